@@ -1,0 +1,88 @@
+"""Every exception a user can meet: what must hold, what was got, where, and what is known."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to a misspelt one, if any is close.
+
+    >>> nearest("focl", ["dice", "focal"])
+    'focal'
+    """
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return found[0] if found else None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that does not hold, at one place of the user's input."""
+
+    path: str
+    must: str
+    got: str | None = None
+    origin: str | None = None
+    suggestion: str | None = None
+    known: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        text = f"{self.path}: {self.must}"
+        if self.got is not None:
+            text += f", got {self.got}"
+        if self.origin is not None:
+            text += f" (from {self.origin})"
+        if self.suggestion is not None:
+            text += f"; did you mean {self.suggestion}?"
+        if self.known:
+            text += "" if text.endswith("?") else "."
+            text += f" Known: {', '.join(self.known)}."
+        return text
+
+
+class DiceRayError(Exception):
+    """A mistake or a mishap that the user can act on; the command line prints it without a traceback."""
+
+
+class ConfigError(DiceRayError, ValueError):
+    """A configuration that cannot be run; it lists every problem at once."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        count = f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
+        super().__init__("\n".join([f"The configuration has {count}:", *(f"  {p}" for p in self.problems)]))
+
+    def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
+        return type(self), (self.problems,)
+
+
+class DataError(DiceRayError, ValueError):
+    """A file or row that does not hold what its reader expects."""
+
+
+class LossInputError(DiceRayError, ValueError):
+    """Logits, targets or masks that a loss cannot take."""
+
+
+class NonFiniteError(DiceRayError, ArithmeticError):
+    """A loss or gradient that is not finite: the run stops before the optimizer steps."""
+
+
+class RunError(DiceRayError, RuntimeError):
+    """A run, sweep or study that is not there, is in use, or cannot go on."""
+
+
+class UnknownNameError(DiceRayError, LookupError):
+    """A name that is not registered; it names the nearest and all known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        self.kind, self.name, self.known = kind, name, tuple(sorted(known))
+        text = f"There is no {kind} named {name!r}"
+        if close := nearest(name, self.known):
+            text += f"; did you mean {close!r}?"
+        super().__init__(f"{text} Known: {', '.join(self.known) or 'none'}.")
+
+    def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.kind, self.name, self.known)
