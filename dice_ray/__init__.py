@@ -1,0 +1,18 @@
+"""Which loss, with which settings, on my data, and is the difference real?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dice_ray.api import ablate, report, train, tune
+
+__all__ = ["ablate", "report", "train", "tune"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from dice_ray import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'dice_ray' has no attribute {name!r}")

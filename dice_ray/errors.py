@@ -74,6 +74,10 @@ class RunError(DiceRayError, RuntimeError):
     """A run, sweep or study that is not there, is in use, or cannot go on."""
 
 
+class ShadowedError(DiceRayError, ImportError):
+    """A file or folder of the user's that stands in the way of a package shipped with dice_ray."""
+
+
 class UnknownNameError(DiceRayError, LookupError):
     """A name that is not registered; it names the nearest and all known ones."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, field_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -28,8 +28,7 @@ class Settings(BaseModel):
         assert info.field_name is not None
         annotation = cls.model_fields[info.field_name].annotation
         leaves = _leaf_types(annotation)
-        is_section = any(isinstance(leaf, type) and issubclass(leaf, Settings) for leaf in leaves)
-        if not is_section and bool not in leaves and _holds_boolean(value):
+        if not any(map(_is_section, leaves)) and bool not in leaves and _holds_boolean(value):
             raise PydanticCustomError("boolean", "must not be true or false")
         return value
 
@@ -41,7 +40,7 @@ class Branch(Settings):
 
 
 class Choice:
-    """Marks a union of branches: `Annotated[DiceConfig | FocalConfig, Choice()]`, written `focal` or `{focal: {...}}`."""
+    """Marks a union of branches, `Annotated[DiceConfig | FocalConfig, Choice()]`: written `focal` or `{focal: {}}`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         branches = branches_of(source)
@@ -100,7 +99,7 @@ def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:
         annotation = field.annotation if field else None
         if branches := branches_of(annotation):
             merged[key] = _merge_choice(branches, base.get(key), value)
-        elif isinstance(annotation, type) and issubclass(annotation, Settings) and isinstance(value, Mapping):
+        elif _is_section(annotation) and isinstance(value, Mapping):
             below = base.get(key)
             merged[key] = merge(annotation, below if isinstance(below, dict) else {}, dict(value))
         else:
@@ -126,9 +125,8 @@ def paths(model: type[Settings], prefix: str = "") -> list[str]:
         found.append(path)
         for name, branch in branches_of(field.annotation).items():
             found += paths(branch, f"{path}.{name}.")
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
-            if not issubclass(field.annotation, Branch):
-                found += paths(field.annotation, f"{path}.")
+        if _is_section(field.annotation):
+            found += paths(field.annotation, f"{path}.")
     return found
 
 
@@ -153,7 +151,9 @@ def problems_of(error: ValidationError, model: type[Settings]) -> list[Problem]:
                         path,
                         "must name one of its branches",
                         context["got"],
-                        suggestion=_meant(f"{path}.{context['name']}", context["known"], known),
+                        suggestion=_meant(f"{path}.{context['name']}", context["known"], known)
+                        if context["name"]
+                        else None,
                         known=tuple(context["known"]),
                     )
                 )
@@ -163,6 +163,10 @@ def problems_of(error: ValidationError, model: type[Settings]) -> list[Problem]:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
                 found.append(Problem(path, must[:1].lower() + must[1:], _shown(detail["input"])))
     return found
+
+
+def _is_section(annotation: Any) -> TypeGuard[type[Settings]]:
+    return isinstance(annotation, type) and issubclass(annotation, Settings)
 
 
 def _one_branch(value: object, branches: Mapping[str, type[Branch]]) -> Nested:
@@ -249,7 +253,7 @@ def _siblings(path: str, known: list[str]) -> list[str]:
 
 
 def _meant(path: str, siblings: list[str], known: list[str]) -> str | None:
-    """The path that was meant: a sibling spelt alike, else the same key under another branch, else a path spelt alike."""
+    """The path that was meant: a sibling spelt alike, else the same key elsewhere, else a path spelt alike."""
     parent, _, key = path.rpartition(".")
     if sibling := nearest(key, siblings):
         return f"{parent}.{sibling}" if parent else sibling

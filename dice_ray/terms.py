@@ -13,7 +13,7 @@ Link: TypeAlias = Literal["softmax", "sigmoid", "position"]
 """How logits become probabilities.
 
 softmax: `logits_NC`, one class an item. sigmoid: one logit an item, p = [1 - sigmoid(z), sigmoid(z)]; several labels a
-text are as many two-class items. position: a softmax over the positions of a sequence, `logits_NL`, one position an item.
+text are as many two-class items. position: a softmax over the positions of a sequence, `logits_NL`, one an item.
 """
 
 
@@ -36,7 +36,9 @@ class TermFacts:
     background: int | None = None
 
     def __post_init__(self) -> None:
-        assert len(self.classes) == len(self.counts), f"{self.name}: {len(self.classes)} classes, {len(self.counts)} counts"
+        assert len(self.classes) == len(self.counts), (
+            f"{self.name}: {len(self.classes)} classes, {len(self.counts)} counts"
+        )
         assert len(self.classes) != 2 or self.background == 0, f"{self.name}: a two-class term has background 0"
 
     @property
@@ -62,7 +64,7 @@ class Term:
     Attributes:
         logits: `logits_...C` (softmax), `logits_...` (sigmoid) or `logits_...L` (position): classes on the last axis.
         targets: `targets_...`, class indices, or 0 and 1 for sigmoid.
-        mask: `mask_...`, true where an item counts; none means all do. For position: `mask_...L`, the positions allowed.
+        mask: `mask_...`, true where an item counts; none means all. For position: `mask_...L`, the positions allowed.
         weight: The share of this term in the step's loss.
     """
 

@@ -1,0 +1,44 @@
+# On a machine with Python 3.11 or newer and make, each command makes .venv and installs what it needs by itself.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: help demo test check test-slow test-faults bench-losses tree
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
+
+demo: $(READY) ## Search the loss, compare the losses, and print the table, on generated data
+	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 8
+	$(BIN)/dice-ray ablate loss_comparison --seeds 3
+	$(BIN)/dice-ray report loss_comparison
+
+test: $(READY) ## All tests but those that need a browser, a GPU, the network or over 90 s
+	$(BIN)/pytest -m "not (browser or gpu or network or slow)"
+
+check: $(READY) ## Format, lint, types, the arrows between the rooms, and the tests that hold the house
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pytest tests/house
+
+test-slow: $(READY) ## The tests that take over 90 s each, or need a GPU or the network
+	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: there are none
+
+test-faults: $(READY) ## Kill and cut off running sweeps; the last line is JSON
+	$(BIN)/python -m tests.faults
+
+bench-losses: $(READY) ## Time the losses beside cross-entropy; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.losses
+
+tree: $(READY) ## Write the tree in README from the files' first sentences
+	$(BIN)/python -m tests.house.tree
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "dice_ray needs Python 3.11 or newer, got $$($(PYTHON) --version 2>&1); name one: make PYTHON=python3.12"; exit 1; }
+	@echo "Installing into .venv; the first time takes some minutes."
+	@$(PYTHON) -m venv .venv
+	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,151 @@
+"""One table as text, Markdown, CSV and LaTeX, whatever its strings hold."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from analysis.statistics import Interval
+
+_LATEX: Final = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "[": "{[}",  # after a line break a bracket would be read as its argument, a star as its variant
+        "]": "{]}",
+        "*": "{*}",
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+    }
+)
+_MARKDOWN: Final = re.compile(r"([\\|*_`\[\]#~$])")
+_NUMBER: Final = re.compile(r"[-+<]? ?\d|$")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was computed, and how it is shown.
+
+    Attributes:
+        name: The stem of its files.
+        title: What it holds.
+        data: The numbers, for CSV and for programs.
+        shown: The cells as text, under the headings that a reader sees.
+        notes: What must be known to read it.
+    """
+
+    name: str
+    title: str
+    data: pd.DataFrame
+    shown: pd.DataFrame
+    notes: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        """The table for a terminal."""
+        columns = [[plain(name), *map(plain, self.shown[name])] for name in self.shown]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(row, widths, self._is_right, strict=True)
+            ).rstrip()
+            for row in zip(*columns, strict=True)
+        ]
+        rule = "-" * max(map(len, lines), default=0)
+        return "\n".join([plain(self.title), rule, *lines[:1], rule, *lines[1:], rule, *map(plain, self.notes)])
+
+    def markdown(self) -> str:
+        """The table as GitHub's Markdown."""
+        rules = ["---:" if right else "---" for right in self._is_right]
+        rows = [map(in_markdown, self.shown.columns), rules, *(map(in_markdown, row) for row in self._rows)]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        return "\n\n".join([f"**{in_markdown(self.title)}**", "\n".join(lines), *map(in_markdown, self.notes)])
+
+    def csv(self) -> str:
+        """The numbers, unrounded; a missing one is empty."""
+        return self.data.to_csv(index=False, lineterminator="\n")
+
+    def latex(self) -> str:
+        """A table environment that needs the package booktabs."""
+        head, *rows = [" & ".join(map(in_latex, row)) + r" \\" for row in [list(self.shown.columns), *self._rows]]
+        notes = [rf"\par\footnotesize {in_latex(note)}" for note in self.notes]
+        return "\n".join(
+            [
+                r"\begin{table}[htbp]",
+                r"\centering\small",
+                rf"\caption{{{in_latex(self.title)}}}",
+                rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in self._is_right)}}}",
+                *(r"\toprule", head, r"\midrule", *rows, r"\bottomrule"),
+                r"\end{tabular}",
+                *notes,
+                r"\end{table}",
+                "",
+            ]
+        )
+
+    @property
+    def _rows(self) -> list[list[str]]:
+        return [[str(cell) for cell in row] for row in self.shown.itertuples(index=False)]
+
+    @property
+    def _is_right(self) -> list[bool]:
+        """Columns of numbers stand on the right."""
+        return [all(_NUMBER.match(str(cell)) for cell in self.shown[name]) for name in self.shown]
+
+
+def plain(text: object) -> str:
+    r"""One line without control characters.
+
+    >>> plain("two\nlines \x1b[31m")
+    'two lines \\x1b[31m'
+    """
+    line = " ".join(str(text).split())
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
+
+
+def in_markdown(text: object) -> str:
+    """Text that Markdown and HTML leave as it is."""
+    return _MARKDOWN.sub(r"\\\1", html.escape(plain(text), quote=False))
+
+
+def in_latex(text: object) -> str:
+    r"""Text that LaTeX leaves as it is; the sign of a number becomes a minus.
+
+    >>> in_latex("a_b: -0.5 %")
+    'a\\_b: $-$0.5 \\%'
+    """
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain(text).translate(_LATEX))
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the scores of a table are written: shares as percent with two decimals, others with four digits."""
+
+    percent: bool
+
+    @classmethod
+    def of(cls, scores: pd.Series[float]) -> Scale:
+        """Percent where every score lies in [0, 1]."""
+        return cls(bool(scores.dropna().between(0, 1).all()))
+
+    def heading(self, metric: str) -> str:
+        return f"{metric} (%)" if self.percent else metric
+
+    def show(self, value: float, sign: str = "") -> str:
+        """The number, or nothing where there is none."""
+        if math.isnan(value):
+            return ""
+        return format(100 * value, f"{sign}.2f") if self.percent else format(value, f"{sign}.4g")
+
+    def show_interval(self, interval: Interval, sign: str = "") -> str:
+        """The mean and, where it has one, its interval."""
+        bounds = f" [{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"
+        return self.show(interval.mean, sign) + ("" if math.isnan(interval.low) else bounds)

@@ -1,0 +1,178 @@
+"""From the frame of tracked runs to tables: arms of a study, trials of a sweep, and what has no score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from analysis.comparison import CONSTANT, Arm, compare
+from analysis.layout import Scale, Table
+from analysis.scores import column, constant, losses, said_by_parent, scores, states
+from analysis.statistics import what_seeds_allow
+
+NUM_BEST: Final = 10
+"""Trials shown; the file holds all."""
+ALPHA: Final = 0.05
+
+
+def comparison(frame: pd.DataFrame) -> list[Table]:
+    """The arms of a study; a table for each data set and encoder."""
+    cells = frame[frame["kind"] == "cell"]
+    if cells.empty:
+        return []
+    metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
+    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder")]
+    places = pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
+    groups = cells.groupby(places)
+    tables = []
+    for number, (place, group) in enumerate(groups, start=1):
+        name = "comparison" if len(groups) == 1 else f"comparison_{number}"
+        title = f"{metric} by arm" + (f" on {place}" if place else "")
+        latest = group.drop_duplicates(["arm", "seed"], keep="last")
+        notes = []
+        if replaced := len(group) - len(latest):
+            notes.append(f"{replaced} earlier cells of the same arm and seed were replaced by later ones.")
+        tables.append(_comparison(name, title, compare(latest, metric, baseline), metric, baseline, notes))
+    return tables
+
+
+def best_trials(frame: pd.DataFrame) -> list[Table]:
+    """The trials of a sweep by their score, with the parameters that were searched."""
+    trials = frame[frame["kind"] == "trial"]
+    if trials.empty:
+        return []
+    metric = said_by_parent(frame, "metric")
+    paths = [str(each).split() for each in column(trials, "tags.searched").dropna()]
+    searched = [path for path in dict.fromkeys(path for each in paths for path in each) if path != "loss"]
+    data = pd.DataFrame(
+        {"trial": trials["id"], "score": scores(trials, metric), "state": states(trials), "loss": losses(trials)}
+        | {path: column(trials, f"params.{path}") for path in searched}
+    )
+    data = data.dropna(subset="score").sort_values("score", ascending=False, kind="stable")
+    data.insert(0, "rank", range(1, len(data) + 1))
+    best, scale = data.head(NUM_BEST), Scale.of(data["score"])
+    shown = pd.DataFrame(
+        {
+            "rank": best["rank"].astype("str"),
+            "trial": best["trial"],
+            scale.heading(metric): [scale.show(score) for score in best["score"]],
+            "state": best["state"],
+            "loss": best["loss"],
+            "searched": [_parameters(trial, searched) for trial in best.to_dict("records")],
+        }
+    )
+    notes = ["The trials were chosen by this very score, so it is optimistic: a study compares on the test split."]
+    if len(best) < len(data):
+        notes.append(f"The first {len(best)} of {len(data)}.")
+    return [Table("best_trials", "The best trials", data, shown, tuple(notes))]
+
+
+def by_loss(frame: pd.DataFrame) -> list[Table]:
+    """The score that each loss reached in a sweep, and what became of its trials."""
+    trials = frame[frame["kind"] == "trial"]
+    if trials.empty:
+        return []
+    metric = said_by_parent(frame, "metric")
+    rows = []
+    for loss, group in trials.groupby(losses(trials), dropna=False):
+        score, state = scores(group, metric), states(group)
+        counts = {name: int((state == name).sum()) for name in ("done", "pruned", "failed")}
+        rows.append({"loss": loss, "best": score.max(), "median": score.median(), "trials": len(group)} | counts)
+    data = pd.DataFrame(rows).sort_values("best", ascending=False, kind="stable", ignore_index=True)
+    if (predictor := constant(trials, metric)) is not None:
+        last = pd.DataFrame([{"loss": CONSTANT, "best": predictor.mean, "median": predictor.mean}])
+        data = pd.concat([data, last], ignore_index=True)
+    data = data.astype(dict.fromkeys(("trials", "done", "pruned", "failed"), "Int64"))
+    scale = Scale.of(data["best"])
+    shown = data.astype("str").fillna("")
+    for name in ("best", "median"):
+        shown[name] = [scale.show(value) for value in data[name]]
+    note = "A pruned trial counts with the best score that it had when it was stopped."
+    title = f"{scale.heading(metric)} that each loss reached"
+    return [Table("losses", title, data, shown, (note,))]
+
+
+def without_score(frame: pd.DataFrame) -> list[Table]:
+    """Every trial or cell that has no score, and why."""
+    runs = frame[frame["kind"].isin(["trial", "cell"])]
+    if runs.empty:
+        return []
+    runs = runs[scores(runs, said_by_parent(frame, "metric")).isna()]
+    if runs.empty:
+        return []
+    data = pd.DataFrame(
+        {
+            "run": runs["id"],
+            "arm": runs["arm"].fillna(losses(runs)),
+            "seed": runs["seed"],
+            "state": states(runs),
+            "why": column(runs, "tags.failure"),
+        }
+    )
+    return [Table("without_score", "Runs without a score", data, data.astype("str").fillna(""))]
+
+
+def _comparison(name: str, title: str, arms: Sequence[Arm], metric: str, baseline: str, notes: Sequence[str]) -> Table:
+    scale = Scale.of(pd.Series([arm.score.mean for arm in arms]))
+    rows: list[dict[str, Any]] = []
+    shown: list[dict[str, str]] = []
+    for arm in arms:
+        score, difference = arm.score, arm.difference.interval if arm.difference else None
+        rows.append(
+            {
+                "arm": arm.name,
+                "mean": score.mean,
+                "low": score.low,
+                "high": score.high,
+                "seeds": score.num or None,
+                "difference": difference and difference.mean,
+                "difference_low": difference and difference.low,
+                "difference_high": difference and difference.high,
+                "shared_seeds": difference and difference.num,
+                "holm_p": arm.p,
+                "collapsed": arm.collapsed,
+                "failed": arm.failed,
+            }
+        )
+        shown.append(
+            {
+                "arm": arm.name,
+                scale.heading(metric): scale.show_interval(score),
+                "seeds": str(score.num or ""),
+                f"minus {baseline}": scale.show_interval(difference, "+") if difference else "",
+                "Holm p": _p(arm.p),
+                "collapsed": "" if arm.collapsed is None else str(arm.collapsed),
+                "failed": "" if arm.failed is None else str(arm.failed),
+            }
+        )
+    data = pd.DataFrame(rows).astype(dict.fromkeys(("seeds", "shared_seeds", "collapsed", "failed"), "Int64"))
+    return Table(name, title, data, pd.DataFrame(shown), (*_how_sure(arms, baseline, scale), *notes))
+
+
+def _how_sure(arms: Sequence[Arm], baseline: str, scale: Scale) -> Iterator[str]:
+    yield "Means over seeds with 95 % t intervals; differences paired by seed; p corrected by Holm over the arms."
+    compared = [(arm, arm.difference.interval) for arm in arms if arm.difference]
+    seeds = min((difference.num for _, difference in compared if difference.num), default=0)
+    yield f"Seeds shared with {baseline}: {seeds}, {what_seeds_allow(seeds)}."
+    if seeds >= 5:
+        apart = [f"{arm.name} ({scale.show(each.mean, '+')})" for arm, each in compared if arm.p <= ALPHA]
+        yield f"Told apart from {baseline} at p {ALPHA}: {', '.join(apart) or 'no arm'}."
+
+
+def _parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
+    """What was searched, named from the chosen loss on: `gamma=2, training.lr=2e-05`."""
+    inside = f"loss.{trial['loss']}."
+    return ", ".join(f"{path.removeprefix(inside)}={_value(trial[path])}" for path in paths if not pd.isna(trial[path]))
+
+
+def _value(value: object) -> str:
+    return format(value, ".3g") if isinstance(value, float) else str(value)
+
+
+def _p(p: float) -> str:
+    if math.isnan(p):
+        return ""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

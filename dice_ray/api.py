@@ -1,0 +1,293 @@
+"""The composition root: train, tune, ablate, report, for notebooks and the command line alike."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+
+from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.shipped import folder_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.report import Report
+    from dice_ray.config.load import Layer
+    from dice_ray.config.schema import RunConfig
+    from dice_ray.training.loop import Evaluation
+    from dice_ray.tuning.runner import Show
+
+RUNS = Path("dice_ray_runs")
+"""Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
+TRAIN_EXPERIMENT = "train"
+"""The MLflow experiment of runs that are trained alone; a sweep or study has one of its own name."""
+EMBEDDED_PRESET = "synthetic_pairs"
+
+Written: TypeAlias = Mapping[str, Any] | Sequence[str]
+"""What is written over a preset: {"loss.focal.gamma": 2}, or ["loss.focal.gamma=2"]."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run, sweep or study left behind: its folder, and in MLflow its runs."""
+
+    name: str
+    experiment: str
+
+    @property
+    def folder(self) -> Path:
+        return RUNS / self.name
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a run of its experiment: parameters, tags, last metrics."""
+        from dice_ray.tracking.reader import read
+
+        return read(self.experiment)
+
+    def report(self) -> Report:
+        """The tables of its experiment."""
+        return report(self.experiment)
+
+
+def validate(preset: str | Path, settings: Written = ()) -> RunConfig:
+    """What a preset and what is written over it resolve to.
+
+    Raises:
+        ConfigError: Every problem at once.
+    """
+    from dice_ray.config.load import resolve
+
+    return resolve(_layers(preset, settings))
+
+
+def resolved_yaml(preset: str | Path, settings: Written = ()) -> str:
+    """The same as YAML, defaults filled in: itself a preset."""
+    from dice_ray.config.load import as_yaml
+
+    return as_yaml(validate(preset, settings))
+
+
+def train(
+    preset: str | Path,
+    settings: Written = (),
+    *,
+    name: str | None = None,
+    show: Callable[[TextIO], Callable[[Evaluation], None]] | None = None,
+) -> Result:
+    """Fine-tune one task with one loss.
+
+    Args:
+        preset: A shipped preset's name, or a YAML file.
+        settings: What is written over it.
+        name: The run's name; the name of an earlier run goes on with it.
+        show: Makes, on the terminal, what shows each evaluation.
+    """
+    from dice_ray import cluster, launch
+    from dice_ray.config.load import as_yaml
+    from dice_ray.settings import flat
+    from dice_ray.tracking import schema
+    from dice_ray.tracking.writer import Writer
+
+    config = validate(preset, settings)
+    result = Result(name or _new_name(f"{Path(preset).stem}-{config.loss.name}"), TRAIN_EXPERIMENT)
+    with cluster.quiet(result.folder / "log.txt") as terminal:
+        shown = show(terminal) if show else None
+        writer = Writer(result.experiment)
+        status: schema.Status = "FAILED"
+
+        def report(evaluation: Evaluation) -> None:
+            writer.metrics(result.name, evaluation.step, evaluation.metrics)
+            if shown:
+                shown(evaluation)
+
+        try:
+            tags = {schema.KIND: "run", schema.METRIC: launch.objective(config), **config.tags()}
+            tags[schema.SEED] = str(config.training.seed)
+            writer.open(result.name, name=result.name, params=flat(config), tags=tags)
+            writer.text(result.name, "config.yaml", as_yaml(config))
+            launch.train(config, result.folder, report)
+            status = "FINISHED"
+        finally:
+            writer.end(result.name, status)
+            writer.close()
+    return result
+
+
+def tune(
+    preset: str | Path = EMBEDDED_PRESET,
+    settings: Written = (),
+    *,
+    space: str = "loss_tuning",
+    trials: int = 16,
+    seed: int = 1,
+    name: str | None = None,
+    address: str | None = None,
+    show: Show | None = None,
+) -> Result:
+    """Search the loss and its settings; the best score on dev counts.
+
+    Args:
+        preset: A shipped preset's name, or a YAML file.
+        settings: What is written over it, below the trials.
+        space: A shipped space's name, `module:function` or `file.py:function`.
+        trials: How many configurations are tried.
+        seed: Of the sampler and of every trial.
+        name: The sweep's name.
+        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        show: Makes the screen that shows progress.
+    """
+    from dice_ray.tuning import search
+    from dice_ray.tuning.plan import SweepPlan
+
+    name = name or _new_name(f"{Path(preset).stem}-tune")
+    layers = tuple(_layers(preset, settings))
+    plan = SweepPlan(name=name, layers=layers, space=_space_address(space), trials=trials, seed=seed)
+    search.run(plan, RUNS / name, address=address, show=show)
+    return Result(name, name)
+
+
+def resume(name: str, *, address: str | None = None, show: Show | None = None) -> Result:
+    """Go on with a sweep or study: its plan minus what its ledger holds."""
+    from dice_ray.tuning import ablation, plan, search
+
+    stored = plan.read(RUNS / name)
+    if isinstance(stored, plan.SweepPlan):
+        search.run(stored, RUNS / name, address=address, show=show)
+    else:
+        ablation.run(stored, RUNS / name, address=address, show=show)
+    return Result(name, name)
+
+
+def ablate(
+    study: str = "loss_comparison",
+    preset: str | Path = EMBEDDED_PRESET,
+    settings: Written = (),
+    *,
+    seeds: int = 3,
+    name: str | None = None,
+    address: str | None = None,
+    show: Show | None = None,
+) -> Result:
+    """Run the arms of a study over the same seeds; cells that were run before are kept.
+
+    Args:
+        study: A shipped study's name, or a Python file with ARMS and BASELINE.
+        preset: A shipped preset's name, or a YAML file.
+        settings: What is written over it, below the arms.
+        seeds: Seeds 1 to this number.
+        name: The study's name where not given.
+        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        show: Makes the screen that shows progress.
+    """
+    from dice_ray.config.load import resolve
+    from dice_ray.data import sources
+    from dice_ray.tuning import ablation
+    from dice_ray.tuning.plan import StudyPlan
+
+    arms, baseline = _arms(study)
+    layers = tuple(_layers(preset, settings))
+    name = name or Path(study).stem
+    digest = sources.load(resolve(layers).data).digest
+    plan = StudyPlan(
+        name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=digest
+    )
+    ablation.run(plan, RUNS / name, address=address, show=show)
+    return Result(name, name)
+
+
+def report(name: str) -> Report:
+    """The tables of a sweep, a study, or the runs trained alone, from what MLflow holds of it."""
+    folder_of("analysis")
+    from analysis import report as reports
+    from dice_ray.tracking.reader import read
+
+    return reports.report(read(name))
+
+
+def report_folder(name: str) -> Path:
+    """Where a report is written unless told otherwise."""
+    return RUNS / name / "report"
+
+
+def names() -> dict[str, list[str]]:
+    """What can be named: presets, tasks, losses, spaces, studies."""
+    from dice_ray.losses import LossConfig
+    from dice_ray.settings import branches_of
+    from dice_ray.tasks import TaskConfig
+
+    return {
+        "presets": list(_presets()),
+        "tasks": list(branches_of(TaskConfig)),
+        "losses": list(branches_of(LossConfig)),
+        "spaces": list(_spaces()),
+        "studies": list(_studies()),
+    }
+
+
+def _layers(preset: str | Path, settings: Written) -> list[Layer]:
+    from dice_ray.config.load import read_layer, set_layer, values_layer
+
+    above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)
+    return [read_layer(_preset_file(preset)), above]
+
+
+def _preset_file(preset: str | Path) -> Path:
+    path = Path(preset)
+    if path.suffix in (".yaml", ".yml"):
+        if path.is_file():
+            return path
+        raise RunError(f"a preset must be a shipped name or a file that is there, got {path} in {Path.cwd()}")
+    presets = _presets()
+    if str(preset) not in presets:
+        raise UnknownNameError("preset", str(preset), presets)
+    return presets[str(preset)]
+
+
+def _presets() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(folder_of("search_spaces").glob("presets/*.yaml"))}
+
+
+def _spaces() -> dict[str, str]:
+    """The shipped spaces: modules with a function of their own name."""
+    files = sorted(folder_of("search_spaces").glob("*.py"))
+    return {file.stem: f"search_spaces.{file.stem}" for file in files if f"\ndef {file.stem}(" in file.read_text()}
+
+
+def _space_address(space: str) -> str:
+    """The address of a shipped `loss_tuning` or `loss_tuning:focal`; any other address as it is."""
+    where, _, function = space.partition(":")
+    if where in (spaces := _spaces()):
+        return f"{spaces[where]}:{function or where}"
+    if not function:
+        raise UnknownNameError("space", space, spaces)
+    return space
+
+
+def _studies() -> dict[str, str]:
+    files = sorted(folder_of("search_spaces").glob("studies/*.py"))
+    return {file.stem: f"search_spaces.studies.{file.stem}" for file in files if file.stem != "__init__"}
+
+
+def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
+    """The arms and the baseline of a shipped study, or of a Python file."""
+    from dice_ray.tuning.space import module_at
+
+    studies = _studies()
+    if not study.endswith(".py") and study not in studies:
+        raise UnknownNameError("study", study, studies)
+    module = module_at(studies.get(study, study))
+    if missing := [name for name in ("ARMS", "BASELINE") if not hasattr(module, name)]:
+        raise RunError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
+    return module.ARMS, module.BASELINE
+
+
+def _new_name(stem: str) -> str:
+    """A name that nothing here has yet."""
+    while True:
+        name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
+        if not (RUNS / name).exists():
+            return name

@@ -1,0 +1,175 @@
+"""The command line: parses, calls the api, prints."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dice_ray.errors import DiceRayError
+
+app = typer.Typer(
+    name="dice-ray",
+    help="Which loss, with which settings, on my data, and is the difference real?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+PresetArgument = Annotated[str, typer.Argument(help="A preset's name (`dice-ray list`), or a YAML file of your own.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Write a value over the preset; repeatable.")
+]
+AddressOption = Annotated[str | None, typer.Option(help="The address of a Ray cluster; else Ray runs on this machine.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback()
+def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+    """Which loss, with which settings, on my data, and is the difference real?"""
+
+
+@app.command()
+def train(
+    preset: PresetArgument,
+    settings: SetOption = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Data-parallel workers; more than one on Ray Train.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="The run's name; that of an earlier run goes on with it.")] = None,
+) -> None:
+    """Fine-tune one task with one loss."""
+    from dice_ray import api
+    from dice_ray.cli.screen import evaluation_screen
+
+    settings = [*(settings or []), *([f"launch.workers={workers}"] if workers else [])]
+    result = api.train(preset, settings, name=name, show=evaluation_screen)
+    _end(result.name, result.folder, ["dice-ray report train"])
+
+
+@app.command()
+def tune(
+    preset: Annotated[str | None, typer.Argument(help="A preset's name, or a YAML file of your own.")] = None,
+    settings: SetOption = None,
+    space: Annotated[str, typer.Option(help="A space's name, module:function or file.py:function.")] = "loss_tuning",
+    trials: Annotated[int, typer.Option(min=1, help="How many configurations are tried.")] = 16,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sampler, and of every trial.")] = 1,
+    name: Annotated[str | None, typer.Option(help="The sweep's name; one is made where it is not given.")] = None,
+    resume: Annotated[str | None, typer.Option(metavar="NAME", help="Go on with the sweep of this name.")] = None,
+    address: AddressOption = None,
+) -> None:
+    """Search the loss and its settings."""
+    from dice_ray import api
+    from dice_ray.cli.screen import ProgressScreen
+
+    if (preset is None) == (resume is None):
+        raise typer.BadParameter("give either a preset, or --resume NAME")
+    if resume is not None:
+        result = api.resume(resume, address=address, show=ProgressScreen)
+    else:
+        assert preset is not None
+        result = api.tune(
+            preset,
+            settings or [],
+            space=space,
+            trials=trials,
+            seed=seed,
+            name=name,
+            address=address,
+            show=ProgressScreen,
+        )
+    _end(result.name, result.folder, [f"dice-ray report {result.name}"])
+
+
+@app.command()
+def ablate(
+    study: Annotated[
+        str, typer.Argument(help="A study's name (`dice-ray list`), or a Python file with ARMS, BASELINE.")
+    ],
+    preset: Annotated[str, typer.Option(help="A preset's name, or a YAML file of your own.")] = "synthetic_pairs",
+    settings: SetOption = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 1 to this number for every arm.")] = 3,
+    name: Annotated[str | None, typer.Option(help="The study's name; the same again runs what is missing.")] = None,
+    address: AddressOption = None,
+) -> None:
+    """Compare the arms of a study over the same seeds; what was run before is kept."""
+    from dice_ray import api
+    from dice_ray.cli.screen import ProgressScreen
+
+    result = api.ablate(study, preset, settings or [], seeds=seeds, name=name, address=address, show=ProgressScreen)
+    _end(result.name, result.folder, [f"dice-ray report {result.name}"])
+
+
+@app.command()
+def report(
+    name: Annotated[str, typer.Argument(help="A sweep, a study, or `train` for the runs trained alone.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder to write to; else the one of the sweep or study.")
+    ] = None,
+) -> None:
+    """Print the tables of a sweep or study and write them as text, CSV and LaTeX."""
+    from dice_ray import api
+
+    tables = api.report(name)
+    typer.echo(tables.text())
+    typer.echo("Written:")
+    for path in tables.write(out or api.report_folder(name)):
+        typer.echo(f"  {path}")
+    _next(
+        [
+            f"dice-ray ablate loss_comparison --preset {api.EMBEDDED_PRESET} --seeds 10",
+            "dice-ray tune YOUR_PRESET.yaml --space loss_tuning --trials 64",
+            "mlflow ui --backend-store-uri sqlite:///mlflow.db",
+        ]
+    )
+
+
+@app.command("list")
+def list_names(as_json: JsonOption = False) -> None:
+    """List what can be named: presets, tasks, losses, spaces, studies."""
+    from dice_ray import api
+
+    names = api.names()
+    if as_json:
+        _print_json(names)
+        return
+    for kind, known in names.items():
+        typer.echo(f"{kind:8}  {' '.join(known)}")
+
+
+@app.command()
+def validate(preset: PresetArgument, settings: SetOption = None) -> None:
+    """Check a preset, and print what it resolves to with all defaults: itself a preset."""
+    from dice_ray import api
+
+    typer.echo(api.resolved_yaml(preset, settings or []), nl=False)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake exits with 2, a run that failed with 1; a traceback only with --debug."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        app(args=arguments)
+    except DiceRayError as error:
+        if "--debug" in sys.argv[1:]:
+            raise
+        typer.echo(f"dice-ray: {error}", err=True)
+        sys.exit(2 if isinstance(error, ValueError | LookupError) else 1)
+
+
+def _end(name: str, folder: Path, commands: list[str]) -> None:
+    typer.echo(f"\n{name}: in {folder}, and in MLflow")
+    _next(commands)
+
+
+def _next(commands: list[str]) -> None:
+    typer.echo("Next:")
+    for command in commands:
+        typer.echo(f"  {command}")
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,111 @@
+"""Ray started quiet and on loopback alone, or a cluster joined; what it says goes to a log."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from dice_ray.errors import RunError
+
+QUIET: Mapping[str, str] = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # no one reads Tune's snapshots
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # else the first actors start one after the other
+}
+LOOPBACK: Mapping[str, str] = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_enable_metrics_collection": "false",
+    "AUTOSCALER_METRIC_PORT": "-1",
+    "DASHBOARD_METRIC_PORT": "-1",
+    "RAY_AUTH_MODE": "token",
+}
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running Ray.
+
+    Attributes:
+        cpus: CPUs of all nodes.
+        gpus: GPUs of all nodes.
+        scratch: A folder that goes when Ray does.
+    """
+
+    cpus: int
+    gpus: int
+    scratch: Path
+
+
+def prepare(address: str | None) -> str:
+    """Set what Ray reads when it is imported; returns the address: `local`, or that of the cluster to join.
+
+    Raises:
+        RunError: Ray was imported before, with other settings.
+    """
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    is_local = address == "local"
+    changed = [name for name, value in LOOPBACK.items() if (os.environ.get(name) == value) != is_local]
+    if "ray" in sys.modules and (changed if is_local else len(changed) == len(LOOPBACK)):
+        why = f"imported it without {', '.join(changed)}" if is_local else "holds it to loopback"
+        raise RunError(f"Ray must be set for address {address!r}, but this process {why}: begin a new Python process")
+    os.environ.update(QUIET)
+    if is_local:
+        os.environ.update(LOOPBACK)
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    return address
+
+
+@contextmanager
+def started(address: str | None = None, *, num_cpus: int | None = None, log: Path) -> Iterator[Cluster]:
+    """Ray, started on this machine or joined, until the end of the block.
+
+    Args:
+        address: Of a cluster to join; RAY_ADDRESS where not given, and else a Ray of our own on this machine.
+        num_cpus: CPUs of a Ray of our own; all of the machine where not given.
+        log: Where everything that is written to stdout and stderr goes meanwhile.
+    """
+    address = prepare(address)
+    import ray
+
+    if ray.is_initialized():
+        raise RunError("Ray is already running in this process: call ray.shutdown() first, or give its address")
+    scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
+    ours: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
+    with quiet(log):
+        try:
+            ray.init(address=address, configure_logging=False, **(ours if address == "local" else {}))
+            resources = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray's has no types
+            yield Cluster(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), scratch)
+        finally:
+            ray.shutdown()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def quiet(log: Path) -> Iterator[TextIO]:
+    """Put stdout and stderr of this process and its children on a log; yields the stdout of before."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        # A notebook's stdout is none of the process's: it stays what it is, and Python writes past it meanwhile.
+        is_plain = sys.stdout is sys.__stdout__ and sys.stdout.fileno() == 1
+        terminal = stack.enter_context(os.fdopen(os.dup(1), "w", buffering=1)) if is_plain else sys.stdout
+        file = stack.enter_context(log.open("ab"))
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            stream.flush()
+            stack.callback(os.close, before := os.dup(number))
+            stack.callback(os.dup2, before, number)
+            os.dup2(file.fileno(), number)
+        # Loggers keep the stream that they find: one that is never closed.
+        out, err = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        with redirect_stdout(out), redirect_stderr(err):
+            yield terminal

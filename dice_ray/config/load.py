@@ -1,0 +1,107 @@
+"""Preset, --set and trial as layers of what was written, resolved to one RunConfig."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from dice_ray.config.checks import check
+from dice_ray.config.schema import RunConfig
+from dice_ray.errors import ConfigError, Problem
+from dice_ray.settings import Nested, merge, nest, nested, problems_of
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What was written in one place: values as YAML nests them, never defaults."""
+
+    origin: str
+    values: Nested
+
+
+def resolve(layers: Sequence[Layer]) -> RunConfig:
+    """The configuration of these layers, a later one over an earlier one; defaults are filled after the last.
+
+    Raises:
+        ConfigError: Every problem at once, each with its path and the layer it was written in.
+    """
+    merged = reduce(lambda below, layer: merge(RunConfig, below, layer.values), layers, Nested())
+    try:
+        config = RunConfig.model_validate(merged)
+    except ValidationError as error:
+        problems = problems_of(error, RunConfig)
+    else:
+        problems = check(config)
+        if not problems:
+            return config
+    raise ConfigError([replace(problem, origin=_origin(problem, layers)) for problem in problems])
+
+
+def read_layer(path: Path) -> Layer:
+    """A preset file as a layer."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError([Problem(str(path), "must be YAML", " ".join(str(error).split()))]) from error
+    if not isinstance(values, dict):
+        raise ConfigError([Problem(str(path), "must hold sections: task, data, ...", repr(values))])
+    return Layer(path.name, values)
+
+
+def set_layer(assignments: Sequence[str]) -> Layer:
+    """`--set loss.focal.gamma=2` arguments as a layer; values are YAML.
+
+    >>> set_layer(["loss.focal.gamma=2", "training.lr=1e-4"]).values
+    {'loss': {'focal': {'gamma': 2}}, 'training': {'lr': '1e-4'}}
+    """
+    values: dict[str, Any] = {}
+    problems = []
+    for assignment in assignments:
+        path, equals, text = assignment.partition("=")
+        if not equals or not path:
+            problems.append(Problem("--set", "must be path=value", repr(assignment)))
+            continue
+        try:
+            values[path] = yaml.safe_load(text)
+        except yaml.YAMLError:
+            problems.append(Problem(path, "must be a YAML value", repr(text), origin="--set"))
+    if problems:
+        raise ConfigError(problems)
+    return Layer("--set", nest(values))
+
+
+def values_layer(origin: str, values: Mapping[str, Any]) -> Layer:
+    """Values by their paths, of a trial, an arm or a notebook, as a layer."""
+    return Layer(origin, nest(values))
+
+
+def as_yaml(config: RunConfig) -> str:
+    """The resolved configuration as it is stored with a run: itself a preset."""
+    text: str = yaml.safe_dump(nested(config), sort_keys=False, allow_unicode=True)
+    return text
+
+
+def _origin(problem: Problem, layers: Sequence[Layer]) -> str | None:
+    """The last layer that wrote what the problem is about, or a section that holds it."""
+    parts = problem.path.split(".")
+    for depth in range(len(parts), 0, -1):
+        for layer in reversed(layers):
+            if _writes(layer.values, parts[:depth]):
+                return layer.origin
+    return problem.origin
+
+
+def _writes(values: Any, parts: Sequence[str]) -> bool:
+    for part in parts:
+        if isinstance(values, str) and values == part:
+            return part is parts[-1]
+        if not isinstance(values, Mapping) or part not in values:
+            return False
+        values = values[part]
+    return True

@@ -1,0 +1,50 @@
+"""RunConfig: everything that decides a run, as a tree of frozen sections."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from dice_ray.data.sources import DataConfig, describe
+from dice_ray.losses import LossConfig
+from dice_ray.losses.cross_entropy import CrossEntropyConfig
+from dice_ray.models.encoder import ModelConfig
+from dice_ray.settings import Settings
+from dice_ray.tasks import TaskConfig
+from dice_ray.tracking import schema as names
+from dice_ray.training.settings import TrainingConfig
+
+
+class LaunchConfig(Settings):
+    """Where a run is trained; no number of a result depends on it.
+
+    Attributes:
+        workers: Data-parallel workers.
+        how: `auto` trains one worker in this process and more on Ray Train; `ray_train` forces it for one.
+        threads: CPU threads a worker.
+    """
+
+    workers: int = Field(1, ge=1)
+    how: Literal["auto", "ray_train"] = "auto"
+    threads: int = Field(1, ge=1)
+
+
+class RunConfig(Settings):
+    """One run: a task on data, a model, a loss, and how it is trained and launched."""
+
+    task: TaskConfig
+    data: DataConfig
+    model: ModelConfig = ModelConfig()
+    loss: LossConfig = CrossEntropyConfig()
+    training: TrainingConfig = TrainingConfig()
+    launch: LaunchConfig = LaunchConfig()
+
+    def tags(self) -> dict[str, str]:
+        """What runs are grouped and found by."""
+        return {
+            names.TASK: self.task.name,
+            names.DATA: describe(self.data),
+            names.LOSS: self.loss.name,
+            names.ENCODER: self.model.encoder,
+        }

@@ -1,0 +1,87 @@
+"""The contract of a reader: records, drops and bad rows in the order of the file, each with its line."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TypeAlias, cast
+
+from dice_ray.data.records import Record
+from dice_ray.errors import DataError
+from dice_ray.settings import Branch
+
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A record, and the line on which it begins."""
+
+    line: int
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """A row that is sound but of no use: counted, never an error."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A row that does not hold what the format promises: an error, or a counted drop where the user says so."""
+
+    line: int
+    expected: str
+    found: str
+
+
+Found: TypeAlias = Kept | Drop | Bad
+
+
+class ReaderBranch(Branch, ABC):
+    """The configuration of a reader: one branch of `reader`."""
+
+    @abstractmethod
+    def read(self, path: Path) -> Iterator[Found]:
+        """Every row of the file once. What makes the whole file unreadable is raised as a DataError."""
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a UTF-8 file, without their ends; a BOM goes, a `.gz` is unpacked.
+
+    Only LF and CRLF end a line: U+2028, NEL and a lone CR are text.
+    """
+    with _opened(path) as file:
+        number = 0
+        try:
+            for number, line in enumerate(file, start=1):
+                if number == 1:
+                    line = line.removeprefix(BOM)
+                yield number, line.decode().removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            byte = error.object[error.start]
+            raise unreadable(path, number, "UTF-8", f"byte 0x{byte:02x} at position {error.start + 1}") from None
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise unreadable(path, number + 1, "a whole gzip file", str(error)) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def unreadable(path: Path, line: int, expected: str, found: str) -> DataError:
+    """The one form of a data error: file, line, what was expected, what was found."""
+    return DataError(f"{path}, line {line}: expected {expected}, found {found}")
+
+
+def shown(text: str, width: int = 60) -> str:
+    """A text as an error quotes it."""
+    quoted = repr(text)
+    return quoted if len(quoted) <= width else f"{quoted[: width - 3]}..."

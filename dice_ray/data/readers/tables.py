@@ -1,0 +1,101 @@
+"""Tables with a delimiter: TSV and CSV, with or without a header, with or without quoting."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import Field
+
+from dice_ray.data.readers.base import Bad, Found, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
+from dice_ray.errors import nearest
+
+
+class TablesConfig(ReaderBranch):
+    """A table, one row a record.
+
+    Attributes:
+        quoting: Whether `"` quotes fields, as CSV does. It must be stated: a table with raw quotes (MRPC) loses rows to
+            a reader that takes them for quoting, and a quoted one (QQP) keeps stray quotes without it.
+        header: Whether the first line names the columns; without it they are numbered.
+        columns: Which columns make a record.
+    """
+
+    name = "tables"
+
+    quoting: bool
+    delimiter: str = Field("\t", min_length=1, max_length=1)
+    header: bool = True
+    columns: ColumnsConfig = PairColumns()
+
+    def read(self, path: Path) -> Iterator[Found]:
+        rows = self._rows(path)
+        head = next(rows, None)
+        if head is None:
+            raise unreadable(path, 1, "a table", "an empty file")
+        line, first = head
+        if isinstance(first, Bad):
+            raise unreadable(path, first.line, first.expected, first.found)
+        places = {use: self._place(path, line, first, column) for use, column in self.columns.used().items()}
+        width = len(first)
+        if not self.header:
+            yield self.columns.record(line, {use: first[place] for use, place in places.items()})
+        for line, row in rows:
+            if isinstance(row, Bad):
+                yield row
+            elif len(row) != width:
+                expected = f"{width} columns as in the first line"
+                yield Bad(line, expected, f"{len(row)}: {shown(self.delimiter.join(row))}")
+            else:
+                yield self.columns.record(line, {use: row[place] for use, place in places.items()})
+
+    def _place(self, path: Path, line: int, first: list[str], column: Column) -> int:
+        if isinstance(column, int):
+            if -len(first) <= column < len(first):
+                return column
+            raise unreadable(path, line, f"a column number {column}", f"{len(first)} columns, the first is number 0")
+        if not self.header:
+            raise unreadable(path, line, f"a header that names the column {column!r}", "`header: false`: use numbers")
+        if first.count(column) == 1:
+            return first.index(column)
+        if column in first:
+            raise unreadable(path, line, f"one column named {column!r}", f"{first.count(column)}")
+        close = nearest(column, first)
+        meant = f"; did you mean {close!r}?" if close else ""
+        raise unreadable(path, line, f"a column named {column!r}", f"{', '.join(map(repr, first))}{meant}")
+
+    def _rows(self, path: Path) -> Iterator[tuple[int, list[str] | Bad]]:
+        """The rows with the line on which each begins; empty lines are no rows."""
+        if not self.quoting:
+            for line, text in lines(path):
+                if text:
+                    yield line, text.split(self.delimiter)
+            return
+        raw: list[str] = []
+        parser = csv.reader(_collected(path, raw), delimiter=self.delimiter, strict=True)
+        while True:
+            line, problem, row = parser.line_num + 1, None, list[str]()
+            raw.clear()
+            try:
+                row = next(parser)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                problem = str(error)
+            if len(raw) > 1 and (problem or all(text.count(self.delimiter) == len(row) - 1 for text in raw)):
+                # A quote that nobody meant swallowed whole rows: to skip them would lose an unknown number.
+                found = f"a quote that is open to line {parser.line_num}"
+                raise unreadable(path, line, "quotes that close within their row (or `quoting: false`)", found)
+            if problem:
+                yield line, Bad(line, "fields quoted as CSV (or `quoting: false`)", problem)
+            elif row:
+                yield line, row
+
+
+def _collected(path: Path, raw: list[str]) -> Iterator[str]:
+    """The lines as the CSV parser wants them, each also put into `raw`."""
+    for _, text in lines(path):
+        raw.append(text)
+        yield f"{text}\n"

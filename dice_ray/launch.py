@@ -1,0 +1,181 @@
+"""One RunConfig, in this process or on Ray Train's workers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dice_ray import cluster
+from dice_ray.config.load import Layer, resolve
+from dice_ray.config.schema import RunConfig
+from dice_ray.data import sources
+from dice_ray.errors import DataError, DiceRayError, RunError
+from dice_ray.models.encoder import EncoderWithHeads, load_encoder, load_tokenizer, start_heads
+from dice_ray.settings import nested
+from dice_ray.tasks.base import Task
+from dice_ray.terms import TermFacts
+from dice_ray.training import workers
+from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.loop import Evaluation, Parts, fit
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from dice_ray.data.records import Splits
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task with its data encoded for an encoder: what runs that differ in loss or training share."""
+
+    task: Task[Any]
+    tokenizer: PreTrainedTokenizerBase
+    splits: Splits
+    train: EncodedSplit
+    dev: EncodedSplit
+    facts: tuple[TermFacts, ...]
+
+    def test(self) -> EncodedSplit:
+        """The test split, encoded only when a run is scored on it."""
+        if not self.splits.test:
+            raise DataError("the data must have a test split to be scored on: it has none")
+        return EncodedSplit(self.splits.test, self.task.encode(self.splits.test, self.tokenizer))
+
+
+def objective(config: RunConfig) -> str:
+    """The metric that a search maximises and a run keeps its best checkpoint by."""
+    return f"dev/{config.task.metric}"
+
+
+def prepare(config: RunConfig) -> Prepared:
+    """Load and encode the data of a run; the last ones stay in memory for the next run."""
+    sections = {name: nested(config)[name] for name in ("task", "data")}
+    return _prepared(json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True))
+
+
+def start(config: RunConfig, folder: Path) -> Iterator[Evaluation]:
+    """Train a run in its folder, yielding at each evaluation; stopping to ask ends it and frees its workers."""
+    if config.launch.workers > 1 or config.launch.how == "ray_train":
+        return _on_ray_train(config, folder)
+    torch.set_num_threads(config.launch.threads)
+    return fit(_build(config), config.training, Checkpoints(folder))
+
+
+def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None]) -> None:
+    """Train a run to its end; starts a local Ray where the run needs one."""
+    if config.launch.workers == 1 and config.launch.how == "auto":
+        for evaluation in start(config, folder):
+            report(evaluation)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with cluster.started(num_cpus=config.launch.workers * config.launch.threads + 1, log=folder / "log.txt"):
+        for evaluation in start(config, folder):
+            report(evaluation)
+
+
+def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
+    """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided."""
+    prepared = prepare(config)
+    parts = _build(config)
+    best = Checkpoints(folder).best()
+    parts.model.load_state_dict(best["model"])
+    encoded = prepared.test() if split == "test" else prepared.dev
+    items = decoded(parts.task, parts.model, encoded, parts.tokenizer, config.training.batch_size)
+    scores = parts.task.score(encoded.records, encoded.rows, items, best["decisions"])
+    metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
+    return {f"{split}/{name}": value for name, value in metrics.items()}
+
+
+def _build(config: RunConfig) -> Parts:
+    prepared = prepare(config)
+    torch.manual_seed(config.training.seed)
+    encoder = load_encoder(config.model, prepared.tokenizer)
+    heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
+    start_heads(heads, prepared.facts, config.model.head_bias)
+    losses = {term.name: config.loss.build(term) for term in prepared.facts}
+    model = EncoderWithHeads(encoder, heads)
+    return Parts(prepared.task, prepared.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
+
+
+@lru_cache(maxsize=2)
+def _prepared(key: str) -> Prepared:
+    config = resolve([Layer("the run", json.loads(key))])
+    splits = sources.load(config.data)
+    for name, records in (("training", splits.train), ("dev", splits.dev)):
+        if not records:
+            raise DataError(f"the {name} split must hold at least one record: it has none")
+    task = config.task.build(config.task.classes(splits.train))
+    tokenizer = load_tokenizer(config.model, task.texts(splits.train))
+    train, dev = (EncodedSplit(records, task.encode(records, tokenizer)) for records in (splits.train, splits.dev))
+    return Prepared(task, tokenizer, splits, train, dev, task.facts(train.rows))
+
+
+def _on_ray_train(config: RunConfig, folder: Path) -> Iterator[Evaluation]:
+    """The same run on Ray Train's workers: what rank 0 yields comes back through a queue."""
+    import ray
+    from ray.train import RunConfig as RayRunConfig
+    from ray.train import ScalingConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.util.placement_group import PlacementGroup
+    from ray.util.queue import Empty, Queue
+
+    told = Queue(actor_options={"num_cpus": 0})
+    trainer = TorchTrainer(
+        _worker,
+        train_loop_config={"config": nested(config), "folder": str(folder.resolve()), "told": told},
+        torch_config=TorchConfig(backend="gloo"),
+        scaling_config=ScalingConfig(
+            num_workers=config.launch.workers, resources_per_worker={"CPU": config.launch.threads}
+        ),
+        run_config=RayRunConfig(name=folder.name, storage_path=str(folder.resolve() / "ray_train")),
+    )
+    group: PlacementGroup | None = None
+    pool = ThreadPoolExecutor(max_workers=1)
+    running = pool.submit(trainer.fit)
+    try:
+        while not running.done() or not told.empty():
+            try:
+                item = told.get(timeout=0.2)
+            except Empty:
+                continue
+            if isinstance(item, PlacementGroup):
+                group = item
+            elif isinstance(item, DiceRayError):
+                raise item
+            else:
+                yield item
+        if failure := running.exception():
+            raise RunError(f"Ray Train stopped: {failure}") from failure
+    finally:
+        if not running.done() and group is not None:
+            # Stopped early: without their group the workers end at once, and `fit` with them.
+            ray.util.remove_placement_group(group)
+        wait([running], timeout=10)
+        pool.shutdown(wait=False)
+
+
+def _worker(settings: dict[str, Any]) -> None:
+    """The training loop of one worker of Ray Train."""
+    import ray
+
+    told = settings["told"]
+    config = resolve([Layer("the run", settings["config"])])
+    speaks = workers.rank() == 0
+    if speaks:
+        told.put(ray.util.get_current_placement_group())
+    torch.set_num_threads(config.launch.threads)
+    try:
+        for evaluation in fit(_build(config), config.training, Checkpoints(Path(settings["folder"]))):
+            if speaks:
+                told.put(evaluation)
+    except DiceRayError as error:
+        if speaks:
+            told.put(error)

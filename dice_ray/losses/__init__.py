@@ -1,0 +1,56 @@
+"""LossConfig: the place where a loss is registered, and the losses as plain modules."""
+
+from typing import Annotated, TypeAlias
+
+from dice_ray.losses.cross_entropy import (
+    CrossEntropyConfig,
+    CrossEntropyLoss,
+    LogitAdjustedConfig,
+    LogitAdjustedLoss,
+    WeightedCrossEntropyConfig,
+)
+from dice_ray.losses.dice import (
+    DiceCEConfig,
+    DiceCELoss,
+    DiceConfig,
+    DiceLoss,
+    SelfAdjustingDiceConfig,
+    SelfAdjustingDiceLoss,
+)
+from dice_ray.losses.focal import AsymmetricConfig, AsymmetricLoss, FocalConfig, FocalLoss
+from dice_ray.losses.tversky import TverskyConfig, TverskyLoss
+from dice_ray.settings import Choice
+
+LossConfig: TypeAlias = Annotated[
+    CrossEntropyConfig
+    | WeightedCrossEntropyConfig
+    | FocalConfig
+    | DiceConfig
+    | SelfAdjustingDiceConfig
+    | TverskyConfig
+    | DiceCEConfig
+    | LogitAdjustedConfig
+    | AsymmetricConfig,
+    Choice(),
+]
+
+__all__ = [
+    "AsymmetricConfig",
+    "AsymmetricLoss",
+    "CrossEntropyConfig",
+    "CrossEntropyLoss",
+    "DiceCEConfig",
+    "DiceCELoss",
+    "DiceConfig",
+    "DiceLoss",
+    "FocalConfig",
+    "FocalLoss",
+    "LogitAdjustedConfig",
+    "LogitAdjustedLoss",
+    "LossConfig",
+    "SelfAdjustingDiceConfig",
+    "SelfAdjustingDiceLoss",
+    "TverskyConfig",
+    "TverskyLoss",
+    "WeightedCrossEntropyConfig",
+]

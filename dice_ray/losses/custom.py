@@ -1,0 +1,53 @@
+"""A loss of your own, named by its address."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from dice_ray.errors import ConfigError, Problem, nearest
+from dice_ray.losses.base import Loss, LossBranch
+
+if TYPE_CHECKING:
+    from dice_ray.terms import Link, TermFacts
+
+
+class CustomConfig(LossBranch):
+    """Whatever `target`, a function of the term's facts and of `parameters`, builds: a `Loss`."""
+
+    name: ClassVar[str] = "custom"
+    formula: ClassVar[str] = "what target(facts, **parameters) builds"
+    source: ClassVar[str] = "yours"
+    target: Annotated[str, Field(pattern=r"^[\w.]+:\w+$", description="package.module:function")]
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def links(cls) -> frozenset[Link]:
+        return frozenset({"softmax", "sigmoid", "position"})
+
+    def can_mine(self, facts: TermFacts) -> bool:
+        return False
+
+    def build(self, facts: TermFacts) -> Loss:
+        if problems := self.problems(facts, "loss.custom"):
+            raise ConfigError(problems)
+        module, _, function = self.target.partition(":")
+        loss = getattr(importlib.import_module(module), function)(facts, **self.parameters)
+        if not isinstance(loss, Loss):
+            must = "must build a dice_ray.losses.base.Loss"
+            raise ConfigError([Problem("loss.custom.target", must, f"{type(loss).__name__} from {self.target}")])
+        return loss
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        module_name, _, function = self.target.partition(":")
+        try:
+            module = importlib.import_module(module_name)
+        except ImportError as error:
+            return [Problem(f"{path}.target", f"must name a module that can be imported ({error})", repr(module_name))]
+        if callable(getattr(module, function, None)):
+            return []
+        known = tuple(name for name, value in vars(module).items() if callable(value) and not name.startswith("_"))
+        must = f"must name a function of {module_name}"
+        return [Problem(f"{path}.target", must, repr(function), suggestion=nearest(function, known), known=known)]

@@ -1,0 +1,135 @@
+"""Losses that turn down easy items: focal (FL) and asymmetric."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor
+
+from dice_ray.losses.base import ItemLoss, LossBranch
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
+from dice_ray.losses.items import Items
+from dice_ray.losses.probability import target_log_prob
+from dice_ray.losses.weighting import Weighting
+
+if TYPE_CHECKING:
+    from dice_ray.errors import Problem
+    from dice_ray.terms import Link, TermFacts
+
+
+class FocalConfig(LossBranch):
+    """-a_t y (1-p)^gamma log p."""
+
+    name: ClassVar[str] = "focal"
+    formula: ClassVar[str] = "-a_t y (1-p)^gamma log p"
+    source: ClassVar[str] = "Lin et al. 2017; Table 2"
+    gamma: Annotated[float, Field(ge=0)] = 2.0
+    weighting: Weighting | None = None
+
+    @classmethod
+    def links(cls) -> frozenset[Link]:
+        return frozenset({"softmax", "sigmoid", "position"})
+
+    def build(self, facts: TermFacts) -> FocalLoss:
+        return FocalLoss(self, facts.link, self.weighting.class_weights(facts) if self.weighting else None)
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        if self.weighting is None:
+            return []
+        return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
+
+
+class AsymmetricConfig(LossBranch):
+    """-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)."""
+
+    name: ClassVar[str] = "asymmetric"
+    formula: ClassVar[str] = "-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)"
+    source: ClassVar[str] = "Ridnik et al. 2021"
+    gamma_pos: Annotated[float, Field(ge=0)] = 0.0
+    gamma_neg: Annotated[float, Field(ge=0)] = 4.0
+    margin: Annotated[float, Field(ge=0, lt=1)] = 0.05
+
+    @classmethod
+    def links(cls) -> frozenset[Link]:
+        return frozenset({"sigmoid"})
+
+    def build(self, facts: TermFacts) -> AsymmetricLoss:
+        return AsymmetricLoss(self)
+
+
+class FocalLoss(CrossEntropyLoss):
+    """-a_t (1-p_t)^gamma log p_t, the mean over items; gamma 0 is cross entropy.
+
+    `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
+    without any item that counts the value is 0.
+
+    >>> round(FocalLoss()(torch.zeros(1, 2), torch.tensor([1])).item(), 4)  # .5^2 log 2
+    0.1733
+    """
+
+    def __init__(
+        self, config: FocalConfig | None = None, link: Link = "softmax", weights: Sequence[float] | None = None
+    ) -> None:
+        super().__init__(link, weights)
+        self.gamma = (config or FocalConfig()).gamma
+
+    def losses(self, items: Items) -> Tensor:
+        return self.weighted(focal(target_log_prob(items), self.gamma), items)
+
+
+class AsymmetricLoss(ItemLoss):
+    """Focal with one exponent for positives, another for negatives, and easy negatives (p < margin) dropped.
+
+    `logits_N`, one logit an item, `targets_N`. Without any item that counts the value is 0. The gradient of a negative
+    is taken of the whole term, as in the paper's formula.
+
+    >>> loss = AsymmetricLoss(AsymmetricConfig(gamma_neg=1, margin=0.1))
+    >>> round(loss(torch.zeros(1), torch.tensor([0])).item(), 4)  # -.4 log .6
+    0.2043
+    """
+
+    def __init__(self, config: AsymmetricConfig | None = None, link: Link = "sigmoid") -> None:
+        assert link == "sigmoid", "asymmetric takes one logit an item"
+        super().__init__(link)
+        self.config = config or AsymmetricConfig()
+
+    def losses(self, items: Items) -> Tensor:
+        config, z_N = self.config, items.logits
+        # 1 - q = min(1 - p + margin, 1); at margin 0 the logarithm is taken of the logit, so that p = 1 stays finite.
+        if config.margin == 0:
+            log_rest_N = F.logsigmoid(-z_N)
+        else:
+            log_rest_N = (torch.sigmoid(-z_N) + config.margin).clamp(max=1).log()
+        positive_N = focal(F.logsigmoid(z_N), config.gamma_pos)
+        return torch.where(items.targets == 1, positive_N, focal(log_rest_N, config.gamma_neg))
+
+
+def focal(log_p_N: Tensor, gamma: float) -> Tensor:
+    """-(1-p)^gamma log p from log p."""
+    return -log_p_N if gamma == 0 else _focal(log_p_N, gamma)
+
+
+class _Focal(torch.autograd.Function):
+    """d/dlog_p = -q^gamma (1 - gamma p log_p / q), q = 1 - p; finite, since log_p / q goes to -1 as q goes to 0."""
+
+    @staticmethod
+    def forward(ctx: Any, log_p_N: Tensor, gamma: float) -> Tensor:
+        ctx.gamma = gamma
+        q_N = -log_p_N.expm1()
+        power_N = q_N**gamma
+        ctx.save_for_backward(log_p_N, q_N, power_N)
+        return -power_N * log_p_N
+
+    @staticmethod
+    def backward(ctx: Any, grad_N: Tensor) -> tuple[Tensor, None]:
+        log_p_N, q_N, power_N = ctx.saved_tensors
+        ratio_N = torch.where(q_N > 0, log_p_N / q_N, -1)
+        slope_N = (1 - q_N) * ratio_N
+        return -grad_N * power_N * (1 - ctx.gamma * slope_N), None
+
+
+_focal: Callable[[Tensor, float], Tensor] = _Focal.apply

@@ -1,0 +1,204 @@
+"""The overlap of prediction and target that dice and Tversky are made of: its sums over a set, or each item's own.
+
+u = p (1-p)^decay; v = u or, squared, u^2; y is 0 or 1. One coefficient is
+
+    (top uy + gamma) / (a v + b uy + c y + gamma)
+
+of one item's u, v, y (scope `example`), or of their sums over the step (scope `batch`). The gradient is written in the
+logit, where that of (1-p)^decay is finite: `slope` is u dL/du, `odds` p/(1-p), and p dL/dp = slope (1 - decay odds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dice_ray.losses.items import Items
+from dice_ray.losses.probability import softmax
+
+
+@dataclass(frozen=True)
+class Form:
+    """The constants of a coefficient, and how u and v are made."""
+
+    gamma: float
+    top: float
+    a: float
+    b: float
+    c: float
+    power: int = 1
+    decay: float = 0.0
+    is_stopped: bool = False
+
+    def coefficient(self, uy: Tensor, v: Tensor, y: Tensor) -> Tensor:
+        """The coefficient, 1 where it is 0/0."""
+        above, below = self.top * uy + self.gamma, self.a * v + self.b * uy + self.c * y + self.gamma
+        return torch.where(below > 0, above / below.where(below > 0, 1), 1)
+
+
+def set_sums(items: Items, form: Form, *, with_background: bool) -> Tensor:
+    """`sums_3C`: sum uy, sum v, sum y of each class; of two classes those of class 1 alone unless `with_background`."""
+    if items.is_two_class:
+        columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
+        return torch.stack([torch.stack(((u * y).sum(), (u**form.power).sum(), y.sum())) for u, y in columns], 1)
+    return torch.stack(_set_sums(items.logits, items.targets, _keep(items), form))
+
+
+def item_losses(items: Items, form: Form, *, with_background: bool) -> Tensor:
+    """`loss_C`: 1 - coefficient of each class, summed over items; the classes are those of `set_sums`."""
+    if items.is_two_class:
+        columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
+        # What does not count has u = y = 0, and no loss: gamma/gamma and 0/0 are 1.
+        return torch.stack([(1 - form.coefficient(u * y, u**form.power, y)).sum() for u, y in columns])
+    return _item_losses(items.logits, items.targets, _keep(items), form)
+
+
+def _two_class(items: Items, form: Form, label: int) -> tuple[Tensor, Tensor]:
+    """`u_N` and `y_N` of one of two classes, 0 where an item does not count."""
+    u_N = _adjusted_margin(items.logits if label else -items.logits, form.decay, form.is_stopped)
+    y_N = (items.targets == label).to(u_N.dtype)
+    keep_N = items.valid if items.kept is None else items.kept[:, label]
+    return (u_N, y_N) if keep_N is None else (u_N.masked_fill(~keep_N, 0), y_N.masked_fill(~keep_N, 0))
+
+
+def _keep(items: Items) -> Tensor | None:
+    """`keep_NC`, true where an item counts for a class; none where all do."""
+    if items.kept is not None or items.valid is None:
+        return items.kept
+    return items.valid[:, None].expand_as(items.logits)
+
+
+class _AdjustedMargin(torch.autograd.Function):
+    """u of two classes: du/dz = u (q - decay p) with q = sigmoid(-z), or with a stopped weight u q."""
+
+    @staticmethod
+    def forward(ctx: Any, margin_N: Tensor, decay: float, is_stopped: bool) -> Tensor:
+        p_N = torch.sigmoid(margin_N)
+        u_N = (F.logsigmoid(-margin_N) * decay).exp_().mul_(p_N) if decay else p_N
+        ctx.decay = 0.0 if is_stopped else decay
+        ctx.save_for_backward(margin_N, p_N, u_N)
+        return u_N
+
+    @staticmethod
+    def backward(ctx: Any, grad_N: Tensor) -> tuple[Tensor, None, None]:
+        margin_N, p_N, u_N = ctx.saved_tensors
+        return grad_N * u_N * torch.sigmoid(-margin_N).sub_(p_N, alpha=ctx.decay), None, None
+
+
+class _SetSums(torch.autograd.Function):
+    """`uy_C`, `v_C` and `y_C` of several classes: the slopes are uy and power v."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        p_NC, u_NC, odds_NC, top_N1 = _parts(logits_NC, keep_NC, form)
+        targets_N1 = targets_N[:, None]
+        uy_N1 = u_NC.gather(1, targets_N1)
+        y_N1 = torch.ones_like(uy_N1) if keep_NC is None else keep_NC.gather(1, targets_N1).to(uy_N1.dtype)
+        v_NC = u_NC if form.power == 1 else u_NC.square_()
+        v_C = v_NC.sum(0)
+        uy_C, y_C = (torch.zeros_like(v_C).scatter_add_(0, targets_N, sum_N1[:, 0]) for sum_N1 in (uy_N1, y_N1))
+        if form.power > 1:
+            v_NC.mul_(form.power)
+        if odds_NC is not None:
+            v_NC.addcmul_(v_NC, odds_NC, value=-form.decay)
+            uy_N1 *= 1 - form.decay * odds_NC.gather(1, targets_N1)
+        ctx.dtype = logits_NC.dtype
+        ctx.mark_non_differentiable(y_C)
+        ctx.save_for_backward(p_NC, v_NC, uy_N1, targets_N1, top_N1)
+        return uy_C, v_C, y_C
+
+    @staticmethod
+    def backward(ctx: Any, grad_uy_C: Tensor, grad_v_C: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+        p_NC, slope_NC, slope_N1, targets_N1, top_N1 = ctx.saved_tensors
+        slope_NC = (slope_NC * grad_v_C).scatter_add_(1, targets_N1, slope_N1 * grad_uy_C[targets_N1])
+        return _to_logits(slope_NC, p_NC, top_N1).to(ctx.dtype), None, None, None
+
+
+class _ItemLosses(torch.autograd.Function):
+    """`loss_C` of several classes: where y = 0 it is s = a v / (a v + gamma), and its slope power s (1-s)."""
+
+    @staticmethod
+    def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form) -> Tensor:
+        p_NC, u_NC, odds_NC, top_N1 = _parts(logits_NC, keep_NC, form)
+        targets_N1 = targets_N[:, None]
+        positive_N1, slope_N1 = _positive(u_NC.gather(1, targets_N1), form)
+        if keep_NC is not None:
+            positive_N1 = positive_N1.where(keep_NC.gather(1, targets_N1), 0)
+        s_NC = (u_NC if form.power == 1 else u_NC.square_()).mul_(form.a)
+        s_NC = s_NC.div_(s_NC + form.gamma) if form.gamma > 0 else s_NC.sign_()
+        loss_C = s_NC.scatter_(1, targets_N1, positive_N1).sum(0)
+        slope_NC = s_NC.addcmul_(s_NC, s_NC, value=-1).mul_(form.power).scatter_(1, targets_N1, slope_N1)
+        if odds_NC is not None:
+            slope_NC.addcmul_(slope_NC, odds_NC, value=-form.decay)
+        ctx.dtype = logits_NC.dtype
+        ctx.save_for_backward(p_NC, slope_NC, top_N1)
+        return loss_C
+
+    @staticmethod
+    def backward(ctx: Any, grad_C: Tensor) -> tuple[Tensor, None, None, None]:
+        p_NC, slope_NC, top_N1 = ctx.saved_tensors
+        return _to_logits(slope_NC * grad_C, p_NC, top_N1).to(ctx.dtype), None, None, None
+
+
+_adjusted_margin: Callable[[Tensor, float, bool], Tensor] = _AdjustedMargin.apply
+_set_sums: Callable[[Tensor, Tensor, Tensor | None, Form], tuple[Tensor, Tensor, Tensor]] = _SetSums.apply
+_item_losses: Callable[[Tensor, Tensor, Tensor | None, Form], Tensor] = _ItemLosses.apply
+
+
+def _positive(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
+    """The loss of an item for its own class, and its slope (0 for an item that does not count: u = 0)."""
+    av_N1, bu_N1 = form.a * u_N1**form.power, form.b * u_N1
+    above_N1, below_N1 = form.top * u_N1 + form.gamma, av_N1 + bu_N1 + form.c + form.gamma
+    slope_N1 = above_N1 * (form.power * av_N1 + bu_N1) - form.top * u_N1 * below_N1
+    loss_N1 = 1 - form.coefficient(u_N1, u_N1**form.power, torch.ones_like(u_N1))
+    return loss_N1, torch.where(below_N1 > 0, slope_N1 / below_N1**2, 0)
+
+
+def _parts(
+    logits_NC: Tensor, keep_NC: Tensor | None, form: Form
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """p, u (0 where an item does not count), and where (1-p)^decay is differentiated the odds and the top class."""
+    p_NC = softmax(logits_NC)
+    if form.decay == 0:
+        return p_NC, p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None, None
+    rest_NC, top_N1 = _rest(p_NC)
+    u_NC = rest_NC.log().mul_(form.decay).exp_().mul_(p_NC)
+    if keep_NC is not None:
+        u_NC.masked_fill_(~keep_NC, 0)
+    if form.is_stopped:
+        return p_NC, u_NC, None, None
+    return p_NC, u_NC, torch.div(p_NC, rest_NC, out=rest_NC), top_N1
+
+
+def _rest(p_NC: Tensor) -> tuple[Tensor, Tensor]:
+    """1 - p, and the class whose p is above 1/2 (where none is, any).
+
+    Of that class it is the sum of the others, since 1 - p is 0 from a gap of 17 between the logits on. The sum is held
+    above the smallest numbers, which it reaches at a gap of 69 in fp32: (1-p)^decay keeps its value from there on.
+    """
+    classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype, device=p_NC.device)
+    top_N1 = F.threshold(p_NC, 0.5, 0).ceil_().mul_(classes_C).sum(-1, keepdim=True).long()
+    top_p_N1 = p_NC.gather(1, top_N1)
+    others_N1 = p_NC.scatter_(1, top_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)
+    p_NC.scatter_(1, top_N1, top_p_N1)
+    return (1 - p_NC).scatter_(1, top_N1, others_N1), top_N1
+
+
+def _to_logits(slope_NC: Tensor, p_NC: Tensor, top_N1: Tensor | None) -> Tensor:
+    """The gradient in the logits from p dL/dp, in place.
+
+    That of a top class is large with its odds, and so cancels in its own gradient: since the gradients of a softmax add
+    up to 0, it is taken as what the other classes leave.
+    """
+    slope_NC.addcmul_(p_NC, slope_NC.sum(-1, keepdim=True), value=-1)
+    if top_N1 is not None:
+        slope_NC.scatter_(1, top_N1, 0)
+        slope_NC.scatter_(1, top_N1, -slope_NC.sum(-1, keepdim=True))
+    return slope_NC

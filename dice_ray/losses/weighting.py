@@ -1,0 +1,104 @@
+"""Weights of classes from their counts in the training split, or as given by name."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+
+from pydantic import Field
+
+from dice_ray.errors import ConfigError, Problem, nearest
+from dice_ray.settings import Branch, Choice
+
+if TYPE_CHECKING:
+    from dice_ray.terms import TermFacts
+
+
+class WeightingBranch(Branch, ABC):
+    """One way to weigh classes."""
+
+    def class_weights(self, facts: TermFacts) -> tuple[float, ...]:
+        """The weight a_t of each class; one absent from the training split counts as one item, with a warning."""
+        if problems := self.problems(facts, self.name):
+            raise ConfigError(problems)
+        absent = [name for name, count in zip(facts.classes, facts.counts, strict=True) if count == 0]
+        if absent and not isinstance(self, GivenConfig):
+            names = ", ".join(absent)
+            warnings.warn(
+                f"The training split holds no {names} for term {facts.name!r}: weighed as one item", stacklevel=2
+            )
+        return self.weigh([max(count, 1) for count in facts.counts], facts.classes)
+
+    @abstractmethod
+    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+        """The weights of classes that have these counts, each at least 1."""
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        """What of this section, found at `path`, does not fit the classes and counts of the term."""
+        return []
+
+
+class LgConfig(WeightingBranch):
+    """a_t = log10((n - n_t)/n_t + k), the paper's weights (below eq. 2, lg read as log10); with k = 1, log10(n/n_t)."""
+
+    name: ClassVar[str] = "lg"
+    k: float = 1.0
+
+    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+        return tuple(math.log10(odds + self.k) for odds in _odds(counts))
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        odds = _odds([max(count, 1) for count in facts.counts])
+        lowest, name = min(zip(odds, facts.classes, strict=True))
+        if self.k >= 1 - lowest:
+            return []
+        must = f"must be at least {1 - lowest:g}, or class {name!r} of term {facts.name!r} has a weight below 0"
+        return [Problem(f"{path}.k", must, f"{self.k:g}")]
+
+
+class InverseConfig(WeightingBranch):
+    """a_t = n / (C n_t): the inverse class frequency, 1 for balanced classes."""
+
+    name: ClassVar[str] = "inverse"
+
+    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+        return tuple(sum(counts) / (len(counts) * count) for count in counts)
+
+
+class EffectiveNumberConfig(WeightingBranch):
+    """a_t in proportion to (1 - beta)/(1 - beta^n_t), their sum C (Cui et al. 2019, eq. 2)."""
+
+    name: ClassVar[str] = "effective_number"
+    beta: Annotated[float, Field(ge=0, lt=1)] = 0.999
+
+    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+        raw = [(1 - self.beta) / (1 - self.beta**count) for count in counts]
+        return tuple(len(raw) * weight / sum(raw) for weight in raw)
+
+
+class GivenConfig(WeightingBranch):
+    """a_t by class name; a class that is not named weighs 1."""
+
+    name: ClassVar[str] = "given"
+    weights: Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1)]
+
+    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+        return tuple(self.weights.get(name, 1.0) for name in classes)
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        must = f"must name classes of term {facts.name!r}"
+        return [
+            Problem(f"{path}.weights", must, repr(name), suggestion=nearest(name, facts.classes), known=facts.classes)
+            for name in self.weights
+            if name not in facts.classes
+        ]
+
+
+Weighting: TypeAlias = Annotated[LgConfig | InverseConfig | EffectiveNumberConfig | GivenConfig, Choice()]
+
+
+def _odds(counts: Sequence[int]) -> list[float]:
+    return [(sum(counts) - count) / count for count in counts]

@@ -1,0 +1,1 @@
+"""Metrics: counts first, one ratio last."""

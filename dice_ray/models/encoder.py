@@ -1,0 +1,158 @@
+"""A pretrained (or tiny) encoder with a task's heads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dice_ray.errors import RunError
+from dice_ray.settings import Settings
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+    from dice_ray.terms import TermFacts
+
+TINY_VOCABULARY = 4000
+SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+
+SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
+Inputs: TypeAlias = dict[str, Tensor]
+"""What an encoder takes, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
+
+
+class ModelConfig(Settings):
+    """The encoder and how its fresh heads start.
+
+    Attributes:
+        encoder: `tiny` (small, random, its tokenizer trained on the data), a folder, or a hub id.
+        head_bias: `prior` starts the heads at the log prior of the classes, a control for imbalance.
+        dropout: In the encoder and before each head.
+    """
+
+    encoder: str = "tiny"
+    head_bias: Literal["zero", "prior"] = "zero"
+    dropout: float = Field(0.1, ge=0, lt=1)
+
+
+def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedTokenizerBase:
+    """The encoder's tokenizer; the tiny one is trained on the texts."""
+    if config.encoder == "tiny":
+        return _tiny_tokenizer(texts)
+    from transformers import AutoTokenizer
+
+    with _explained(config.encoder):
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(config.encoder)
+    return tokenizer
+
+
+def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    """The encoder with its weights; a tiny one starts from torch's random state."""
+    from transformers import AutoConfig, AutoModel, BertConfig, BertModel
+
+    encoder: PreTrainedModel
+    if config.encoder == "tiny":
+        tiny = BertConfig(
+            vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
+        )
+        encoder = BertModel(_with_dropout(tiny, config.dropout))
+    else:
+        with _explained(config.encoder):
+            settings = _with_dropout(AutoConfig.from_pretrained(config.encoder), config.dropout)
+            encoder = AutoModel.from_pretrained(config.encoder, config=settings, use_safetensors=True)
+    if getattr(encoder, "pooler", None) is not None:
+        # The heads read hidden states: a pooler without gradient would stall data-parallel workers.
+        encoder.register_module("pooler", None)
+    return encoder
+
+
+class TextHead(nn.Module):
+    """One row of logits a text, from the hidden state of its first token."""
+
+    def __init__(self, width: int, num_logits: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(width, num_logits)
+
+    def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
+        logits_BC: Tensor = self.output(self.dropout(hidden_BLH[:, 0]))
+        return logits_BC
+
+
+class EncoderWithHeads(nn.Module):
+    """An encoder and a head for each term."""
+
+    def __init__(self, encoder: nn.Module, heads: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleDict(heads)
+
+    def forward(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The logits of each term; a head may read from the targets where to look, never what the answer is."""
+        hidden_BLH = self.encoder(**inputs).last_hidden_state
+        return {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
+
+
+@torch.no_grad()
+def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias: Literal["zero", "prior"]) -> None:
+    """Start each fresh head with small weights, and its bias at zero or at the log prior of its term."""
+    for term in facts:
+        output = heads[term.name].get_submodule("output")
+        assert isinstance(output, nn.Linear)
+        nn.init.normal_(output.weight, std=0.02)
+        nn.init.zeros_(output.bias)
+        if bias == "prior" and term.link == "softmax":
+            output.bias.copy_(torch.tensor(term.log_prior))
+        elif bias == "prior" and term.link == "sigmoid":
+            output.bias.fill_(term.log_prior[1] - term.log_prior[0])
+
+
+def _with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
+    """Every encoder family names its dropouts otherwise; classifier dropouts belong to heads that are not ours."""
+    for name in list(settings.to_dict()):
+        if "dropout" in name and "classifier" not in name and isinstance(getattr(settings, name), float):
+            setattr(settings, name, dropout)
+    return settings
+
+
+def _tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerBase:
+    """WordPiece over frequent words and all characters: trained merges would differ from process to process."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
+    characters = sorted({character for word in counts for character in word})
+    frequent = sorted(counts, key=lambda word: (-counts[word], word))
+    pieces = [*SPECIAL_TOKENS.values(), *characters, *(f"##{character}" for character in characters), *frequent]
+    vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys(pieces[:TINY_VOCABULARY]))}
+
+    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
+    )
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_input_names=names, **SPECIAL_TOKENS)
+
+
+@contextmanager
+def _explained(name: str) -> Iterator[None]:
+    """Turns what transformers raises for an encoder that cannot be had into one clear error."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise RunError(
+            "model.encoder must be `tiny`, a folder with safetensors weights, or a hub id that this machine can reach, "
+            f"got {name!r}: {str(error).splitlines()[0]}"
+        ) from error

@@ -1,0 +1,122 @@
+"""The contract of a task: load, encode, collate, facts, heads, terms, decode, score.
+
+A record is what the user sees (a pair, a sentence, a question). A row is what the encoder sees: a record gives one row,
+or several windows, or one a query. A head turns hidden states into logits; a term is what the loss takes of one head. A
+task knows no loss, and nothing of workers: rows are encoded, decoded and scored by their index.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+
+from torch import Tensor, nn
+
+from dice_ray.settings import Branch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from dice_ray.metrics.classification import ItemCounts
+    from dice_ray.models.encoder import Inputs
+    from dice_ray.terms import Link, Term, TermFacts
+
+RecordT = TypeVar("RecordT")
+
+Row: TypeAlias = dict[str, Any]
+"""One encoder input as plain lists and numbers: the tokenizer's own keys (`input_ids`, ...), `record` (the index of its
+record), `cut` (whether text was lost to the length limit), and what the task needs for targets, masks and decoding."""
+Decisions: TypeAlias = dict[str, float]
+"""What dev decides for a run and test only applies: a threshold."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows padded to tensors.
+
+    Attributes:
+        inputs: What the encoder takes.
+        targets: What the task's heads and terms need beside it: labels, masks, candidates.
+        rows: The index of each row in its split.
+    """
+
+    inputs: Inputs
+    targets: dict[str, Tensor]
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a split's predictions are worth.
+
+    Attributes:
+        metrics: The task's metrics; the one that `TaskBranch.metric` names decides which checkpoint and trial is best.
+        collapsed: Whether one class only was predicted.
+        items: The counts of each record, on which intervals on new data rest.
+    """
+
+    metrics: dict[str, float]
+    collapsed: bool
+    items: tuple[ItemCounts, ...] = field(default=(), repr=False)
+
+
+class Task(ABC, Generic[RecordT]):
+    """One task with its classes: built from its configuration and the training split, or from a checkpoint's facts."""
+
+    @abstractmethod
+    def texts(self, records: Sequence[RecordT]) -> list[str]:
+        """Every text of the records, for a tokenizer that is trained on the data."""
+
+    @abstractmethod
+    def encode(self, records: Sequence[RecordT], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        """The rows of a split, in the order of its records."""
+
+    @abstractmethod
+    def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        """The rows at these indices as padded tensors."""
+
+    @abstractmethod
+    def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
+        """What the training split says of each term."""
+
+    @abstractmethod
+    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+        """A head for each term: `head(hidden_BLH, inputs, targets)` gives the term's logits."""
+
+    @abstractmethod
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        """The terms of a step, by name."""
+
+    @abstractmethod
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[Any]:
+        """What scoring needs of each row, small and picklable, in the order of `batch.rows`."""
+
+    @abstractmethod
+    def decide(self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decisions:
+        """What dev decides, from its decoded rows."""
+
+    @abstractmethod
+    def score(
+        self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
+    ) -> Scores:
+        """The scores of a split, from all its decoded rows."""
+
+
+class TaskBranch(Branch, ABC):
+    """The configuration of a task: one branch of `task`, which builds the task and names its metric."""
+
+    metric: ClassVar[str]
+
+    @abstractmethod
+    def links(self) -> frozenset[Link]:
+        """The links of the task's terms: a loss must take them all."""
+
+    @abstractmethod
+    def classes(self, records: Sequence[Any]) -> tuple[str, ...]:
+        """The class names of the training split, in the order of the logits."""
+
+    @abstractmethod
+    def build(self, classes: tuple[str, ...]) -> Task[Any]:
+        """The task for these classes."""

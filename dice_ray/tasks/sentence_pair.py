@@ -1,0 +1,134 @@
+"""Two sentences, one binary label: MRPC, QQP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from dice_ray.data.records import PairRecord
+from dice_ray.errors import DataError
+from dice_ray.metrics.classification import ItemCounts, best_threshold, binary_scores, constant_f1
+from dice_ray.models.encoder import TextHead
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.terms import Link, Term, TermFacts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class SentencePairConfig(TaskBranch):
+    """Classify pairs of sentences as positive or not.
+
+    Attributes:
+        positive: The label of the positive class; every other label must be one and the same.
+        link: `softmax` gives two logits a pair, `sigmoid` one.
+        max_length: The longest row, in tokens; the longer sentence of a longer pair is cut, and counted.
+    """
+
+    name = "sentence_pair"
+    metric = "f1"
+
+    positive: str = "1"
+    link: Literal["softmax", "sigmoid"] = "softmax"
+    max_length: int = Field(128, ge=8)
+
+    def links(self) -> frozenset[Link]:
+        return frozenset({self.link})
+
+    def classes(self, records: Sequence[PairRecord]) -> tuple[str, ...]:
+        found = sorted({record.label for record in records})
+        others = [label for label in found if label != self.positive]
+        if self.positive not in found or len(others) != 1:
+            raise DataError(
+                f"sentence_pair needs exactly two labels in the training split, one of them the positive "
+                f"{self.positive!r} (task.sentence_pair.positive), got {found}"
+            )
+        return others[0], self.positive
+
+    def build(self, classes: tuple[str, ...]) -> SentencePair:
+        return SentencePair(self, classes)
+
+
+class SentencePair(Task[PairRecord]):
+    """Pairs of sentences with one term, `label`, whose background is the negative class."""
+
+    def __init__(self, config: SentencePairConfig, classes: tuple[str, ...]) -> None:
+        self.config = config
+        self.classes = classes
+
+    def texts(self, records: Sequence[PairRecord]) -> list[str]:
+        return [text for record in records for text in (record.first, record.second)]
+
+    def encode(self, records: Sequence[PairRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        if not records:
+            return []
+        encoded = tokenizer(
+            [record.first for record in records],
+            [record.second for record in records],
+            truncation="longest_first",
+            max_length=self.config.max_length,
+        )
+        indices = {label: index for index, label in enumerate(self.classes)}
+        rows = []
+        for number, record in enumerate(records):
+            if record.label not in indices:
+                raise DataError(f"pair {record.id}: its label must be one of {self.classes}, got {record.label!r}")
+            row = {key: encoded[key][number] for key in encoded}
+            cut = bool(encoded.encodings[number].overflowing)
+            rows.append({**row, "record": number, "cut": cut, "label": indices[record.label]})
+        return rows
+
+    def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        chosen = [rows[index] for index in indices]
+        names = [name for name in tokenizer.model_input_names if name in chosen[0]]
+        inputs = tokenizer.pad([{name: row[name] for name in names} for row in chosen], return_tensors="pt")
+        targets = {"label": torch.tensor([row["label"] for row in chosen])}
+        return Batch(dict(inputs), targets, tuple(indices))
+
+    def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
+        positives = sum(row["label"] for row in rows)
+        counts = (len(rows) - positives, positives)
+        return (TermFacts("label", self.config.link, self.classes, counts, background=0),)
+
+    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+        return {"label": TextHead(width, 2 if self.config.link == "softmax" else 1, dropout)}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        logits_BC = logits["label"]
+        return {"label": Term(logits_BC if self.config.link == "softmax" else logits_BC[:, 0], batch.targets["label"])}
+
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[float]:
+        """The probability of the positive class, by the link that the term was trained with."""
+        logits_BC = logits["label"].double()
+        positive = logits_BC.softmax(-1)[:, 1] if self.config.link == "softmax" else logits_BC[:, 0].sigmoid()
+        return [float(probability) for probability in positive.tolist()]
+
+    def decide(self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float]) -> Decisions:
+        return {"threshold": best_threshold(np.array(decoded), _labels(rows))}
+
+    def score(
+        self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions
+    ) -> Scores:
+        probabilities, labels = np.array(decoded), _labels(rows)
+        tuned = binary_scores(probabilities, labels, decisions["threshold"])
+        metrics = {
+            **binary_scores(probabilities, labels, 0.5),
+            "f1_tuned": tuned["f1"],
+            "threshold": decisions["threshold"],
+            "constant_f1": constant_f1(labels),
+        }
+        predicted = probabilities > 0.5
+        items = tuple(
+            ItemCounts(record.id, tp=int(guess and label), fp=int(guess and not label), fn=int(label and not guess))
+            for record, guess, label in zip(records, predicted, labels.astype(bool), strict=True)
+        )
+        return Scores(metrics, collapsed=bool(predicted.all() or not predicted.any()), items=items)
+
+
+def _labels(rows: Sequence[Row]) -> np.ndarray:
+    return np.array([row["label"] for row in rows])

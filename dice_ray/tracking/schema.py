@@ -1,0 +1,80 @@
+"""The names that are stored with a run: tags, kinds, states, and how a metric's relatives are called."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+Kind: TypeAlias = Literal["run", "sweep", "trial", "study", "cell"]
+"""A run trained alone; a sweep and its trials; a study and its cells (arm x seed)."""
+State: TypeAlias = Literal["done", "pruned", "failed"]
+Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
+"""How a run may end, in MLflow's words."""
+
+PREFIX: Final = "dice_ray."
+
+ID: Final = "dice_ray.id"
+"""Our id of a run; MLflow gives its own, and a run is found again by this tag."""
+KIND: Final = "dice_ray.kind"
+ARM: Final = "dice_ray.arm"
+SEED: Final = "dice_ray.seed"
+TASK: Final = "dice_ray.task"
+DATA: Final = "dice_ray.data"
+LOSS: Final = "dice_ray.loss"
+ENCODER: Final = "dice_ray.encoder"
+STATE: Final = "dice_ray.state"
+FAILURE: Final = "dice_ray.failure"
+"""Why a trial or cell failed."""
+COLLAPSED: Final = "dice_ray.collapsed"
+"""`true` for a run that predicts one class only."""
+SEARCHED: Final = "dice_ray.searched"
+"""On a trial: the paths that the search chose, joined by spaces; their values are among the parameters."""
+BASELINE: Final = "dice_ray.baseline"
+"""On a study: the arm that the others are compared to."""
+METRIC: Final = "dice_ray.metric"
+"""On a sweep, study or run: the metric that is maximised, `dev/f1`."""
+RESULTS_VERSION: Final = "dice_ray.results_version"
+COMMIT: Final = "dice_ray.commit"
+VERSION: Final = "dice_ray.version"
+
+PARENT: Final = "mlflow.parentRunId"
+
+
+def best_metric(metric: str) -> str:
+    """The best value so far, that of the checkpoint kept; the metric itself is stored as it goes.
+
+    >>> best_metric("dev/f1")
+    'dev/best_f1'
+    """
+    return _with_name(metric, "best_{}")
+
+
+def constant_metric(metric: str) -> str:
+    """The score of the constant predictor by the same metric.
+
+    >>> constant_metric("test/f1")
+    'test/constant_f1'
+    """
+    return _with_name(metric, "constant_{}")
+
+
+def tuned_metric(metric: str) -> str:
+    """The score of the same run at the threshold tuned on dev.
+
+    >>> tuned_metric("test/f1")
+    'test/f1_tuned'
+    """
+    return _with_name(metric, "{}_tuned")
+
+
+def collapsed_metric(metric: str) -> str:
+    """1 where the run predicts one class only on the metric's split.
+
+    >>> collapsed_metric("test/f1")
+    'test/collapsed'
+    """
+    return _with_name(metric, "collapsed")
+
+
+def _with_name(metric: str, form: str) -> str:
+    split, slash, name = metric.rpartition("/")
+    return f"{split}{slash}{form.format(name)}"

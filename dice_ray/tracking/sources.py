@@ -1,0 +1,170 @@
+"""The two ways to ask a store for what it holds: our SQLite file by SQL, any other through MLflow in pages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from dice_ray.errors import RunError
+from dice_ray.tracking.store import quiet, quiet_client, shown, sqlite_file, store_uri
+
+REVISION: Final = "dc11669786a5"
+"""Of the tables that are read by SQL (MLflow 3.17); a file of another revision is read through MLflow."""
+PAGE: Final = 1000
+
+
+@dataclass
+class Stored:
+    """A run as MLflow holds it; times in milliseconds since 1970."""
+
+    name: str
+    status: str
+    start: int
+    end: int | None
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """What can be asked of a store."""
+
+    def experiments(self) -> dict[str, str]:
+        """MLflow's ids by name."""
+
+    def runs(self, experiment: str) -> dict[str, Stored]:
+        """The runs by MLflow's id."""
+
+    def points(self, experiment: str) -> Iterable[tuple[str, int, str, float]]:
+        """Every value of every metric: MLflow's id of the run, step, metric, value."""
+
+
+@contextmanager
+def opened(uri: str | None) -> Iterator[Source]:
+    """The store, for reading.
+
+    Raises:
+        RunError: It is not there, or does not answer.
+    """
+    uri = store_uri(uri)
+    file = sqlite_file(uri)
+    if file is None:
+        with _answering(uri):
+            yield Api(uri)
+        return
+    if not file.is_file():
+        raise RunError(f"the store of runs must be there, and {file} is not: nothing has been tracked in it yet")
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
+            if _revision(database) == REVISION:
+                yield Database(database)
+                return
+    except sqlite3.Error as error:
+        raise RunError(f"the store of runs must be a database of MLflow, {file} said: {error}") from error
+    with _answering(uri):
+        yield Api(uri)
+
+
+class Database:
+    """An SQLite file of ours, read by SQL: ten times as quick as MLflow's search."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def experiments(self) -> dict[str, str]:
+        rows = self._database.execute(
+            "select name, experiment_id from experiments where lifecycle_stage = 'active' and experiment_id != 0"
+        )
+        return {name: str(id_) for name, id_ in rows}
+
+    def runs(self, experiment: str) -> dict[str, Stored]:
+        found = {
+            uuid: Stored(*info)
+            for uuid, *info in self._database.execute(
+                "select run_uuid, name, status, start_time, end_time from runs "
+                "where experiment_id = ? and lifecycle_stage = 'active'",
+                [experiment],
+            )
+        }
+        for uuid, name, value in self._of_runs("key, value", "params", experiment):
+            found[uuid].params[name] = value
+        for uuid, name, value in self._of_runs("key, value", "tags", experiment):
+            found[uuid].tags[name] = value
+        for uuid, name, value, is_nan in self._of_runs("key, value, is_nan", "latest_metrics", experiment):
+            found[uuid].metrics[name] = float("nan") if is_nan else value
+        return found
+
+    def points(self, experiment: str) -> Iterator[tuple[str, int, str, float]]:
+        for uuid, step, name, value, is_nan in self._of_runs("step, key, value, is_nan", "metrics", experiment):
+            yield uuid, step, name, float("nan") if is_nan else value
+
+    def _of_runs(self, columns: str, table: str, experiment: str) -> sqlite3.Cursor:
+        return self._database.execute(
+            f"select run_uuid, {columns} from {table} where run_uuid in "
+            "(select run_uuid from runs where experiment_id = ? and lifecycle_stage = 'active')",
+            [experiment],
+        )
+
+
+class Api:
+    """Any store, read through MLflow in pages."""
+
+    def __init__(self, uri: str) -> None:
+        self._client = quiet_client(uri)
+
+    def experiments(self) -> dict[str, str]:
+        found = _all_pages(lambda token: self._client.search_experiments(max_results=PAGE, page_token=token))
+        return {each.name: each.experiment_id for each in found if each.experiment_id != "0"}
+
+    def runs(self, experiment: str) -> dict[str, Stored]:
+        return {
+            run.info.run_id: Stored(
+                run.info.run_name,
+                run.info.status,
+                run.info.start_time,
+                run.info.end_time,
+                run.data.params,
+                run.data.metrics,
+                run.data.tags,
+            )
+            for run in _all_pages(
+                lambda token: self._client.search_runs([experiment], max_results=PAGE, page_token=token)
+            )
+        }
+
+    def points(self, experiment: str) -> Iterator[tuple[str, int, str, float]]:
+        for uuid, run in self.runs(experiment).items():
+            for metric in run.metrics:
+                for point in self._client.get_metric_history(uuid, metric):
+                    yield uuid, point.step, metric, point.value
+
+
+@contextmanager
+def _answering(uri: str) -> Iterator[None]:
+    quiet()
+    from mlflow.exceptions import MlflowException
+
+    try:
+        yield
+    except MlflowException as error:
+        said = str(error).partition("\n")[0]
+        raise RunError(shown(f"the store of runs must answer, {uri} said: {said}")) from error
+
+
+def _revision(database: sqlite3.Connection) -> str | None:
+    if not database.execute("select 1 from sqlite_master where name = 'alembic_version'").fetchone():
+        return None
+    return str(database.execute("select version_num from alembic_version").fetchone()[0])
+
+
+def _all_pages(page: Callable[[str | None], Any]) -> Iterator[Any]:
+    token = None
+    while True:
+        found = page(token)
+        yield from found
+        token = found.token
+        if not token:
+            return

@@ -1,0 +1,62 @@
+"""Where runs are stored: the store's URI, its SQLite file if it is one, and a client that keeps quiet."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+DEFAULT: Final = "sqlite:///mlflow.db"
+_SQLITE: Final = "sqlite:///"
+_ENVIRONMENT: Final = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    # MLflow's own seven tries take minutes; the writer tries again by itself, a reader wants its answer.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+}
+
+
+def store_uri(uri: str | None = None) -> str:
+    """The URI given, else MLFLOW_TRACKING_URI, else `sqlite:///mlflow.db`; an SQLite file by its absolute path."""
+    uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT
+    file = sqlite_file(uri)
+    return f"{_SQLITE}{file}" if file else uri
+
+
+def sqlite_file(uri: str) -> Path | None:
+    """The file of an SQLite store, none for any other."""
+    if not uri.startswith(_SQLITE) or "?" in uri:
+        return None
+    return Path(uri.removeprefix(_SQLITE)).absolute()
+
+
+def shown(text: str) -> str:
+    """A URI, or a message that holds one, as it may be printed: without passwords.
+
+    >>> shown("postgresql://me:secret@host/runs")
+    'postgresql://***@host/runs'
+    """
+    return re.sub(r"://[^@/\s]*@", "://***@", text)
+
+
+def quiet_client(uri: str) -> MlflowClient:
+    """MLflow's client for a store; an SQLite file is created and migrated here (about a second)."""
+    quiet()
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri)
+
+
+def quiet() -> None:
+    """Import MLflow so that it neither prints nor reports home."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    import mlflow  # noqa: F401  it configures its loggers here, and reads the environment
+
+    for logger in ("mlflow", "alembic"):
+        logging.getLogger(logger).setLevel(logging.ERROR)

@@ -1,0 +1,161 @@
+"""The only way into MLflow: a thread that sends what runs say, so that no run waits for it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Mapping
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any, Final
+
+from dice_ray.errors import RunError
+from dice_ray.settings import Flat
+from dice_ray.tracking.runs import NUM_METRICS, End, Entry, Open, Point, Points, Runs, Tags, Text, joined
+from dice_ray.tracking.schema import Status
+from dice_ray.tracking.store import quiet, shown, store_uri
+
+SECONDS: Final = 1.0
+"""What was said is sent after this time, or as soon as it makes a full call."""
+
+
+class Writer:
+    """Writes the runs of one experiment; every method returns at once, and `close` waits until all is stored.
+
+    A store that is away is asked again each second until `close`; what it refuses is left out, and `close` tells.
+
+    Attributes:
+        failure: What went wrong so far, if anything did and is not mended.
+    """
+
+    def __init__(self, experiment: str, uri: str | None = None) -> None:
+        self.experiment, self.uri = experiment, store_uri(uri)
+        self.failure: str | None = None
+        self._queue: SimpleQueue[Entry | None] = SimpleQueue()
+        self._open: dict[str, None] = {}
+        self._waiting: deque[Entry] = deque()
+        self._refused: list[str] = []
+        self._crash: Exception | None = None
+        self._thread = Thread(target=self._work, name="dice_ray.tracking", daemon=True)
+        self._thread.start()
+
+    def open(self, key: str, *, name: str, params: Flat, tags: Mapping[str, str], parent: str | None = None) -> None:
+        """Begin the run of our id `key`, or go on with it: steps and parameters that it holds are not stored again."""
+        self._open[key] = None
+        written = {path: as_text(value) for path, value in params.items()}
+        self._queue.put(Open(key, name, written, dict(tags), parent, _now()))
+
+    def metrics(self, key: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Values of a step; the first ones of a step and metric count."""
+        at = _now()
+        points = tuple(Point(metric, float(value), step, at) for metric, value in metrics.items())
+        for start in range(0, len(points), NUM_METRICS):
+            self._queue.put(Points(key, points[start : start + NUM_METRICS]))
+
+    def tags(self, key: str, tags: Mapping[str, str]) -> None:
+        """Set tags over those that are there."""
+        self._queue.put(Tags(key, dict(tags)))
+
+    def text(self, key: str, file: str, content: str) -> None:
+        """Store a text file among the run's artifacts."""
+        self._queue.put(Text(key, file, content))
+
+    def end(self, key: str, status: Status) -> None:
+        """The run ended; opened again, it goes on."""
+        self._open.pop(key, None)
+        self._queue.put(End(key, status, _now()))
+
+    def close(self) -> None:
+        """Wait until all is stored; runs that have not ended are ended as KILLED.
+
+        Raises:
+            RunError: Something could not be stored; it says what and why.
+        """
+        for key in list(self._open):
+            self.end(key, "KILLED")
+        self._queue.put(None)
+        self._thread.join()
+        if self._crash is not None:
+            raise self._crash
+        if self.failure is not None:
+            lost = len(self._waiting) + len(self._refused)
+            raise RunError(
+                f"the experiment {self.experiment!r} must be stored in {shown(self.uri)}, "
+                f"{lost} {'entry was' if lost == 1 else 'entries were'} not: {self.failure}"
+            )
+
+    def _work(self) -> None:
+        try:
+            quiet()
+            runs: Runs | None = None
+            going = True
+            while going:
+                going = self._gather()
+                runs = self._send(runs)
+        except Exception as error:  # noqa: BLE001  a mistake of ours, which `close` raises
+            self._crash = error
+
+    def _gather(self) -> bool:
+        """Take what was said until the time is over or a call is full; false when the writer is closed."""
+        until = time.monotonic() + SECONDS
+        num_points = 0
+        while num_points < NUM_METRICS:
+            try:
+                entry = self._queue.get(timeout=max(0.0, until - time.monotonic()))
+            except Empty:
+                return True
+            if entry is None:
+                return False
+            self._waiting.append(entry)
+            num_points += len(entry.points) if isinstance(entry, Points) else 0
+        return True
+
+    def _send(self, runs: Runs | None) -> Runs | None:
+        """Send in order what waits, as far as the store takes it."""
+        from mlflow.exceptions import MlflowException
+
+        self._waiting = deque(joined(self._waiting))
+        try:
+            runs = runs or Runs(self.experiment, self.uri)
+            while self._waiting:
+                try:
+                    runs.send(self._waiting[0])
+                except (MlflowException, RunError) as error:
+                    if not _is_refusal(error):
+                        raise
+                    self._refused.append(_said(error))
+                self._waiting.popleft()
+        except (MlflowException, RunError, OSError, sqlite3.Error) as error:
+            self.failure = _said(error)
+        else:
+            self.failure = self._refused[0] if self._refused else None
+        return runs
+
+
+def as_text(value: Any) -> str:
+    """A parameter as YAML spells it.
+
+    >>> as_text("focal"), as_text(True), as_text(None), as_text(2e-05)
+    ('focal', 'true', 'null', '2e-05')
+    """
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """The store is there and will say the same the next time."""
+    from mlflow.exceptions import MlflowException
+
+    if not isinstance(error, MlflowException):
+        return True
+    status: int = error.get_http_status_code()  # type: ignore[no-untyped-call]  # MLflow's
+    return status < 500 and status != 429
+
+
+def _said(error: Exception) -> str:
+    return shown(str(error).strip().partition("\n")[0])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

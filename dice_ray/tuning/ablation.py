@@ -1,0 +1,41 @@
+"""A study: arms by seeds, each cell once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray.tuning.plan import StudyPlan
+from dice_ray.tuning.runner import Show, session
+
+if TYPE_CHECKING:
+    from dice_ray.tuning.callback import Progress
+
+
+def run(
+    plan: StudyPlan,
+    folder: Path,
+    *,
+    address: str | None = None,
+    num_cpus: int | None = None,
+    show: Show | None = None,
+) -> Progress:
+    """Run the cells that the study's ledger does not hold as done; a failed one is tried again.
+
+    Args:
+        plan: The arms and seeds.
+        folder: Where plan, ledger, log and the cells' folders are; a folder begun before is gone on with.
+        address: Of a Ray cluster to join.
+        num_cpus: CPUs of a Ray of our own.
+        show: Makes the live screen.
+
+    Raises:
+        DiceRayError: Another driver is at work, or an arm cannot run; a cell's own failure is in the ledger.
+    """
+    cells = plan.cells()
+    with session(plan, folder, address=address, num_cpus=num_cpus, show=show) as driver:
+        from dice_ray.tuning.searchers import CellSearcher
+
+        ended = driver.ledger.ended
+        missing = [cell for cell in cells if cell.id not in ended or ended[cell.id].state == "failed"]
+        return driver.fit(CellSearcher(missing), None, missing=len(missing), ids=[cell.id for cell in cells])

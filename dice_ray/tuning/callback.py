@@ -1,0 +1,208 @@
+"""Notes what trials do: in the ledger first, then in MLflow, then on the screen."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ray import tune
+from ray.tune.experiment import Trial
+
+from dice_ray import launch
+from dice_ray.config.load import resolve
+from dice_ray.config.schema import RunConfig
+from dice_ray.data.sources import describe
+from dice_ray.errors import ConfigError
+from dice_ray.settings import Flat, flat
+from dice_ray.tracking import schema
+from dice_ray.tracking.writer import Writer
+from dice_ray.tuning import plan as plans
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.trial import SCORE, Result
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a sweep or study is; what earlier drivers did is counted.
+
+    Attributes:
+        elapsed: Seconds since this driver began.
+    """
+
+    running: int
+    done: int
+    failed: int
+    pruned: int
+    total: int
+    best_score: float | None
+    best_params: Flat
+    elapsed: float
+
+    @property
+    def is_finished(self) -> bool:
+        return self.done + self.failed + self.pruned == self.total
+
+
+class Screen(Protocol):
+    """What shows progress to the user; it is told several times a second."""
+
+    def update(self, state: Progress) -> None: ...
+
+
+class Recorder:
+    """Notes each event of trials once."""
+
+    def __init__(self, plan: SweepPlan | StudyPlan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
+        self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
+        self._since = time.monotonic()
+        self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
+        self._best: tuple[float, Flat] | None = None
+        for ended in ledger.ended.values():
+            self._compare(ended.id, ended.score)
+
+    @property
+    def progress(self) -> Progress:
+        states = Counter(self._ledger.ended[id_].state for id_ in self._ids if id_ in self._ledger.ended)
+        score, params = self._best or (None, {})
+        return Progress(
+            running=len(self._running),
+            done=states["done"],
+            failed=states["failed"],
+            pruned=states["pruned"],
+            total=len(self._ids),
+            best_score=score,
+            best_params=params,
+            elapsed=time.monotonic() - self._since,
+        )
+
+    def open(self, stored: Collection[str]) -> None:
+        """Open the parent run, and send what ended in the ledger and is not stored as ended."""
+        plan = self._plan
+        tags = {
+            schema.KIND: plan.kind,
+            schema.METRIC: launch.objective(resolve(plan.layers)),
+            schema.RESULTS_VERSION: str(plans.RESULTS_VERSION),
+        }
+        if isinstance(plan, StudyPlan):
+            tags[schema.BASELINE] = plan.baseline
+        params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms"})
+        self._writer.open(plan.name, name=plan.name, params=params, tags=tags)
+        self._writer.text(plan.name, "plan.yaml", plans.as_yaml(plan))
+        for ended in self._ledger.ended.values():
+            if ended.id not in stored:
+                self._open_run(self._ledger.begun[ended.id])
+                for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
+                    self._writer.metrics(ended.id, step, metrics)
+                self._end_run(ended)
+
+    def begin(self, trial: Begun) -> None:
+        if trial.id in self._running:  # Ray tries it once more
+            return
+        is_retried = trial.id in self._ledger.ended
+        if trial not in self._ledger.open:
+            self._ledger.append(trial)
+        self._running[trial.id] = []
+        self._open_run(trial)
+        if is_retried:
+            self._writer.tags(trial.id, {schema.FAILURE: ""})
+
+    def result(self, id_: str, result: Result) -> None:
+        told = self._running[id_]
+        if "failure" in result or (told and result["step"] <= told[-1][0]):
+            return
+        told.append((result["step"], result[SCORE], result["metrics"]))
+        self._writer.metrics(id_, result["step"], result["metrics"])
+        self._compare(id_, result[SCORE])
+
+    def end(self, id_: str, result: Result, error: str | None = None) -> None:
+        told = self._running.pop(id_)
+        failure = error or result.get("failure")
+        ended = Ended(
+            id=id_,
+            state="failed" if failure else "done" if result.get("finished") else "pruned",
+            curve=tuple((step, score) for step, score, _ in told),
+            metrics=tuple(metrics for *_, metrics in told),
+            test=result.get("test", {}),
+            failure=failure,
+        )
+        self._ledger.append(ended)
+        self._end_run(ended)
+
+    def close(self) -> None:
+        """End the runs that are still open: what is not finished can be resumed."""
+        for id_ in self._running:
+            self._writer.end(id_, "KILLED")
+        self._writer.end(self._plan.name, "FINISHED" if self.progress.is_finished else "KILLED")
+
+    def _compare(self, id_: str, score: float | None) -> None:
+        if score is not None and (self._best is None or score > self._best[0]):
+            self._best = score, self._ledger.begun[id_].params
+
+    def _open_run(self, trial: Begun) -> None:
+        tags = {schema.KIND: "trial", schema.SEED: str(trial.seed), schema.SEARCHED: " ".join(trial.params)}
+        name = trial.id
+        if trial.arm is not None:
+            tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
+            name = f"{trial.arm} seed {trial.seed}"
+        try:
+            config = self._plan.config(trial)
+        except ConfigError:
+            params = trial.params
+        else:
+            params = flat(config)
+            tags |= _tags(config)
+        self._writer.open(trial.id, name=name, params=params, tags=tags, parent=self._plan.name)
+
+    def _end_run(self, ended: Ended) -> None:
+        tags: dict[str, str] = {schema.STATE: ended.state}
+        if ended.failure is not None:
+            tags[schema.FAILURE] = ended.failure
+        if ended.curve:
+            last = ended.curve[-1][0]
+            self._writer.metrics(ended.id, last, ended.test)
+            scores = ended.metrics[-1] | ended.test
+            kept = "test/collapsed" if ended.test else "dev/collapsed"
+            tags[schema.COLLAPSED] = "true" if scores.get(kept) else "false"
+        self._writer.tags(ended.id, tags)
+        self._writer.end(ended.id, "FAILED" if ended.state == "failed" else "FINISHED")
+
+
+def _tags(config: RunConfig) -> dict[str, str]:
+    return {
+        schema.TASK: config.task.name,
+        schema.DATA: describe(config.data),
+        schema.LOSS: config.loss.name,
+        schema.ENCODER: config.model.encoder,
+    }
+
+
+class RecorderCallback(tune.Callback):
+    """Hands Ray Tune's events to a recorder, and its progress to a screen."""
+
+    def __init__(self, recorder: Recorder, screen: Screen | None) -> None:
+        self._recorder, self._screen = recorder, screen
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles its callbacks, and threads and terminals stay here."""
+        return {}
+
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self._recorder.begin(Begun(**trial.config))
+
+    def on_trial_result(self, iteration: int, trials: list[Trial], trial: Trial, result: Result, **info: Any) -> None:
+        self._recorder.result(trial.config["id"], result)
+
+    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self._recorder.end(trial.config["id"], trial.last_result)
+
+    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        error = str(trial.get_pickled_error() or trial.get_error()).strip()
+        self._recorder.end(trial.config["id"], {}, error.splitlines()[-1])
+
+    def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        if self._screen is not None:
+            self._screen.update(self._recorder.progress)

@@ -1,0 +1,115 @@
+"""The one runner of sweeps and studies: the plan minus the ledger, in warm actors on Ray Tune."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, TypeAlias
+
+from dice_ray import cluster
+from dice_ray.config.load import resolve
+from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.tracking.reader import read
+from dice_ray.tracking.writer import Writer
+from dice_ray.tuning.ledger import Ledger, driving
+from dice_ray.tuning.plan import StudyPlan, SweepPlan, demand, store
+
+if TYPE_CHECKING:
+    from ray.tune.schedulers import TrialScheduler
+    from ray.tune.search import Searcher
+
+    from dice_ray.tuning.callback import Progress, Recorder, Screen
+
+Show: TypeAlias = "Callable[[TextIO], Screen]"
+"""Makes the screen on the stdout of before, while Ray's words go to the log."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A folder with its plan and ledger, driven by this process."""
+
+    plan: SweepPlan | StudyPlan
+    folder: Path
+    ledger: Ledger
+    writer: Writer
+    screen: Screen | None
+    address: str | None
+    num_cpus: int | None
+
+    def fit(
+        self, searcher: Searcher, scheduler: TrialScheduler | None, *, missing: int, ids: Collection[str]
+    ) -> Progress:
+        """Run the missing ones of these trials; returns how far it came."""
+        from dice_ray.tuning.callback import Recorder
+
+        recorder = Recorder(self.plan, self.ledger, self.writer, ids)
+        recorder.open(_stored(self.plan.name) if self.ledger.ended else ())
+        try:
+            if missing:
+                self._run(searcher, scheduler, missing, recorder)
+        finally:
+            recorder.close()
+        if self.screen is not None:
+            self.screen.update(recorder.progress)
+        return recorder.progress
+
+    def _run(self, searcher: Searcher, scheduler: TrialScheduler | None, missing: int, recorder: Recorder) -> None:
+        from ray import tune
+
+        from dice_ray.tuning.callback import RecorderCallback
+        from dice_ray.tuning.trial import Trial, Work
+
+        needs = demand(resolve(self.plan.layers))
+        with cluster.started(self.address, num_cpus=self.num_cpus, log=self.folder / "log.txt") as ray:
+            trainable = tune.with_parameters(Trial, work=Work(self.plan, self.folder.resolve()))
+            tuner = tune.Tuner(
+                tune.with_resources(trainable, {"cpu": needs.own}),
+                tune_config=tune.TuneConfig(
+                    search_alg=searcher,
+                    scheduler=scheduler,
+                    num_samples=missing,
+                    max_concurrent_trials=needs.slots(ray.cpus),
+                    reuse_actors=True,
+                    trial_dirname_creator=lambda trial: trial.trial_id,
+                ),
+                run_config=tune.RunConfig(
+                    name="tune",
+                    storage_path=str(ray.scratch),
+                    callbacks=[RecorderCallback(recorder, self.screen)],
+                    checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+                    failure_config=tune.FailureConfig(max_failures=2),  # a lost actor or node
+                    verbose=0,
+                ),
+            )
+            tuner.fit()
+
+
+@contextmanager
+def session(
+    plan: SweepPlan | StudyPlan,
+    folder: Path,
+    *,
+    address: str | None,
+    num_cpus: int | None,
+    show: Show | None,
+) -> Iterator[Session]:
+    """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
+    with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal:
+        store(plan, folder)
+        cluster.prepare(address)
+        writer = Writer(plan.name)
+        try:
+            yield Session(plan, folder, ledger, writer, show(terminal) if show else None, address, num_cpus)
+        finally:
+            writer.close()
+
+
+def _stored(experiment: str) -> Collection[str]:
+    """The ids of the runs that MLflow holds as ended; none where it holds or answers nothing."""
+    try:
+        runs = read(experiment)
+    except (RunError, UnknownNameError):
+        return ()
+    return set(runs.loc[runs["status"] != "RUNNING", "id"])

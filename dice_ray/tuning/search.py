@@ -1,0 +1,45 @@
+"""A sweep: Optuna's suggestions over a space, stopped early by successive halving."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray.config.load import resolve
+from dice_ray.tuning import space
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.runner import Show, session
+
+if TYPE_CHECKING:
+    from dice_ray.tuning.callback import Progress
+
+
+def run(
+    plan: SweepPlan,
+    folder: Path,
+    *,
+    address: str | None = None,
+    num_cpus: int | None = None,
+    show: Show | None = None,
+) -> Progress:
+    """Run what the sweep's ledger lacks of its plan.
+
+    Args:
+        plan: What to search.
+        folder: Where plan, ledger, log and the trials' folders are; a folder begun before is gone on with.
+        address: Of a Ray cluster to join.
+        num_cpus: CPUs of a Ray of our own.
+        show: Makes the live screen.
+
+    Raises:
+        DiceRayError: Another driver is at work, or the plan cannot run; a trial's own failure is in the ledger.
+    """
+    resolve(plan.layers)
+    space.load(plan.space)
+    with session(plan, folder, address=address, num_cpus=num_cpus, show=show) as driver:
+        from dice_ray.tuning.searchers import SweepSearcher, asha
+
+        searcher = SweepSearcher(plan, driver.ledger)
+        scheduler = asha(driver.ledger) if plan.scheduler == "asha" else None
+        missing = plan.trials - len(driver.ledger.ended)
+        return driver.fit(searcher, scheduler, missing=missing, ids=plan.ids)

@@ -1,0 +1,118 @@
+"""What hands trials to Ray Tune: Optuna for a sweep, the cells themselves for a study."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import optuna
+from optuna.trial import FixedTrial, TrialState
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import ASHAScheduler
+from ray.tune.search import Searcher
+from ray.tune.search.optuna import OptunaSearch
+
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.space import Space
+from dice_ray.tuning.trial import SCORE
+
+_STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
+
+
+class SweepSearcher(OptunaSearch):
+    """Optuna's suggestions for a plan minus its ledger.
+
+    Trials that ended are known to the study; those that began are suggested first, again under their own id. What Ray
+    takes for completed is told as what it was: failed, stopped by the scheduler, or done with its best score.
+    """
+
+    def __init__(self, plan: SweepPlan, ledger: Ledger) -> None:
+        # Sampling goes on: the same seed again would suggest the first trials again.
+        sampler = optuna.samplers.TPESampler(
+            multivariate=True, group=True, constant_liar=True, seed=plan.seed + len(ledger.begun)
+        )
+        space = Space(plan.space)
+        super().__init__(space, metric=SCORE, mode="max", sampler=sampler)
+        assert self._ot_study is not None
+        self._study: optuna.Study = self._ot_study
+        self._seed_of_trials: int = plan.seed
+        self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in ledger.begun)
+        self._again: deque[Begun] = deque(ledger.open)
+        self._curves: dict[str, dict[int, float]] = {}
+        for ended in ledger.ended.values():
+            self._study.add_trial(_as_told(ended, ledger.begun[ended.id], space))
+        for begun in self._again:
+            self._study.enqueue_trial(begun.params)
+
+    def suggest(self, trial_id: str) -> dict[str, Any]:
+        self._curves[trial_id] = {}
+        params = super().suggest(trial_id) or {}
+        if self._again:
+            return self._again.popleft().model_dump()
+        return Begun(id=self._new_ids.popleft(), params=params, seed=self._seed_of_trials).model_dump()
+
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        curve, trial = self._curves[trial_id], self._ot_trials[trial_id]
+        if "step" in result and result["step"] not in curve:
+            trial.report(result[SCORE], result["step"])
+            curve[result["step"]] = result[SCORE]
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        result = result or {}
+        if not error:
+            self.on_trial_result(trial_id, result)  # the scheduler keeps back the one at which it stops
+        scores = self._curves.pop(trial_id).values()
+        trial = self._ot_trials[trial_id]
+        if error or "failure" in result or not scores:
+            self._study.tell(trial, state=TrialState.FAIL)
+        elif result.get("finished"):
+            self._study.tell(trial, max(scores))
+        else:
+            self._study.tell(trial, state=TrialState.PRUNED)
+
+
+class CellSearcher(Searcher):
+    """Hands out cells, one after the other."""
+
+    def __init__(self, cells: Iterable[Begun]) -> None:
+        super().__init__(metric=SCORE, mode="max")
+        self._cells = deque(cells)
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        return self._cells.popleft().model_dump() if self._cells else None
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Cells do not depend on each other."""
+
+    def save(self, checkpoint_path: str) -> None:
+        """The ledger is what is kept."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """A Tuner is never restored."""
+
+
+def asha(ledger: Ledger) -> ASHAScheduler:
+    """Successive halving that knows the curves of the trials that ended."""
+    scheduler = ASHAScheduler(
+        metric=SCORE, mode="max", max_t=10_000, grace_period=1, reduction_factor=3, stop_last_trials=False
+    )
+    for ended in ledger.ended.values():
+        for evaluation, (_, score) in enumerate(ended.curve, start=1):
+            # An internal of Ray 2.60; of the trial it reads the id alone.
+            scheduler._brackets[0].on_result(cast(Trial, SimpleNamespace(trial_id=ended.id)), evaluation, score)
+    return scheduler
+
+
+def _as_told(ended: Ended, begun: Begun, space: Space) -> optuna.trial.FrozenTrial:
+    fixed = FixedTrial(begun.params)
+    space(fixed)
+    return optuna.trial.create_trial(
+        params=fixed.params,
+        distributions=fixed.distributions,
+        value=ended.score if ended.state == "done" else None,
+        state=_STATES[ended.state],
+        intermediate_values=dict(ended.curve),
+    )

@@ -1,0 +1,65 @@
+"""A warm actor that runs one trial after the other: imports, data and weights stay."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ray import tune
+
+from dice_ray import launch
+from dice_ray.errors import DiceRayError
+from dice_ray.tuning.ledger import Begun
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+
+SCORE = "score"
+"""The metric that searcher and scheduler read of a result, always maximised."""
+
+Result: TypeAlias = dict[str, Any]
+"""What a trial reports: `score`, `step`, `metrics`, `finished`, `failure`; `test` at the end of a study's cell."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all trials of an actor have in common."""
+
+    plan: SweepPlan | StudyPlan
+    folder: Path
+
+
+class Trial(tune.Trainable):
+    """One evaluation a step; its checkpoints are the run's own, in its own folder, and Ray is told of none."""
+
+    def setup(self, config: dict[str, Any], work: Work | None = None) -> None:
+        assert work is not None, "given by tune.with_parameters"
+        self._work = work
+        self._results = _results(work, Begun(**config))
+
+    def step(self) -> Result:
+        return next(self._results)
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        self._results.close()
+        self._results = _results(self._work, Begun(**new_config))
+        return True
+
+    def cleanup(self) -> None:
+        self._results.close()
+
+
+def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
+    """Every evaluation of a trial as a result; an error of its settings is a result too, and spares the actor."""
+    folder = work.folder / "trials" / trial.id
+    try:
+        config = work.plan.config(trial)
+        objective = launch.objective(config)
+        for told in launch.start(config, folder):
+            result = {SCORE: told.metrics[objective], "step": told.step, "metrics": told.metrics}
+            if told.finished and isinstance(work.plan, StudyPlan):
+                result["test"] = launch.evaluate(config, folder, "test")
+            yield {**result, "finished": told.finished, "done": told.finished}
+    except DiceRayError as error:
+        yield {SCORE: math.nan, "failure": str(error), "done": True}

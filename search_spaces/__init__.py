@@ -1,0 +1,1 @@
+"""What is varied: spaces, arms, studies and presets."""

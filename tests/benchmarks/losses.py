@@ -1,0 +1,135 @@
+"""Forward and backward of every loss against torch's cross entropy in the same run: ratios of time, peak memory."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dice_ray.losses import (
+    CrossEntropyConfig,
+    DiceCEConfig,
+    DiceConfig,
+    FocalConfig,
+    LogitAdjustedConfig,
+    SelfAdjustingDiceConfig,
+    TverskyConfig,
+    WeightedCrossEntropyConfig,
+)
+from dice_ray.losses.base import LossBranch
+from dice_ray.losses.mining import MiningConfig
+from dice_ray.terms import TermFacts
+
+SHAPES = ((16384, 2), (16384, 9), (16384, 20), (4096, 60))
+LOSSES: Mapping[str, LossBranch] = {
+    "cross_entropy": CrossEntropyConfig(),
+    "weighted_cross_entropy": WeightedCrossEntropyConfig(),
+    "focal": FocalConfig(),
+    "focal .5": FocalConfig(gamma=0.5),
+    "logit_adjusted": LogitAdjustedConfig(),
+    "dice": DiceConfig(),
+    "dice example": DiceConfig(scope="example"),
+    "dice all": DiceConfig(classes="all"),
+    "self_adjusting_dice": SelfAdjustingDiceConfig(),
+    "self_adjusting_dice stopped": SelfAdjustingDiceConfig(decay_gradient="stopped"),
+    "self_adjusting_dice example": SelfAdjustingDiceConfig(scope="example", decay=1, denominator="linear"),
+    "tversky": TverskyConfig(),
+    "tversky example": TverskyConfig(scope="example"),
+    "dice_ce": DiceCEConfig(),
+}
+MINED = "mined self_adjusting_dice"
+AUTHORS = "authors' form"
+
+
+def naive(logits_NC: Tensor, targets_N: Tensor) -> Tensor:
+    """The self-adjusting dice as published code writes it: a one-hot, and one class after the other."""
+    y_NC = F.one_hot(targets_N, logits_NC.shape[1]).float()
+    p_NC = logits_NC.softmax(-1)
+    losses = []
+    for p_N, y_N in zip(p_NC.unbind(1), y_NC.unbind(1), strict=True):
+        p_N1, y_N1 = p_N[:, None], y_N[:, None]
+        u_N1 = (1 - p_N1) ** 0.01 * p_N1
+        uy_N = (u_N1 * y_N1).sum(-1)
+        losses.append(1 - (2 * uy_N + 1) / (u_N1.square().sum(-1) + y_N1.square().sum(-1) + 1))
+    return torch.stack(losses).sum(0).mean()
+
+
+def functions(num_classes: int) -> dict[str, Callable[[Tensor, Tensor], Tensor]]:
+    """Every loss on a term of so many classes with background 0, after torch's and the published form."""
+    names = tuple(map(str, range(num_classes)))
+    facts = TermFacts("label", "softmax", names, tuple(1000 // (index + 1) for index in range(num_classes)), 0)
+    return {
+        "torch": F.cross_entropy,
+        AUTHORS: naive,
+        **{name: config.build(facts) for name, config in LOSSES.items()},
+        MINED: MiningConfig(ratio=1).wrap(SelfAdjustingDiceConfig().build(facts)),
+    }
+
+
+def once(function: Callable[[Tensor, Tensor], Tensor], logits_NC: Tensor, targets_N: Tensor) -> None:
+    torch.autograd.grad(function(logits_NC, targets_N), logits_NC)
+
+
+def seconds(function: Callable[[Tensor, Tensor], Tensor], logits_NC: Tensor, targets_N: Tensor) -> float:
+    start = time.perf_counter()
+    once(function, logits_NC, targets_N)
+    if logits_NC.is_cuda:
+        torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+def peak_buffers(function: Callable[[Tensor, Tensor], Tensor], logits_NC: Tensor, targets_N: Tensor) -> float:
+    """The most memory held at once beside the logits and their gradient, in buffers of the size of the logits."""
+    with torch.profiler.profile(profile_memory=True) as profiler:
+        once(function, logits_NC, targets_N)
+    held = peak = 0
+    assert profiler.profiler is not None
+    assert profiler.profiler.kineto_results is not None
+    events = profiler.profiler.kineto_results.events()
+    for event in sorted((event for event in events if event.name() == "[memory]"), key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak / (logits_NC.numel() * logits_NC.element_size()) - 1
+
+
+def measure(shape: tuple[int, int], rounds: int, device: str) -> dict[str, tuple[float, float]]:
+    """By name: the median over interleaved rounds of the time over torch's, and the peak of memory."""
+    torch.manual_seed(0)
+    logits_NC = torch.randn(shape, device=device, requires_grad=True)
+    targets_N = torch.randint(shape[1], shape[:1], device=device)
+    timed = functions(shape[1])
+    times: dict[str, list[float]] = {name: [] for name in timed}
+    for round_ in range(rounds + 2):
+        for name, function in timed.items():
+            taken = seconds(function, logits_NC, targets_N)
+            if round_ >= 2:  # the first rounds warm up
+                times[name].append(taken)
+    base = statistics.median(times["torch"])
+    return {
+        name: (statistics.median(times[name]) / base, peak_buffers(function, logits_NC, targets_N))
+        for name, function in timed.items()
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--device", default="cpu")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    results = {shape: measure(shape, arguments.rounds, arguments.device) for shape in SHAPES}
+    print("time over torch's cross entropy, and peak buffers of N x C beside logits and gradient")
+    print(f"{'':30}" + "".join(f"{shape!s:>16}" for shape in SHAPES))
+    for name in results[SHAPES[0]]:
+        print(
+            f"{name:30}" + "".join(f"{ratio:9.2f} ({peak:3.1f})" for ratio, peak in (results[s][name] for s in SHAPES))
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""Layers in, one configuration or every problem out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, set_layer, values_layer
+from dice_ray.errors import ConfigError
+from dice_ray.settings import flat, nested
+
+PRESET = Layer(
+    "preset.yaml", {"task": "sentence_pair", "data": {"source": "synthetic"}, "loss": {"focal": {"gamma": 3}}}
+)
+
+
+def told(*layers: Layer) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        resolve(layers)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_later_layer_lies_over_an_earlier_one() -> None:
+    assert flat(resolve([PRESET]))["loss.focal.gamma"] == 3
+    assert flat(resolve([PRESET, set_layer(["loss.focal.gamma=1"])]))["loss.focal.gamma"] == 1
+    assert flat(resolve([PRESET, set_layer(["loss=focal"])]))["loss.focal.gamma"] == 3
+    replaced = flat(resolve([PRESET, values_layer("trial", {"loss": "dice"})]))
+    assert replaced["loss"] == "dice"
+    assert "loss.focal.gamma" not in replaced
+
+
+def test_derived_defaults_are_filled_after_the_last_layer() -> None:
+    tversky = resolve([PRESET, set_layer(["loss.tversky.alpha=0.3"])])
+    assert flat(tversky)["loss.tversky.beta"] == pytest.approx(0.7)
+
+
+def test_numbers_in_any_spelling() -> None:
+    assert resolve([PRESET, set_layer(["training.lr=2e-5"])]).training.lr == 2e-5
+
+
+def test_every_problem_names_its_layer() -> None:
+    lines = told(
+        PRESET,
+        set_layer(["training.lr=-1", "loss.focal.gama=2"]),
+        values_layer("trial", {"model.head_bias": "priors"}),
+    )
+    assert [line.partition(":")[0] for line in lines] == ["model.head_bias", "loss.focal.gama", "training.lr"]
+    assert "(from trial)" in lines[0]
+    assert "'zero' or 'prior'" in lines[0]
+    assert "did you mean loss.focal.gamma?" in lines[1]
+    assert "must be greater than 0, got -1 (from --set)" in lines[2]
+
+
+def test_two_branches_in_one_layer_are_an_error() -> None:
+    (line,) = told(PRESET, values_layer("trial", {"loss": "dice", "loss.focal.gamma": 2}))
+    assert line.startswith("loss: must name one of its branches, got dice and focal (from trial)")
+
+
+def test_what_spans_sections_is_checked() -> None:
+    (line,) = told(PRESET, set_layer(["training.batch_size=1", "launch.workers=2"]))
+    assert line.startswith("training.batch_size: must be at least launch.workers, 2")
+
+
+@pytest.mark.parametrize("assignment", ["loss.focal.gamma", "=2"])
+def test_an_assignment_needs_a_path_and_a_value(assignment: str) -> None:
+    with pytest.raises(ConfigError, match="must be path=value"):
+        set_layer([assignment])
+
+
+@pytest.mark.parametrize(("text", "must"), [("a: [", "must be YAML"), ("- 1", "must hold sections"), ("", "must hold")])
+def test_a_preset_must_be_yaml_of_sections(tmp_path: Path, text: str, must: str) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=must):
+        read_layer(path)
+
+
+def test_what_is_stored_is_itself_a_preset(tmp_path: Path) -> None:
+    config = resolve([PRESET])
+    stored: dict[str, Any] = yaml.safe_load(as_yaml(config))
+    assert stored == nested(config)
+    assert resolve([Layer("stored", stored)]) == config

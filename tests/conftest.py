@@ -1,0 +1,77 @@
+"""What every test has: one thread, its own folder, no network, no settings of the user; and no process or file left."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+TOKEN = uuid.uuid4().hex
+"""Every process of this session inherits it, so that those which outlive their parent are found too."""
+
+os.environ |= {
+    "DICE_RAY_TEST_SESSION": TOKEN,
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "DO_NOT_TRACK": "1",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("there is no GPU")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """The real data sets, for tests marked `real_data`."""
+    if "DICE_RAY_DATA" not in os.environ:
+        pytest.skip("DICE_RAY_DATA does not name the folder of the real data")
+    folder = Path(os.environ["DICE_RAY_DATA"])
+    assert folder.is_dir(), f"DICE_RAY_DATA must name a folder, got {folder}"
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_left() -> Iterator[None]:
+    before = _files()
+    yield
+    _, alive = psutil.wait_procs(_processes(), timeout=10)
+    left = [f"process {process.pid}: {' '.join(process.cmdline())[:200]}" for process in alive if process.is_running()]
+    for process in alive:
+        process.kill()
+    left += [f"file {file}" for file in sorted(_files() - before)]
+    assert not left, "the tests left behind:\n" + "\n".join(left)
+
+
+def _processes() -> list[psutil.Process]:
+    return [process for process in psutil.process_iter() if process.pid != os.getpid() and _is_ours(process)]
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    try:
+        ends_with_us = "multiprocessing.resource_tracker" in " ".join(process.cmdline())
+        return process.environ().get("DICE_RAY_TEST_SESSION") == TOKEN and not ends_with_us
+    except psutil.Error:
+        return False
+
+
+def _files() -> set[Path]:
+    """What lies in the repository and in the home folder, caches apart."""
+    return {file for folder in (REPOSITORY, Path.home()) for file in folder.iterdir() if "cache" not in file.name}

@@ -1,0 +1,149 @@
+"""Tables: what is read, what is dropped, what is refused, on files made here and on MRPC and QQP."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dice_ray.data.readers.base import Bad, Drop, Kept
+from dice_ray.data.readers.columns import PairColumns
+from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.records import PairRecord
+from dice_ray.errors import DataError
+
+HEAD = "sentence1\tsentence2\tlabel\n"
+
+
+def written(folder: Path, content: str | bytes, name: str = "pairs.tsv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def test_reads_a_bom_crlf_raw_quotes_and_characters_that_are_no_line_ends(tmp_path: Path) -> None:
+    content = (
+        "\ufeff" + HEAD.replace("\n", "\r\n") + 'He said "no\tone\u2028two\rthree\u0085\t1\r\n\U0001f600\u200b\tb\t0'
+    )
+    found = list(TablesConfig(quoting=False).read(written(tmp_path, content)))
+    assert found == [
+        Kept(2, PairRecord("2", 'He said "no', "one\u2028two\rthree\u0085", "1")),
+        Kept(3, PairRecord("3", "\U0001f600\u200b", "b", "0")),
+    ]
+
+
+def test_reads_gzip_as_it_is(tmp_path: Path) -> None:
+    path = written(tmp_path, gzip.compress((HEAD + "a\tb\t1\n").encode()), "pairs.tsv.gz")
+    assert list(TablesConfig(quoting=False).read(path)) == [Kept(2, PairRecord("2", "a", "b", "1"))]
+
+
+def test_columns_go_by_number_without_a_header(tmp_path: Path) -> None:
+    reader = TablesConfig(quoting=False, header=False, columns=PairColumns(id=0, first=1, second=2, label=-1))
+    path = written(tmp_path, "x\ta\tb\t?\t1\ny\tc\td\t?\t0\n")
+    assert list(reader.read(path)) == [
+        Kept(1, PairRecord("x", "a", "b", "1")),
+        Kept(2, PairRecord("y", "c", "d", "0")),
+    ]
+
+
+def test_a_row_without_a_label_is_a_drop_and_a_row_of_another_width_is_bad(tmp_path: Path) -> None:
+    path = written(tmp_path, HEAD + "a\tb\t \n\t\t\na\tb\n\na\tb\t1\tc\n")
+    found = list(TablesConfig(quoting=False).read(path))
+    assert [(row.line, type(row)) for row in found if not isinstance(row, Kept)] == [
+        (2, Drop),
+        (3, Drop),
+        (4, Bad),
+        (6, Bad),
+    ]
+    assert len(found) == 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(*[st.text(st.sampled_from('ab",\t\n '), max_size=6)] * 2), min_size=1, max_size=6))
+def test_quoted_fields_come_back_as_csv_wrote_them(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("quoted") / "pairs.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([("sentence1", "sentence2", "label"), *((*row, "1") for row in rows)])
+    swallowed = any("\n" in text and "," in text for row in rows for text in row)
+    try:
+        found = list(TablesConfig(quoting=True, delimiter=",").read(path))
+    except DataError:
+        assert swallowed
+        return
+    assert [(row.record.first, row.record.second) for row in found if isinstance(row, Kept)] == rows
+
+
+@pytest.mark.parametrize(
+    ("content", "reader", "message"),
+    [
+        ("", TablesConfig(quoting=False), "line 1: expected a table, found an empty file"),
+        (
+            HEAD.replace("label", "labels"),
+            TablesConfig(quoting=False),
+            "line 1: .*named 'label'.*did you mean 'labels'",
+        ),
+        ("label\tlabel\tsentence1\tsentence2\n", TablesConfig(quoting=False), "one column named 'label', found 2"),
+        ("a\tb\n", TablesConfig(quoting=False, header=False), "line 1: expected a header that names the column"),
+        ("a\tb\n", TablesConfig(quoting=False, columns=PairColumns(first=2)), "line 1: expected a column number 2"),
+        (
+            b"sentence1\tsentence2\tlabel\na\tb\xff\t1\n",
+            TablesConfig(quoting=False),
+            "line 2: expected UTF-8, .*0xff at",
+        ),
+        (
+            HEAD + 'a\tb\t1\n"c\td\t1\ne\tf\t0\n',
+            TablesConfig(quoting=True),
+            "line 3: expected quotes that close.*line 4",
+        ),
+        (
+            HEAD + '"a\tb\t1\nc\td\t1\ne"\tf\t0\n',
+            TablesConfig(quoting=True),
+            "line 2: expected quotes that close.*line 4",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_an_error_with_its_line(
+    tmp_path: Path, content: str | bytes, reader: TablesConfig, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        list(reader.read(written(tmp_path, content)))
+
+
+def test_a_damaged_gzip_file_is_an_error(tmp_path: Path) -> None:
+    path = written(tmp_path, gzip.compress((HEAD + "a\tb\t1\n" * 999).encode())[:-20], "pairs.tsv.gz")
+    with pytest.raises(DataError, match="expected a whole gzip file"):
+        list(TablesConfig(quoting=False).read(path))
+
+
+def test_text_after_a_closing_quote_is_one_bad_row(tmp_path: Path) -> None:
+    found = list(TablesConfig(quoting=True).read(written(tmp_path, HEAD + '"a" b\tc\t1\nd\te\t0\n')))
+    assert [(row.line, type(row)) for row in found] == [(2, Bad), (3, Kept)]
+
+
+@pytest.mark.real_data
+def test_mrpc_loses_no_row(data_folder: Path) -> None:
+    reader = TablesConfig(quoting=False, columns=PairColumns(first="#1 String", second="#2 String", label="Quality"))
+    counts = Counter[str]()
+    for split, size in [("train", 4076), ("test", 1725)]:
+        found = [
+            row for row in reader.read(data_folder / "mrpc" / f"msr_paraphrase_{split}.txt") if isinstance(row, Kept)
+        ]
+        assert len(found) == size
+        counts.update(row.record.label for row in found)
+    assert counts == {"1": 3900, "0": 1901}
+
+
+@pytest.mark.real_data
+def test_qqp_drops_its_two_rows_without_a_label(data_folder: Path) -> None:
+    reader = TablesConfig(quoting=True, columns=PairColumns(id="id", label="is_duplicate"))
+    found = list(reader.read(data_folder / "qqp" / "quora-dev.csv"))
+    assert [(row.line, type(row)) for row in found if not isinstance(row, Kept)] == [(2577, Drop), (14222, Drop)]
+    assert len(found) == 20214

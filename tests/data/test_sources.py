@@ -1,0 +1,135 @@
+"""Sources: splits, their report and digest, folders, and what cannot be loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dice_ray.data.records import PairRecord, digest
+from dice_ray.data.sources import DataConfig, describe, load
+from dice_ray.errors import DataError
+from dice_ray.settings import nest
+
+HEAD = "sentence1\tsentence2\tlabel\n"
+
+
+def files(folder: Path | str, reader: str = "data.source.files.reader.tables", **keys: Any) -> DataConfig:
+    flat = {"data.source.files.folder": str(folder), f"{reader}.quoting": False}
+    flat |= {f"data.source.files.{key}": value for key, value in keys.items()}
+    return DataConfig(**nest(flat)["data"])
+
+
+def table(folder: Path, name: str, rows: list[str]) -> None:
+    (folder / name).write_text(HEAD + "".join(f"{row}\n" for row in rows))
+
+
+def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0", "e\tf\t"])
+    table(tmp_path, "b.tsv", ["c\td\t1"])
+    table(tmp_path, "c.tsv", ["g\th\t1", "a\tb\t1", "a\tb\t0"])
+    splits = load(files(tmp_path, train="a.tsv", dev="b.tsv", test="c.tsv"))
+    assert splits.train == (PairRecord("2", "a", "b", "1"), PairRecord("3", "c", "d", "0"))
+    assert [record.id for record in splits.test] == ["2", "3", "4"]
+    assert splits.report.plain() == {
+        "read": {
+            "train": {"origin": "a.tsv", "rows": 3, "kept": 2, "dropped": {"no label": {"count": 1, "lines": [4]}}},
+            "dev": {"origin": "b.tsv", "rows": 1, "kept": 1, "dropped": {}},
+            "test": {"origin": "c.tsv", "rows": 3, "kept": 3, "dropped": {}},
+        },
+        "sizes": {"train": 2, "dev": 1, "test": 3},
+        "drawn": None,
+        "shared": {"train and dev": 1, "train and test": 2},
+    }
+    assert "1 dropped: no label (line 4)" in str(splits.report)
+
+
+def test_a_missing_dev_split_is_drawn_by_seed_and_loses_nothing(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
+    config = files(tmp_path, train="a.tsv")
+    splits, again = load(config), load(config)
+    other = load(config.model_copy(update={"split_seed": 1}))
+    assert splits == again
+    assert splits.dev != other.dev
+    assert splits.digest != other.digest
+    assert (len(splits.train), len(splits.dev), len(splits.test)) == (36, 4, 0)
+    assert sorted(int(record.id) for record in splits.train + splits.dev) == list(range(2, 42))
+    assert "0.1 of train, drawn with seed 0" in str(splits.report)
+
+
+def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", ["a\tb\t1", "a\tb", *["c"] * 7, "c\td\t0"])
+    with pytest.raises(DataError, match=r"a.tsv, line 3: expected 3 columns as in the first line, found 2: 'a\\tb'"):
+        load(files(tmp_path, train="a.tsv", dev="a.tsv"))
+    splits = load(files(tmp_path, train="a.tsv", dev="a.tsv", on_bad_row="skip"))
+    read = splits.report.read["train"]
+    assert (read.rows, read.kept) == (10, 2)
+    dropped = read.dropped["not 3 columns as in the first line"]
+    assert (dropped.count, dropped.lines) == (8, [3, 4, 5, 6, 7])
+
+
+def test_an_id_that_stands_twice_is_a_bad_row(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", ["a\tb\t1", "a\tc\t0"])
+    config = files(tmp_path, train="a.tsv", **{"reader.tables.columns.pair.id": "sentence1"})
+    with pytest.raises(
+        DataError, match="line 3: expected an id that no other row has, found 'a' again, first in line 2"
+    ):
+        load(config)
+
+
+def test_the_digest_is_of_the_content_alone(tmp_path: Path) -> None:
+    found = set()
+    for name, rows in [("a", ["a\tb\t1", "c\td\t1"]), ("b", ["a\tb\t1", "c\td\t1"]), ("c", ["a\tb\t1", "c\td\t0"])]:
+        (tmp_path / name).mkdir()
+        table(tmp_path / name, f"{name}.tsv", rows)
+        found.add(load(files(tmp_path / name, train=f"{name}.tsv")).digest)
+    assert len(found) == 2
+    records = (PairRecord("1", "a", "b", "1"),)
+    assert digest([records, ()]) != digest([(), records])
+    assert digest([records]) == "36c00560db2a20c8"
+
+
+def test_a_folder_may_hold_variables_and_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0"])
+    monkeypatch.setenv("CORPORA", str(tmp_path.parent))
+    monkeypatch.setenv("HOME", str(tmp_path.parent))
+    for folder in (f"$CORPORA/{tmp_path.name}", f"${{CORPORA}}/{tmp_path.name}", f"~/{tmp_path.name}"):
+        config = files(folder, train="a.tsv")
+        assert load(config).report.read["train"].kept == 2
+        assert describe(config) == tmp_path.name
+    monkeypatch.delenv("CORPORA")
+    with pytest.raises(DataError, match="the variable CORPORA must be set"):
+        load(files("$CORPORA/x", train="a.tsv"))
+    with pytest.raises(DataError, match="is a plain dollar sign"):
+        load(files("x$", train="a.tsv"))
+
+
+def test_a_missing_file_names_the_nearest_and_a_missing_folder_itself(tmp_path: Path) -> None:
+    table(tmp_path, "train.tsv", ["a\tb\t1"])
+    with pytest.raises(DataError, match=r"data.source.files.train: .*trian.tsv; did you mean 'train.tsv'\?"):
+        load(files(tmp_path, train="trian.tsv"))
+    with pytest.raises(DataError, match="there is no folder"):
+        load(files(tmp_path / "none", train="train.tsv"))
+
+
+def test_no_split_may_be_empty(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", ["a\tb\t1"])
+    table(tmp_path, "b.tsv", ["a\tb\t"])
+    with pytest.raises(DataError, match=r"the test split must hold a record, got none from b\.tsv"):
+        load(files(tmp_path, train="a.tsv", dev="a.tsv", test="b.tsv"))
+    with pytest.raises(DataError, match="the train split must hold a record"):
+        load(files(tmp_path, train="a.tsv"))
+
+
+def test_quoting_must_be_stated(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match=r"quoting\s+Field required"):
+        DataConfig(source={"files": {"train": "a.tsv", "reader": "tables"}})
+
+
+def test_the_default_is_generated_with_a_dev_split_of_its_own() -> None:
+    splits = load(DataConfig())
+    assert splits.report.drawn is None
+    assert splits.report.sizes == {"train": 2000, "dev": 1000, "test": 1000}
+    assert describe(DataConfig()) == "synthetic:pairs"

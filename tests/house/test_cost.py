@@ -1,0 +1,64 @@
+"""What a command may load: help and completion next to nothing, `list` and `validate` no Ray and no MLflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+LOADED = """
+import json, sys
+from dice_ray.cli.app import main
+try:
+    main()
+finally:
+    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+HEAVY = {
+    "torch",
+    "ray",
+    "mlflow",
+    "pandas",
+    "transformers",
+    "optuna",
+    "datasets",
+    "sklearn",
+    "scipy",
+    "matplotlib",
+    "numpy",
+}
+
+
+def loaded(arguments: list[str], **environment: str) -> set[str]:
+    """The modules that a command has loaded when it ends."""
+    command = [sys.executable, "-c", LOADED, *arguments]
+    result = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
+    assert "Traceback" not in result.stderr, result.stderr
+    assert result.stdout, result.stderr
+    return set(json.loads(result.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["train", "--help"], ["ablate", "--help"]], ids=" ".join)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    modules = loaded(arguments)
+    assert {name for name in modules if name.startswith("dice_ray")} == {
+        "dice_ray",
+        "dice_ray.cli",
+        "dice_ray.cli.app",
+        "dice_ray.errors",
+    }
+    assert not modules & HEAVY
+    assert len(modules) < 600
+
+
+def test_completion_loads_nothing_heavy() -> None:
+    modules = loaded([], _DICE_RAY_COMPLETE="complete_bash", COMP_WORDS="dice-ray tu", COMP_CWORD="1")
+    assert not modules & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["validate", "synthetic_pairs"]], ids=" ".join)
+def test_what_only_reads_starts_neither_ray_nor_mlflow(arguments: list[str]) -> None:
+    assert not loaded(arguments) & {"ray", "mlflow", "transformers", "datasets", "sklearn", "pandas"}

@@ -1,0 +1,116 @@
+"""Classification scores against scikit-learn, by hand, and at their edges."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
+from sklearn import metrics as reference
+
+from dice_ray.metrics.classification import (
+    Counts,
+    best_threshold,
+    binary_scores,
+    calibration_error,
+    constant_f1,
+)
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+@st.composite
+def predictions(draw: st.DrawFn) -> tuple[Floats, Labels]:
+    """Probabilities on a coarse or a fine grid, so that ties occur, with labels of one class or two."""
+    size = draw(st.integers(1, 40))
+    grid = st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]) | st.floats(0, 1)
+    return draw(arrays(np.float64, size, elements=grid)), draw(arrays(np.int64, size, elements=st.integers(0, 1)))
+
+
+@pytest.mark.filterwarnings("ignore:A single label:UserWarning")
+@settings(deadline=None)
+@given(predictions(), st.floats(0, 1))
+def test_scores_are_those_of_scikit_learn(given: tuple[Floats, Labels], threshold: float) -> None:
+    probabilities, labels = given
+    predicted = (probabilities > threshold).astype(int)
+    found = binary_scores(probabilities, labels, threshold)
+    precision, recall, f1, _ = reference.precision_recall_fscore_support(
+        labels, predicted, average="binary", zero_division=0
+    )
+    with np.errstate(invalid="ignore"):
+        mcc = reference.matthews_corrcoef(labels, predicted)
+    expected = {
+        "f1": f1,
+        "precision": precision,
+        "recall": recall,
+        "accuracy": reference.accuracy_score(labels, predicted),
+        "mcc": mcc,
+        "pr_auc": reference.average_precision_score(labels, probabilities) if labels.any() else 0,
+        "brier": reference.brier_score_loss(labels, probabilities, pos_label=1),
+        "calibration_error": binned(probabilities, labels),
+    }
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+def binned(probabilities: Floats, labels: Labels, num_bins: int = 15) -> float:
+    error = 0.0
+    for index in range(num_bins):
+        chosen = [
+            (probability, label)
+            for probability, label in zip(probabilities, labels, strict=True)
+            if math.floor(probability * num_bins) == index or (probability == 1 and index == num_bins - 1)
+        ]
+        if chosen:
+            gap = sum(probability for probability, _ in chosen) / len(chosen) - sum(label for _, label in chosen) / len(
+                chosen
+            )
+            error += abs(gap) * len(chosen) / len(labels)
+    return error
+
+
+def test_calibration_by_hand() -> None:
+    assert calibration_error(np.array([0.1, 0.1, 0.9, 0.9]), np.array([0, 1, 1, 1]), 2) == pytest.approx(0.25)
+
+
+@settings(deadline=None, max_examples=50)
+@given(predictions())
+def test_no_threshold_beats_the_best_one(given: tuple[Floats, Labels]) -> None:
+    probabilities, labels = given
+
+    def f1(threshold: float) -> float:
+        return float(reference.f1_score(labels, probabilities > threshold, zero_division=0))
+
+    best = best_threshold(probabilities, labels)
+    assert f1(best) == pytest.approx(max(f1(other) for other in [-1.0, *probabilities]))
+    assert labels.any() or best == 0.5
+
+
+def test_the_best_threshold_lies_between_and_near_a_half() -> None:
+    assert best_threshold(np.array([0.1, 0.3, 0.6]), np.array([0, 1, 1])) == pytest.approx(0.2)
+    # 0.2 (all four) and 0.8 (the last) both give F1 2/3.
+    assert best_threshold(np.array([0.4, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.2)
+    assert best_threshold(np.array([0.1, 0.6, 0.7, 0.9]), np.array([1, 0, 0, 1])) == pytest.approx(0.8)
+    assert best_threshold(np.array([0.0, 0.0]), np.array([1, 1])) < 0
+
+
+@given(arrays(np.int64, st.integers(0, 30), elements=st.integers(0, 1)))
+def test_the_constant_predictor_calls_all_positive(labels: Labels) -> None:
+    expected = reference.f1_score(labels, np.ones_like(labels), zero_division=0) if len(labels) else 0
+    assert constant_f1(labels) == pytest.approx(expected)
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 9)] * 3), max_size=8))
+def test_counts_add_up_before_any_ratio(parts: list[tuple[int, int, int]]) -> None:
+    total = sum((Counts(*part) for part in parts), Counts())
+    assert (total.tp, total.fp, total.fn) == tuple(sum(part[index] for part in parts) for index in range(3))
+
+
+def test_no_items_score_zero() -> None:
+    nothing = np.array([])
+    scores = binary_scores(nothing, nothing.astype(int), 0.5)
+    assert set(scores.values()) == {0.0}

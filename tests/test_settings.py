@@ -1,0 +1,166 @@
+"""Settings: closed, finite, every problem at once; nested and flat forms; layers that merge by branch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import Field, ValidationError
+
+from dice_ray.settings import Branch, Choice, Settings, flat, merge, nest, nested, paths, problems_of
+
+
+class LgConfig(Branch):
+    name = "lg"
+    k: float = 1.0
+
+
+class InverseConfig(Branch):
+    name = "inverse"
+
+
+class FocalConfig(Branch):
+    name = "focal"
+    gamma: float = 2.0
+    weighting: Annotated[LgConfig | InverseConfig, Choice()] | None = None
+
+
+class TverskyConfig(Branch):
+    name = "tversky"
+    alpha: float = 0.5
+
+
+class TrainingConfig(Settings):
+    lr: float = 0.1
+    epochs: int = 3
+    shuffle: bool = True
+
+
+class RootConfig(Settings):
+    loss: Annotated[FocalConfig | TverskyConfig, Choice()] = TverskyConfig()
+    training: TrainingConfig = TrainingConfig()
+    weights: dict[str, float] = Field(default_factory=dict)
+    sizes: tuple[int, ...] = ()
+
+
+def problems(values: dict[str, Any]) -> list[str]:
+    with pytest.raises(ValidationError) as caught:
+        RootConfig.model_validate(values)
+    return [str(problem) for problem in problems_of(caught.value, RootConfig)]
+
+
+def test_a_choice_is_written_by_name_or_as_a_mapping() -> None:
+    assert RootConfig.model_validate({"loss": "focal"}) == RootConfig(loss=FocalConfig())
+    assert RootConfig.model_validate({"loss": {"focal": {"gamma": "2e-5"}}}).loss == FocalConfig(gamma=2e-5)
+    assert RootConfig.model_validate({"loss": {"focal": None}}).loss == FocalConfig()
+
+
+def test_flat_and_nested_forms() -> None:
+    config = RootConfig(loss=FocalConfig(weighting=LgConfig(k=3)), weights={"a.b": 1}, sizes=(1, 2))
+    assert flat(config) == {
+        "loss": "focal",
+        "loss.focal.gamma": 2.0,
+        "loss.focal.weighting": "lg",
+        "loss.focal.weighting.lg.k": 3.0,
+        "training.lr": 0.1,
+        "training.epochs": 3,
+        "training.shuffle": True,
+        "weights": {"a.b": 1.0},
+        "sizes": [1, 2],
+    }
+    assert RootConfig.model_validate(nest(flat(config))) == config
+    assert RootConfig.model_validate(nested(config)) == config
+    assert set(flat(config)) <= set(paths(RootConfig))
+
+
+UNKNOWN_BRANCH = "loss: must name one of its branches, got"
+BRANCHES = "Known: focal, tversky."
+SECTIONS = "Known: loss, training, weights, sizes."
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"loss": "focl"}, f"{UNKNOWN_BRANCH} focl; did you mean loss.focal? {BRANCHES}"),
+        ({"loss": {"gamma": 1}}, f"{UNKNOWN_BRANCH} gamma; did you mean loss.focal.gamma? {BRANCHES}"),
+        ({"loss": {"focal": {}, "tversky": {}}}, f"{UNKNOWN_BRANCH} focal and tversky. {BRANCHES}"),
+        ({"loss": 3}, f"{UNKNOWN_BRANCH} 3. {BRANCHES}"),
+        (
+            {"loss": {"focal": {"alpha": 1}}},
+            "loss.focal.alpha: is not a key; did you mean loss.tversky.alpha? Known: gamma, weighting.",
+        ),
+        ({"training": {"lr": True}}, "training.lr: must not be true or false, got True"),
+        (
+            {"training": {"epochs": "x"}},
+            "training.epochs: must be a valid integer, unable to parse string as an integer, got 'x'",
+        ),
+        ({"training": {"lr": float("inf")}}, "training.lr: must be a finite number, got inf"),
+        ({"weights": {"a": True}}, "weights: must not be true or false, got {'a': True}"),
+        ({"traning": {}}, f"traning: is not a key; did you mean training? {SECTIONS}"),
+        ({"lr": 1}, f"lr: is not a key; did you mean training.lr? {SECTIONS}"),
+    ],
+)
+def test_every_problem_says_what_where_and_what_is_known(values: dict[str, Any], told: str) -> None:
+    assert problems(values) == [told]
+
+
+def test_all_problems_come_at_once() -> None:
+    told = problems({"loss": {"focal": {"gama": 1, "weighting": "lgg"}}, "training": {"lr": "x"}, "nothing": 1})
+    told_paths = [line.partition(":")[0] for line in told]
+    assert told_paths == [
+        "loss.focal.weighting",
+        "loss.focal.gama",
+        "training.lr",
+        "nothing",
+    ]
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValidationError):
+        RootConfig().training.lr = 1.0  # type: ignore[misc]
+
+
+FOCAL = {"loss": {"focal": {"gamma": 1}}}
+WEIGHTED = {"loss": {"focal": {"weighting": {"lg": {"k": 2}}}}}
+INVERSE = {"loss": {"focal": {"weighting": "inverse"}}}
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "merged"),
+    [
+        (FOCAL, {"loss": "focal"}, FOCAL),
+        (FOCAL, WEIGHTED, {"loss": {"focal": {"gamma": 1, "weighting": {"lg": {"k": 2}}}}}),
+        (FOCAL, {"loss": "tversky"}, {"loss": {"tversky": {}}}),
+        (WEIGHTED, INVERSE, {"loss": {"focal": {"weighting": {"inverse": {}}}}}),
+        ({"training": {"lr": 1}}, {"training": {"epochs": 2}}, {"training": {"lr": 1, "epochs": 2}}),
+        ({"training": {"lr": 1}}, {"training": {"lr": 2}}, {"training": {"lr": 2}}),
+        ({"weights": {"a": 1}}, {"weights": {"b": 1}}, {"weights": {"b": 1}}),
+        ({}, {"unknown": {"x": 1}}, {"unknown": {"x": 1}}),
+    ],
+)
+def test_layers_merge_within_a_branch_and_replace_across(
+    below: dict[str, Any], above: dict[str, Any], merged: dict[str, Any]
+) -> None:
+    assert merge(RootConfig, below, above) == merged
+
+
+def test_nest_joins_a_branch_with_its_keys_in_any_order() -> None:
+    expected = {"loss": {"focal": {"gamma": 2}}}
+    assert nest({"loss": "focal", "loss.focal.gamma": 2}) == expected
+    assert nest({"loss.focal.gamma": 2, "loss": "focal"}) == expected
+    assert nest({"loss": "tversky", "loss.focal.gamma": 2}) == {"loss": {"tversky": {}, "focal": {"gamma": 2}}}
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+losses = st.one_of(
+    st.builds(TverskyConfig, alpha=numbers),
+    st.builds(FocalConfig, gamma=numbers, weighting=st.one_of(st.none(), st.builds(LgConfig, k=numbers))),
+)
+
+
+@given(st.builds(RootConfig, loss=losses, training=st.builds(TrainingConfig, lr=numbers)))
+def test_both_forms_lead_back_to_the_same_configuration(config: RootConfig) -> None:
+    assert RootConfig.model_validate(nest(flat(config))) == config
+    assert RootConfig.model_validate(nested(config)) == config

@@ -1,0 +1,40 @@
+"""The stored names: what is in users' databases stays readable."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from dice_ray.tracking import schema
+
+
+def test_the_stored_names_stay() -> None:
+    names = {value for name, value in vars(schema).items() if name.isupper() and name != "PREFIX"}
+    assert names == {
+        "dice_ray.arm",
+        "dice_ray.baseline",
+        "dice_ray.collapsed",
+        "dice_ray.commit",
+        "dice_ray.data",
+        "dice_ray.encoder",
+        "dice_ray.failure",
+        "dice_ray.id",
+        "dice_ray.kind",
+        "dice_ray.loss",
+        "dice_ray.metric",
+        "dice_ray.results_version",
+        "dice_ray.searched",
+        "dice_ray.seed",
+        "dice_ray.state",
+        "dice_ray.task",
+        "dice_ray.version",
+        "mlflow.parentRunId",
+    }
+    assert get_args(schema.Kind) == ("run", "sweep", "trial", "study", "cell")
+    assert get_args(schema.State) == ("done", "pruned", "failed")
+
+
+def test_the_relatives_of_a_metric() -> None:
+    assert schema.best_metric("dev/f1") == "dev/best_f1"
+    assert schema.constant_metric("test/f1") == "test/constant_f1"
+    assert schema.tuned_metric("test/f1") == "test/f1_tuned"
+    assert schema.collapsed_metric("test/f1") == "test/collapsed"

@@ -1,0 +1,167 @@
+"""The writer: what it was told is stored once, within the limits, or `close` says what was not."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dice_ray.errors import RunError
+from dice_ray.tracking import schema
+from dice_ray.tracking.store import quiet_client, sqlite_file
+from dice_ray.tracking.writer import Writer
+
+
+def rows(uri: str, query: str) -> list[Any]:
+    file = sqlite_file(uri)
+    assert file is not None
+    with closing(sqlite3.connect(file)) as database:
+        return database.execute(query).fetchall()
+
+
+def test_a_sweep_and_its_trial(uri: str, tmp_path: Path) -> None:
+    writer = Writer("sweep", uri)
+    writer.open("sweep", name="first sweep", params={}, tags={schema.KIND: "sweep"})
+    params = {"loss": "focal", "loss.focal.gamma": 2, "training.lr": 2e-5, "a": None, "b": True, "c": ["x", 1]}
+    writer.open("t1", name="t1", params=params, tags={schema.KIND: "trial"}, parent="sweep")
+    writer.metrics("t1", 10, {"dev/f1": 0.5, "train/loss": float("nan")})
+    writer.metrics("t1", 20, {"dev/f1": 0.6, "train/loss": 0.2})
+    writer.text("t1", "notes/config.yaml", "loss: größer\n")
+    writer.tags("t1", {schema.STATE: "done"})
+    writer.end("t1", "FINISHED")
+    writer.end("sweep", "FINISHED")
+    writer.close()
+
+    client = quiet_client(uri)
+    experiment = client.get_experiment_by_name("sweep")
+    assert experiment is not None
+    assert experiment.artifact_location == (tmp_path / "mlartifacts").as_uri()
+    runs = {run.data.tags[schema.ID]: run for run in client.search_runs([experiment.experiment_id])}
+    trial, sweep = runs["t1"], runs["sweep"]
+    assert sweep.info.run_name == "first sweep"
+    assert trial.data.tags[schema.PARENT] == sweep.info.run_id
+    assert trial.data.params == {
+        "loss": "focal",
+        "loss.focal.gamma": "2",
+        "training.lr": "2e-05",
+        "a": "null",
+        "b": "true",
+        "c": '["x", 1]',
+    }
+    assert trial.data.tags[schema.STATE] == "done"
+    assert trial.data.metrics == {"dev/f1": 0.6, "train/loss": 0.2}
+    history = client.get_metric_history(trial.info.run_id, "dev/f1")
+    assert [(point.step, point.value) for point in history] == [(10, 0.5), (20, 0.6)]
+    assert trial.info.status == sweep.info.status == "FINISHED"
+    assert trial.info.end_time >= trial.info.start_time
+    stored = tmp_path / "mlartifacts" / trial.info.run_id / "artifacts/notes/config.yaml"
+    assert stored.read_text(encoding="utf-8") == "loss: größer\n"
+    assert rows(uri, "pragma journal_mode") == [("wal",)]
+
+
+def test_a_run_opened_again_goes_on(uri: str) -> None:
+    def told(writer: Writer, steps: range) -> None:
+        writer.open("it's", name="name", params={"seed": 1, "new": steps.stop}, tags={"told": str(steps)})
+        for step in steps:
+            writer.metrics("it's", step, {"dev/f1": step / 10, "dev/recall": 0.5})
+
+    first = Writer("again", uri)
+    told(first, range(4))
+    first.close()
+    assert rows(uri, "select status from runs") == [("KILLED",)]
+    second = Writer("again", uri)
+    told(second, range(7))
+    told(second, range(7))
+    second.end("it's", "FINISHED")
+    second.close()
+
+    assert rows(uri, "select status from runs") == [("FINISHED",)]
+    steps = rows(uri, "select step from metrics where key = 'dev/f1' order by step")
+    assert steps == [(step,) for step in range(7)]
+    assert rows(uri, "select value from params where key = 'new'") == [("4",)]
+    assert rows(uri, "select value from tags where key = 'told'") == [("range(0, 7)",)]
+
+
+def test_many_and_long_values_are_within_the_limits(uri: str) -> None:
+    writer = Writer("many", uri)
+    params = {f"p{number}": "v" * 7000 for number in range(230)}
+    writer.open("a", name="a", params=params, tags={f"t{number}": "v" * 9000 for number in range(130)})
+    writer.metrics("a", 0, {f"m{number}": number for number in range(2300)})
+    for step in range(1, 2300):
+        writer.metrics("a", step, {"m0": step})
+    writer.close()
+    assert rows(uri, "select count(*), min(length(value)) from params") == [(230, 6000)]
+    assert rows(uri, "select count(*), max(length(value)) from tags where key like 't%'") == [(130, 8000)]
+    assert rows(uri, "select count(*) from metrics") == [(2300 + 2299,)]
+
+
+def test_no_run_stays_running(uri: str) -> None:
+    writer = Writer("ends", uri)
+    for key in ("a", "b", "c"):
+        writer.open(key, name=key, params={}, tags={})
+    writer.end("a", "FINISHED")
+    writer.end("b", "FAILED")
+    writer.close()
+    assert rows(uri, "select name, status from runs order by name") == [
+        ("a", "FINISHED"),
+        ("b", "FAILED"),
+        ("c", "KILLED"),
+    ]
+
+
+def test_a_deleted_experiment_is_named(uri: str) -> None:
+    Writer("gone", uri).close()
+    client = quiet_client(uri)
+    experiment = client.get_experiment_by_name("gone")
+    assert experiment is not None
+    client.delete_experiment(experiment.experiment_id)
+    writer = Writer("gone", uri)
+    writer.open("a", name="a", params={}, tags={})
+    with pytest.raises(RunError, match=r"2 entries were not: .*'gone' must be active.*mlflow experiments restore"):
+        writer.close()
+
+
+def test_what_the_store_refuses_does_not_stop_the_rest(uri: str) -> None:
+    writer = Writer("refused", uri)
+    writer.open("a", name="a", params={}, tags={})
+    writer.open("b", name="b", params={}, tags={}, parent="never opened")
+    writer.metrics("b", 1, {"dev/f1": 0.1})
+    writer.metrics("c", 1, {"dev/f1": 0.1})
+    writer.tags("a", {"bad\nname": "x"})
+    writer.metrics("a", 1, {"dev/f1": 0.1})
+    writer.end("a", "FINISHED")
+    with pytest.raises(RunError, match=r"5 entries were not: the run 'never opened' must have been opened"):
+        writer.close()
+    assert rows(uri, "select name, status from runs") == [("a", "FINISHED")]
+    assert rows(uri, "select count(*) from metrics") == [(1,)]
+
+
+def test_a_store_that_is_away_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    writer = Writer("away", "http://me:secret@127.0.0.1:9")
+    writer.open("a", name="a", params={}, tags={})
+    writer.metrics("a", 1, {"dev/f1": 0.1})
+    with pytest.raises(RunError, match=r"in http://\*\*\*@127\.0\.0\.1:9, 3 entries were not") as caught:
+        writer.close()
+    assert "secret" not in str(caught.value)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "mlflow.db").write_bytes(b"a text, long enough to be read as a header of a database" * 20)
+    writer = Writer("damaged", f"sqlite:///{tmp_path}/mlflow.db")
+    started = time.monotonic()
+    writer.open("a", name="a", params={}, tags={})
+    with pytest.raises(RunError, match="not a database"):
+        writer.close()
+    assert time.monotonic() - started < 20
+
+
+def test_a_mistake_of_ours_is_raised_by_close(uri: str) -> None:
+    writer = Writer("mistake", uri)
+    writer.open("a", name="a", params={}, tags={"tag": 1})  # type: ignore[dict-item]
+    with pytest.raises(TypeError):
+        writer.close()

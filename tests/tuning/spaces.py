@@ -1,0 +1,17 @@
+"""Spaces for the tests of sweeps."""
+
+from __future__ import annotations
+
+from optuna import Trial
+
+from search_spaces import loss_tuning
+
+
+def losses_and_a_rate_too_high(trial: Trial) -> None:
+    """One trial in two fails: its gradient is not finite."""
+    loss_tuning.loss_tuning(trial)
+    trial.suggest_categorical("training.lr", [1e-3, 1e38])
+
+
+def rate(trial: Trial) -> None:
+    trial.suggest_float("training.lr", 1e-4, 1e-2, log=True)

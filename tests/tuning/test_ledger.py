@@ -1,0 +1,73 @@
+"""The ledger: what was noted is read again, a torn last line is dropped, other damage is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dice_ray.errors import RunError
+from dice_ray.tuning.ledger import Begun, Ended, Ledger, driving
+
+FOCAL = Begun(id="0001", params={"loss": "focal", "loss.focal.gamma": 2.5}, seed=3)
+DICE = Begun(id="0002", params={"loss": "dice"}, seed=3, arm="dice")
+END = Ended(id="0001", state="done", curve=((10, 0.25), (20, 0.5)), metrics=({"dev/f1": 0.25}, {"dev/f1": 0.5}))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger(path)
+    for event in (FOCAL, DICE, END):
+        ledger.append(event)
+    return path
+
+
+def test_what_was_noted_is_read_again(path: Path) -> None:
+    ledger = Ledger(path)
+    assert ledger.begun == {"0001": FOCAL, "0002": DICE}
+    assert ledger.ended == {"0001": END}
+    assert ledger.open == [DICE]
+    assert END.score == 0.5
+
+
+def test_a_torn_last_line_is_dropped_and_written_over(path: Path) -> None:
+    whole = path.read_bytes()
+    for size in range(whole[:-1].rindex(b"\n") + 1, len(whole)):
+        path.write_bytes(whole[:size])
+        ledger = Ledger(path)
+        assert ledger.open == [FOCAL, DICE]
+        ledger.append(END)
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("{torn in the middle", "line 2"),
+        ('{"event": "begin", "id": "0009", "seed": 0}', "line 2"),
+        ('{"event": "end", "id": "0009", "state": "done"}', "0009 must have begun"),
+        (FOCAL.model_dump_json(), "0001 has begun already"),
+        ("", "line 2"),
+    ],
+)
+def test_other_damage_names_its_line(path: Path, line: str, said: str) -> None:
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], line, *lines[1:]]) + "\n")
+    with pytest.raises(RunError, match=r"ledger.jsonl, line 2") as error:
+        Ledger(path)
+    assert said in str(error.value)
+
+
+def test_a_failed_cell_may_begin_again(path: Path) -> None:
+    ledger = Ledger(path)
+    ledger.append(Ended(id="0002", state="failed", failure="no memory"))
+    ledger.append(DICE)
+    assert Ledger(path).open == [DICE]
+
+
+def test_a_second_driver_is_refused(tmp_path: Path) -> None:
+    with driving(tmp_path), pytest.raises(RunError, match="must have one driver"), driving(tmp_path):
+        pass
+    with driving(tmp_path) as ledger:
+        assert ledger.begun == {}

@@ -1,0 +1,79 @@
+"""A sweep on a real Ray: every trial once, failures as rows, MLflow equal to the ledger, nothing said, none listening."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import psutil
+import pytest
+
+from dice_ray.config.load import Layer
+from dice_ray.tracking.reader import curves, read
+from dice_ray.tuning import search
+from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning.plan import SweepPlan
+
+if TYPE_CHECKING:
+    from dice_ray.tuning.callback import Progress
+
+SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
+
+
+class Watch:
+    """A screen that keeps what it is told, and looks once at who listens."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self.terminal = terminal
+        self.told: list[Progress] = []
+        self.listening: set[str] = set()
+
+    def update(self, state: Progress) -> None:
+        self.told.append(state)
+        if state.running and not self.listening:
+            me = psutil.Process()
+            sockets = [socket for process in [me, *me.children(recursive=True)] for socket in process.net_connections()]
+            self.listening = {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
+            print("a line for the user", file=self.terminal)
+
+
+@pytest.mark.ray
+def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.CaptureFixture[str]) -> None:
+    plan = SweepPlan(name="losses", layers=layers, space=SPACE, trials=8)
+    screens: list[Watch] = []
+
+    def show(terminal: TextIO) -> Watch:
+        screens.append(Watch(terminal))
+        return screens[-1]
+
+    progress = search.run(plan, tmp_path / "losses", num_cpus=2, show=show)
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("a line for the user\n", "")
+    assert {ip.removeprefix("::ffff:") for ip in screens[0].listening} == {"127.0.0.1"}
+    assert screens[0].told[-1] == progress
+
+    ledger = Ledger(tmp_path / "losses" / "ledger.jsonl")
+    assert sorted(ledger.ended) == sorted(ledger.begun) == plan.ids
+    failed = {id_ for id_, trial in ledger.begun.items() if trial.params["training.lr"] > 1}
+    assert {id_ for id_, ended in ledger.ended.items() if ended.state == "failed"} == failed != set()
+    assert all("must be finite" in str(ledger.ended[id_].failure) for id_ in failed)
+    assert progress.is_finished
+    assert progress.failed == len(failed)
+    assert progress.best_score == max(ended.score for ended in ledger.ended.values() if ended.score is not None)
+
+    rows = read("losses").set_index("id")
+    assert list(rows.index[rows["kind"] == "trial"].sort_values()) == plan.ids
+    assert set(rows["status"]) == {"FINISHED", "FAILED"}
+    assert rows.loc["losses", "status"] == "FINISHED"
+    for id_, trial in ledger.begun.items():
+        assert rows.loc[id_, "state"] == ledger.ended[id_].state
+        assert rows.loc[id_, "params.loss"] == trial.params["loss"]
+    stored = curves("losses")
+    stored = stored[stored["metric"] == "dev/f1"]
+    assert {id_: tuple(zip(of["step"], of["value"], strict=True)) for id_, of in stored.groupby("id")} == {
+        id_: ended.curve for id_, ended in ledger.ended.items() if ended.curve
+    }
+
+    before = (tmp_path / "losses" / "ledger.jsonl").read_bytes()
+    assert search.run(plan, tmp_path / "losses").is_finished
+    assert (tmp_path / "losses" / "ledger.jsonl").read_bytes() == before
