@@ -24,7 +24,7 @@ class Arm:
         score: The mean over its seeds.
         difference: To the baseline over the seeds shared; none for the baseline itself and the constant predictor.
         p: Of the difference, corrected by Holm over the arms.
-        collapsed: Cells that predict one class only.
+        collapsed: Cells that predict one class only at the threshold of .5.
         failed: Cells without a score.
     """
 
@@ -42,14 +42,14 @@ def compare(cells: pd.DataFrame, metric: str, baseline: str) -> list[Arm]:
     against = by_seed(scores(reference, metric), reference["seed"])
     arms = []
     for name, runs in cells.groupby("arm"):
-        for reading, values in _readings(str(name), runs, metric):
+        for reading, values, num_collapsed in _readings(str(name), runs, metric):
             scored = by_seed(values, runs["seed"])
             arms.append(
                 Arm(
                     reading,
                     t_interval(list(scored.values())),
                     None if reading == baseline else paired_difference(scored, against),
-                    collapsed=int(collapsed(runs, metric).sum()),
+                    collapsed=num_collapsed,
                     failed=len(runs) - len(scored),
                 )
             )
@@ -59,12 +59,12 @@ def compare(cells: pd.DataFrame, metric: str, baseline: str) -> list[Arm]:
     return _corrected(arms)
 
 
-def _readings(arm: str, runs: pd.DataFrame, metric: str) -> Iterator[tuple[str, pd.Series[float]]]:
+def _readings(arm: str, runs: pd.DataFrame, metric: str) -> Iterator[tuple[str, pd.Series[float], int | None]]:
     """The score at .5 and, where there is one, at the threshold tuned on dev: two readings of the same runs."""
-    yield arm, scores(runs, metric)
+    yield arm, scores(runs, metric), int(collapsed(runs, metric).sum())
     tuned = tuned_scores(runs, metric)
     if tuned.notna().any():
-        yield f"{arm}, tuned threshold", tuned
+        yield f"{arm}, tuned threshold", tuned, None
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:

@@ -10,18 +10,18 @@ from typing import Final, TypeAlias
 import pandas as pd
 
 from analysis.layout import Table, in_latex, in_markdown, plain
-from analysis.tables import best_trials, by_loss, comparison, without_score
+from analysis.tables import alone, best_trials, by_loss, comparison, without_score
 from dice_ray.errors import RunError
 
 MakeTables: TypeAlias = Callable[[pd.DataFrame], list[Table]]
 
-TABLES: Final[tuple[MakeTables, ...]] = (comparison, best_trials, by_loss, without_score)
+TABLES: Final[tuple[MakeTables, ...]] = (comparison, best_trials, by_loss, alone, without_score)
 """In the order of the report; each makes no table of a frame that holds nothing for it."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """The tables of a sweep or a study."""
+    """The tables of a sweep, a study, or runs trained alone."""
 
     title: str
     tables: tuple[Table, ...]
@@ -40,9 +40,8 @@ class Report:
             [
                 "% pdflatex report.tex; lualatex where names go beyond Latin letters",
                 r"\documentclass{article}",
-                r"\usepackage[T1]{fontenc}",
                 r"\usepackage{booktabs}",
-                r"\usepackage[margin=2cm]{geometry}",
+                r"\usepackage[margin=2cm,landscape]{geometry}",
                 rf"\title{{{in_latex(self.title)}}}",
                 r"\date{}",
                 r"\begin{document}",
@@ -68,10 +67,12 @@ def report(frame: pd.DataFrame) -> Report:
     """The tables that the runs of an experiment allow.
 
     Raises:
-        RunError: It holds no trials of a sweep and no cells of a study.
+        RunError: It holds no run that could stand in one.
     """
     tables = [table for make in TABLES for table in make(frame)]
     if not tables:
-        raise RunError("a report must have trials of a sweep or cells of a study to compare, the experiment holds none")
+        raise RunError(
+            "a report must have runs, trials of a sweep or cells of a study, and the experiment holds none yet"
+        )
     parents = frame.loc[frame["kind"].isin(["sweep", "study"]), "name"]
-    return Report(", ".join(dict.fromkeys(parents)), tuple(tables))
+    return Report(", ".join(dict.fromkeys(parents)) or "Runs", tuple(tables))

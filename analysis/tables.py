@@ -90,9 +90,34 @@ def by_loss(frame: pd.DataFrame) -> list[Table]:
     shown = data.astype("str").fillna("")
     for name in ("best", "median"):
         shown[name] = [scale.show(value) for value in data[name]]
-    note = "A pruned trial counts with the best score that it had when it was stopped."
+    note = "Best and median are over all trials with a score; a pruned one counts with what it had when it was stopped."
     title = f"{scale.heading(metric)} that each loss reached"
     return [Table("losses", title, data, shown, (note,))]
+
+
+def alone(frame: pd.DataFrame) -> list[Table]:
+    """Runs that are no part of a sweep or study, each by the metric it was trained for."""
+    runs = frame[frame["kind"] == "run"]
+    if runs.empty:
+        return []
+    metrics = column(runs, "tags.metric").astype("str").fillna("")
+    score = pd.concat([scores(group, str(metric)) for metric, group in runs.groupby(metrics)])
+    data = pd.DataFrame(
+        {
+            "run": runs["id"],
+            "data": column(runs, "tags.data"),
+            "loss": losses(runs),
+            "seed": runs["seed"],
+            "metric": metrics,
+            "score": score,
+            "status": runs["status"].str.lower(),
+        }
+    )
+    scale = Scale.of(score)
+    shown = data.astype("str").fillna("")
+    shown["score"] = [scale.show(value) for value in data["score"]]
+    shown = shown.rename(columns={"score": scale.heading("score")})
+    return [Table("runs", "Runs", data, shown, ("One run each: it takes several seeds to say what a loss is worth.",))]
 
 
 def without_score(frame: pd.DataFrame) -> list[Table]:
@@ -106,8 +131,7 @@ def without_score(frame: pd.DataFrame) -> list[Table]:
     data = pd.DataFrame(
         {
             "run": runs["id"],
-            "arm": runs["arm"].fillna(losses(runs)),
-            "seed": runs["seed"],
+            **({"arm": runs["arm"], "seed": runs["seed"]} if runs["arm"].notna().any() else {"loss": losses(runs)}),
             "state": states(runs),
             "why": column(runs, "tags.failure"),
         }
@@ -156,7 +180,7 @@ def _how_sure(arms: Sequence[Arm], baseline: str, scale: Scale) -> Iterator[str]
     yield "Means over seeds with 95 % t intervals; differences paired by seed; p corrected by Holm over the arms."
     compared = [(arm, arm.difference.interval) for arm in arms if arm.difference]
     seeds = min((difference.num for _, difference in compared if difference.num), default=0)
-    yield f"Seeds shared with {baseline}: {seeds}, {what_seeds_allow(seeds)}."
+    yield f"At least {seeds} seeds shared with {baseline}: {what_seeds_allow(seeds)}."
     if seeds >= 5:
         apart = [f"{arm.name} ({scale.show(each.mean, '+')})" for arm, each in compared if arm.p <= ALPHA]
         yield f"Told apart from {baseline} at p {ALPHA}: {', '.join(apart) or 'no arm'}."

@@ -96,19 +96,18 @@ def train(
     result = Result(name or _new_name(f"{Path(preset).stem}-{config.loss.name}"), TRAIN_EXPERIMENT)
     with cluster.quiet(result.folder / "log.txt") as terminal:
         shown = show(terminal) if show else None
+        tags = {schema.KIND: "run", schema.METRIC: launch.objective(config), schema.SEED: str(config.training.seed)}
         writer = Writer(result.experiment)
-        status: schema.Status = "FAILED"
+        writer.open(result.name, name=result.name, params=flat(config), tags=tags | config.tags())
+        writer.text(result.name, "config.yaml", as_yaml(config))
 
         def report(evaluation: Evaluation) -> None:
             writer.metrics(result.name, evaluation.step, evaluation.metrics)
             if shown:
                 shown(evaluation)
 
+        status: schema.Status = "FAILED"
         try:
-            tags = {schema.KIND: "run", schema.METRIC: launch.objective(config), **config.tags()}
-            tags[schema.SEED] = str(config.training.seed)
-            writer.open(result.name, name=result.name, params=flat(config), tags=tags)
-            writer.text(result.name, "config.yaml", as_yaml(config))
             launch.train(config, result.folder, report)
             status = "FINISHED"
         finally:

@@ -97,7 +97,7 @@ def quiet(log: Path) -> Iterator[TextIO]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         # A notebook's stdout is none of the process's: it stays what it is, and Python writes past it meanwhile.
-        is_plain = sys.stdout is sys.__stdout__ and sys.stdout.fileno() == 1
+        is_plain = sys.stdout is sys.__stdout__ and sys.__stdout__.fileno() == 1
         terminal = stack.enter_context(os.fdopen(os.dup(1), "w", buffering=1)) if is_plain else sys.stdout
         file = stack.enter_context(log.open("ab"))
         for number, stream in ((1, sys.stdout), (2, sys.stderr)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import lru_cache
@@ -61,8 +61,8 @@ def prepare(config: RunConfig) -> Prepared:
     return _prepared(json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True))
 
 
-def start(config: RunConfig, folder: Path) -> Iterator[Evaluation]:
-    """Train a run in its folder, yielding at each evaluation; stopping to ask ends it and frees its workers."""
+def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
+    """Train a run in its folder, yielding at each evaluation; closing the generator frees its workers."""
     if config.launch.workers > 1 or config.launch.how == "ray_train":
         return _on_ray_train(config, folder)
     torch.set_num_threads(config.launch.threads)
@@ -118,7 +118,7 @@ def _prepared(key: str) -> Prepared:
     return Prepared(task, tokenizer, splits, train, dev, task.facts(train.rows))
 
 
-def _on_ray_train(config: RunConfig, folder: Path) -> Iterator[Evaluation]:
+def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
     """The same run on Ray Train's workers: what rank 0 yields comes back through a queue."""
     import ray
     from ray.train import RunConfig as RayRunConfig

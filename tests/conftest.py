@@ -74,4 +74,5 @@ def _is_ours(process: psutil.Process) -> bool:
 
 def _files() -> set[Path]:
     """What lies in the repository and in the home folder, caches apart."""
-    return {file for folder in (REPOSITORY, Path.home()) for file in folder.iterdir() if "cache" not in file.name}
+    files = {file for folder in (REPOSITORY, Path.home()) for file in folder.iterdir()}
+    return {file for file in files if "cache" not in file.name and file.name != ".hypothesis"}

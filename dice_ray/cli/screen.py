@@ -20,7 +20,8 @@ SHOWN_METRICS = ("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_
 def evaluation_line(evaluation: Evaluation) -> str:
     """One evaluation of a run as a line."""
     metrics = [f"{name} {evaluation.metrics[name]:.4f}" for name in SHOWN_METRICS if name in evaluation.metrics]
-    return f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}"
+    collapsed = "  (predicts one class only)" if evaluation.metrics.get("dev/collapsed") else ""
+    return f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}{collapsed}"
 
 
 def evaluation_screen(terminal: TextIO) -> Callable[[Evaluation], None]:

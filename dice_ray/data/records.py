@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,25 +24,102 @@ class PairRecord:
         return self.first, self.second
 
 
-Record: TypeAlias = PairRecord
+@dataclass(frozen=True, slots=True)
+class TextRecord:
+    """A text and its labels: one, or any number where labels do not exclude each other."""
+
+    id: str
+    text: str
+    labels: tuple[str, ...]
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        return (self.text,)
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedRecord:
+    """Words with a tag each; tags of spans are IOB2."""
+
+    id: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        return self.words
+
+
+class Span(NamedTuple):
+    """A piece of a context; its start is -1 where the text does not stand at the place that its file tells."""
+
+    text: str
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRecord:
+    """A question on a context.
+
+    Attributes:
+        answers: Alternative answers, each of one span or of several that are wanted together.
+        impossible: Whether the context has no answer. Without answers and not impossible, a question is unlabelled.
+        group: The paragraph: questions on one are never split apart.
+    """
+
+    id: str
+    question: str
+    context: str
+    answers: tuple[tuple[Span, ...], ...]
+    impossible: bool
+    group: str
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        return self.question, self.context
+
+
+@dataclass(frozen=True, slots=True)
+class QueryRecord:
+    """A sentence, a query for one type of span, and the spans of that type; spans may nest or cross.
+
+    Attributes:
+        spans: The first word of each span, and the one after its last.
+        group: The sentence, which has a record for each query.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    query: str
+    type: str
+    spans: tuple[tuple[int, int], ...]
+    group: str
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        return self.query, *self.words
+
+
+Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | QueryRecord
 
 
 @dataclass(frozen=True)
-class Dropped:
-    """How many rows were dropped for one reason, and the lines of the first of them."""
+class Tally:
+    """How many rows were dropped or noted for one reason, and the places of the first of them."""
 
     count: int
-    lines: list[int]
+    first: list[int | str]
 
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What was read from one file or generator: `rows` is `kept` and all that was dropped."""
+    """What was read from one file or generator: `rows` is `kept` and all that was dropped; the noted ones are kept."""
 
     origin: str
     rows: int
     kept: int
-    dropped: dict[str, Dropped] = field(default_factory=dict)
+    dropped: dict[str, Tally] = field(default_factory=dict)
+    noted: dict[str, Tally] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,10 +146,8 @@ class LoadReport:
         lines = []
         for split, read in self.read.items():
             lines.append(f"{split}: {read.kept} of {read.rows} rows kept from {read.origin}")
-            for reason, dropped in read.dropped.items():
-                first = ", ".join(str(line) for line in dropped.lines)
-                more = ", ..." if dropped.count > len(dropped.lines) else ""
-                lines.append(f"  {dropped.count} dropped: {reason} (line {first}{more})")
+            lines += [f"  {tally.count} dropped: {_told(reason, tally)}" for reason, tally in read.dropped.items()]
+            lines += [f"  {tally.count} noted: {_told(reason, tally)}" for reason, tally in read.noted.items()]
         if self.drawn:
             lines.append(f"dev: {self.sizes['dev']} records, {self.drawn}; {self.sizes['train']} stay in train")
         lines += [f"{pair}: {count} records stand in both" for pair, count in self.shared.items()]
@@ -92,6 +167,11 @@ class Splits:
     test: tuple[Any, ...]
     report: LoadReport
     digest: str
+
+
+def _told(reason: str, tally: Tally) -> str:
+    places = ", ".join(f"line {place}" if isinstance(place, int) else place for place in tally.first)
+    return f"{reason} ({places}{', ...' if tally.count > len(tally.first) else ''})"
 
 
 def digest(splits: Iterable[tuple[Record, ...]]) -> str:

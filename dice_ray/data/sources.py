@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from string import Template
@@ -12,13 +13,13 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field
 
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Bad, Drop, Found, unreadable
-from dice_ray.data.records import Dropped, LoadReport, ReadReport, Record, Splits, digest
+from dice_ray.data.readers.base import Bad, Drop, Found, Kept, Place, unreadable
+from dice_ray.data.records import LoadReport, ReadReport, Record, Splits, Tally, digest
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, nearest
 from dice_ray.settings import Branch, Choice, Settings
 
-NUM_LINES_SHOWN = 5
+NUM_PLACES_SHOWN = 5
 
 OnBadRow: TypeAlias = Literal["error", "skip"]
 Loaded: TypeAlias = tuple[tuple[Record, ...], ReadReport]
@@ -91,8 +92,9 @@ def load(config: DataConfig) -> Splits:
         drawn = f"{config.dev_share:g} of train, drawn with seed {config.split_seed}"
     for split, records in splits.items():
         if not records:
-            origin = found.get(split, found["train"])[1].origin
-            raise DataError(f"the {split} split must hold a record, got none from {origin}")
+            read = found.get(split, found["train"])[1]
+            dropped = "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in read.dropped.items())
+            raise DataError(f"the {split} split must hold a record, got none from {read.origin}{dropped}")
     report = LoadReport(
         read={split: report for split, (_, report) in found.items()},
         sizes={split: len(records) for split, records in splits.items()},
@@ -114,23 +116,30 @@ def generated(config: SyntheticConfig) -> dict[str, Loaded]:
 def gather(path: Path, rows: Iterable[Found], on_bad_row: OnBadRow) -> Loaded:
     """The records of a file and what was dropped of it; the first bad row is an error unless bad rows are skipped."""
     records: list[Record] = []
-    first_lines: dict[str, int] = {}
-    dropped: dict[str, list[int]] = {}
+    ids: dict[str, Place] = {}
+    dropped: defaultdict[str, list[Place]] = defaultdict(list)
+    noted: defaultdict[str, list[Place]] = defaultdict(list)
     num_rows = 0
     for row in rows:
         num_rows += 1
-        if not isinstance(row, Bad | Drop) and (line := first_lines.setdefault(row.record.id, row.line)) != row.line:
-            row = Bad(row.line, "an id that no other row has", f"{row.record.id!r} again, first in line {line}")
-        if isinstance(row, Bad):
-            if on_bad_row == "error":
-                raise unreadable(path, row.line, row.expected, row.found)
-            dropped.setdefault(f"not {row.expected}", []).append(row.line)
-        elif isinstance(row, Drop):
-            dropped.setdefault(row.reason, []).append(row.line)
-        else:
-            records.append(row.record)
-    counts = {reason: Dropped(len(lines), lines[:NUM_LINES_SHOWN]) for reason, lines in dropped.items()}
-    return tuple(records), ReadReport(path.name, num_rows, len(records), counts)
+        if isinstance(row, Kept) and (first := ids.setdefault(row.record.id, row.place)) != row.place:
+            row = Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
+        match row:
+            case Kept(place, record, note):
+                records.append(record)
+                if note:
+                    noted[note].append(place)
+            case Drop(place, reason):
+                dropped[reason].append(place)
+            case Bad(place, expected, found):
+                if on_bad_row == "error":
+                    raise unreadable(path, place, expected, found)
+                dropped[f"not {expected}"].append(place)
+    return tuple(records), ReadReport(path.name, num_rows, len(records), _tallies(dropped), _tallies(noted))
+
+
+def _tallies(places: Mapping[str, list[Place]]) -> dict[str, Tally]:
+    return {reason: Tally(len(found), found[:NUM_PLACES_SHOWN]) for reason, found in places.items()}
 
 
 def filled(folder: str) -> Path:
@@ -158,12 +167,13 @@ def _existing(folder: Path, name: str, setting: str) -> Path:
 
 
 def _with_dev(records: Sequence[Record], share: float, seed: int) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-    """The training split in two, train and dev, every record in one of them in its old order."""
-    order = list(range(len(records)))
+    """The training split in two, train and dev, in their old order; records of one group stay together."""
+    groups = [getattr(record, "group", record.id) for record in records]
+    order = list(dict.fromkeys(groups))
     random.Random(seed).shuffle(order)
-    chosen = set(order[: max(1, round(share * len(records)))])
-    train = tuple(record for index, record in enumerate(records) if index not in chosen)
-    dev = tuple(record for index, record in enumerate(records) if index in chosen)
+    chosen = set(order[: max(1, round(share * len(order)))])
+    train = tuple(record for record, group in zip(records, groups, strict=True) if group not in chosen)
+    dev = tuple(record for record, group in zip(records, groups, strict=True) if group in chosen)
     return train, dev
 
 

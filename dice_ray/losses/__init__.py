@@ -9,6 +9,7 @@ from dice_ray.losses.cross_entropy import (
     LogitAdjustedLoss,
     WeightedCrossEntropyConfig,
 )
+from dice_ray.losses.custom import CustomConfig
 from dice_ray.losses.dice import (
     DiceCEConfig,
     DiceCELoss,
@@ -30,7 +31,8 @@ LossConfig: TypeAlias = Annotated[
     | TverskyConfig
     | DiceCEConfig
     | LogitAdjustedConfig
-    | AsymmetricConfig,
+    | AsymmetricConfig
+    | CustomConfig,
     Choice(),
 ]
 
@@ -39,6 +41,7 @@ __all__ = [
     "AsymmetricLoss",
     "CrossEntropyConfig",
     "CrossEntropyLoss",
+    "CustomConfig",
     "DiceCEConfig",
     "DiceCELoss",
     "DiceConfig",

@@ -73,16 +73,26 @@ class ItemLoss(Loss):
         """`loss_N` of each item; what it gives for a masked one is dropped."""
 
     def sums(self, items: Items) -> Tensor:
-        losses_N, valid_N = self.losses(items), items.valid
-        if items.kept is not None:
-            assert items.is_two_class, "mining keeps items for each of several classes: a mean over items cannot use it"
-            valid_N = items.kept[:, 1]
-        if valid_N is None:
-            return torch.stack((losses_N.sum(), losses_N.new_tensor(losses_N.numel())))
-        return torch.stack((losses_N.masked_fill(~valid_N, 0).sum(), valid_N.sum().to(losses_N.dtype)))
+        if items.kept is None:
+            return item_sums(self.losses(items), items.valid)
+        assert items.is_two_class, "mining keeps items for each of several classes: a mean over items cannot use it"
+        return item_sums(self.losses(items), items.kept[:, 1])
 
     def value(self, statistics: Tensor) -> Tensor:
-        return statistics[0] / statistics[1].clamp(min=1)
+        return mean(statistics)
+
+
+def item_sums(losses_N: Tensor, valid_N: Tensor | None) -> Tensor:
+    """The statistics of a mean over items: the sum of their losses, and how many there are."""
+    if valid_N is None:
+        return torch.stack((losses_N.sum(), losses_N.new_tensor(losses_N.numel())))
+    return torch.stack((losses_N.masked_fill(~valid_N, 0).sum(), valid_N.sum().to(losses_N.dtype)))
+
+
+def mean(statistics: Tensor) -> Tensor:
+    """The mean over items; 0 of none."""
+    total, num_items = statistics.unbind()
+    return total / num_items.clamp(min=1)
 
 
 class LossBranch(Branch, ABC):

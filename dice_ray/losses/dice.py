@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import torch
@@ -10,9 +9,8 @@ from pydantic import Field
 from torch import Tensor
 
 from dice_ray.errors import Problem
-from dice_ray.losses.base import Loss, LossBranch
-from dice_ray.losses.cross_entropy import CrossEntropyLoss
-from dice_ray.losses.overlap import Form, item_losses, set_sums
+from dice_ray.losses.base import Loss, LossBranch, item_sums, mean
+from dice_ray.losses.overlap import Form, item_losses, set_sums, set_sums_and_log_prob
 
 if TYPE_CHECKING:
     from dice_ray.losses.items import Items
@@ -133,18 +131,19 @@ class SetLoss(Loss):
 
     def value(self, statistics: Tensor) -> Tensor:
         if self.is_item_mean:
-            return statistics[0] / statistics[1].clamp(min=1)
+            return mean(statistics)
         sums_3K = self._used(statistics.reshape(3, -1))
         if self.is_pooled:
             sums_3K = sums_3K.sum(-1, keepdim=True)
         return 1 - self.form.coefficient(*sums_3K.unbind()).mean()
 
     def _used(self, columns_C: Tensor) -> Tensor:
-        """The columns of the classes used: of two classes there are no others."""
-        if self.with_background or self.background is None or columns_C.shape[-1] == 1:
+        """The columns of the classes used: one column is that of class 1 of two."""
+        num_classes = columns_C.shape[-1]
+        if self.with_background or self.background is None or num_classes == 1:
             return columns_C
-        before, after = columns_C[..., : self.background], columns_C[..., self.background + 1 :]
-        return torch.cat((before, after), -1)
+        foreground = [index for index in range(num_classes) if index != self.background]
+        return columns_C[..., torch.tensor(foreground, device=columns_C.device)]
 
     def _num_items(self, items: Items, num_columns: int) -> Tensor:
         if items.kept is None:
@@ -207,11 +206,12 @@ class DiceCELoss(Loss):
         super().__init__(link)
         config = config or DiceCEConfig()
         shared = config.model_dump(exclude={"weight"})
-        self.weight = config.weight
-        self.cross_entropy, self.dice = CrossEntropyLoss(link), DiceLoss(DiceConfig(**shared), link, background)
+        self.weight, self.dice = config.weight, DiceLoss(DiceConfig(**shared), link, background)
 
     def sums(self, items: Items) -> Tensor:
-        return torch.cat((self.cross_entropy.sums(replace(items, kept=None)), self.dice.sums(items)))
+        form, with_background = self.dice.form, self.dice.with_background
+        sums_3C, log_p_N = set_sums_and_log_prob(items, form, with_background=with_background)
+        return torch.cat((item_sums(-log_p_N, items.valid), sums_3C.flatten()))
 
     def value(self, statistics: Tensor) -> Tensor:
-        return self.cross_entropy.value(statistics[:2]) + self.weight * self.dice.value(statistics[2:])
+        return mean(statistics[:2]) + self.weight * self.dice.value(statistics[2:])

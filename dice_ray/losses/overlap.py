@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from dice_ray.losses.items import Items
-from dice_ray.losses.probability import softmax
+from dice_ray.losses.probability import softmax, softmax_and_log_prob, target_log_prob
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,12 @@ class Form:
 
     def coefficient(self, uy: Tensor, v: Tensor, y: Tensor) -> Tensor:
         """The coefficient, 1 where it is 0/0."""
-        above, below = self.top * uy + self.gamma, self.a * v + self.b * uy + self.c * y + self.gamma
-        return torch.where(below > 0, above / below.where(below > 0, 1), 1)
+        above, below = self.top * uy + self.gamma, self.a * v + self.c * y + self.gamma
+        if self.b:
+            below = below + self.b * uy
+        if self.gamma > 0:
+            return above / below
+        return torch.where(below == 0, 1, above / below.where(below != 0, 1))
 
 
 def set_sums(items: Items, form: Form, *, with_background: bool) -> Tensor:
@@ -46,7 +50,14 @@ def set_sums(items: Items, form: Form, *, with_background: bool) -> Tensor:
     if items.is_two_class:
         columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
         return torch.stack([torch.stack(((u * y).sum(), (u**form.power).sum(), y.sum())) for u, y in columns], 1)
-    return torch.stack(_set_sums(items.logits, items.targets, _keep(items), form))
+    return _set_sums(items.logits, items.targets, _keep(items), form, False)[0]
+
+
+def set_sums_and_log_prob(items: Items, form: Form, *, with_background: bool) -> tuple[Tensor, Tensor]:
+    """`sums_3C`, and `log_p_N` of the targets' classes, from one softmax."""
+    if items.is_two_class:
+        return set_sums(items, form, with_background=with_background), target_log_prob(items)
+    return _set_sums(items.logits, items.targets, _keep(items), form, True)
 
 
 def item_losses(items: Items, form: Form, *, with_background: bool) -> Tensor:
@@ -91,34 +102,35 @@ class _AdjustedMargin(torch.autograd.Function):
 
 
 class _SetSums(torch.autograd.Function):
-    """`uy_C`, `v_C` and `y_C` of several classes: the slopes are uy and power v."""
+    """`sums_3C` of several classes: the slopes are uy and power v; and `log_p_N` if wanted: its slope is 1."""
 
     @staticmethod
     def forward(
-        ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        p_NC, u_NC, odds_NC, top_N1 = _parts(logits_NC, keep_NC, form)
+        ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form, with_log_prob: bool
+    ) -> tuple[Tensor, Tensor]:
         targets_N1 = targets_N[:, None]
+        p_NC, log_p_N1 = softmax_and_log_prob(logits_NC, targets_N1) if with_log_prob else (softmax(logits_NC), None)
+        u_NC, odds_NC, top_N1 = _adjusted(p_NC, keep_NC, form)
         uy_N1 = u_NC.gather(1, targets_N1)
         y_N1 = torch.ones_like(uy_N1) if keep_NC is None else keep_NC.gather(1, targets_N1).to(uy_N1.dtype)
         v_NC = u_NC if form.power == 1 else u_NC.square_()
         v_C = v_NC.sum(0)
         uy_C, y_C = (torch.zeros_like(v_C).scatter_add_(0, targets_N, sum_N1[:, 0]) for sum_N1 in (uy_N1, y_N1))
-        if form.power > 1:
-            v_NC.mul_(form.power)
         if odds_NC is not None:
             v_NC.addcmul_(v_NC, odds_NC, value=-form.decay)
             uy_N1 *= 1 - form.decay * odds_NC.gather(1, targets_N1)
-        ctx.dtype = logits_NC.dtype
-        ctx.mark_non_differentiable(y_C)
+        ctx.dtype, ctx.power, ctx.with_log_prob = logits_NC.dtype, form.power, with_log_prob
         ctx.save_for_backward(p_NC, v_NC, uy_N1, targets_N1, top_N1)
-        return uy_C, v_C, y_C
+        return torch.stack((uy_C, v_C, y_C)), v_C.new_zeros(0) if log_p_N1 is None else log_p_N1[:, 0]
 
     @staticmethod
-    def backward(ctx: Any, grad_uy_C: Tensor, grad_v_C: Tensor, _: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad_3C: Tensor, grad_N: Tensor) -> tuple[Tensor, None, None, None, None]:
         p_NC, slope_NC, slope_N1, targets_N1, top_N1 = ctx.saved_tensors
-        slope_NC = (slope_NC * grad_v_C).scatter_add_(1, targets_N1, slope_N1 * grad_uy_C[targets_N1])
-        return _to_logits(slope_NC, p_NC, top_N1).to(ctx.dtype), None, None, None
+        slope_N1 = slope_N1 * grad_3C[0][targets_N1]
+        if ctx.with_log_prob:
+            slope_N1 += grad_N[:, None]
+        slope_NC = (slope_NC * (ctx.power * grad_3C[1])).scatter_add_(1, targets_N1, slope_N1)
+        return _to_logits(slope_NC, p_NC, top_N1).to(ctx.dtype), None, None, None, None
 
 
 class _ItemLosses(torch.autograd.Function):
@@ -126,8 +138,8 @@ class _ItemLosses(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form) -> Tensor:
-        p_NC, u_NC, odds_NC, top_N1 = _parts(logits_NC, keep_NC, form)
-        targets_N1 = targets_N[:, None]
+        p_NC, targets_N1 = softmax(logits_NC), targets_N[:, None]
+        u_NC, odds_NC, top_N1 = _adjusted(p_NC, keep_NC, form)
         positive_N1, slope_N1 = _positive(u_NC.gather(1, targets_N1), form)
         if keep_NC is not None:
             positive_N1 = positive_N1.where(keep_NC.gather(1, targets_N1), 0)
@@ -148,7 +160,7 @@ class _ItemLosses(torch.autograd.Function):
 
 
 _adjusted_margin: Callable[[Tensor, float, bool], Tensor] = _AdjustedMargin.apply
-_set_sums: Callable[[Tensor, Tensor, Tensor | None, Form], tuple[Tensor, Tensor, Tensor]] = _SetSums.apply
+_set_sums: Callable[[Tensor, Tensor, Tensor | None, Form, bool], tuple[Tensor, Tensor]] = _SetSums.apply
 _item_losses: Callable[[Tensor, Tensor, Tensor | None, Form], Tensor] = _ItemLosses.apply
 
 
@@ -158,23 +170,20 @@ def _positive(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
     above_N1, below_N1 = form.top * u_N1 + form.gamma, av_N1 + bu_N1 + form.c + form.gamma
     slope_N1 = above_N1 * (form.power * av_N1 + bu_N1) - form.top * u_N1 * below_N1
     loss_N1 = 1 - form.coefficient(u_N1, u_N1**form.power, torch.ones_like(u_N1))
-    return loss_N1, torch.where(below_N1 > 0, slope_N1 / below_N1**2, 0)
+    return loss_N1, torch.where(below_N1 == 0, 0, slope_N1 / below_N1**2)
 
 
-def _parts(
-    logits_NC: Tensor, keep_NC: Tensor | None, form: Form
-) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
-    """p, u (0 where an item does not count), and where (1-p)^decay is differentiated the odds and the top class."""
-    p_NC = softmax(logits_NC)
+def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The u, 0 where an item does not count; and where (1-p)^decay is differentiated, the odds and the top class."""
     if form.decay == 0:
-        return p_NC, p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None, None
+        return p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None, None
     rest_NC, top_N1 = _rest(p_NC)
     u_NC = rest_NC.log().mul_(form.decay).exp_().mul_(p_NC)
     if keep_NC is not None:
         u_NC.masked_fill_(~keep_NC, 0)
     if form.is_stopped:
-        return p_NC, u_NC, None, None
-    return p_NC, u_NC, torch.div(p_NC, rest_NC, out=rest_NC), top_N1
+        return u_NC, None, None
+    return u_NC, torch.div(p_NC, rest_NC, out=rest_NC), top_N1
 
 
 def _rest(p_NC: Tensor) -> tuple[Tensor, Tensor]:
@@ -184,7 +193,7 @@ def _rest(p_NC: Tensor) -> tuple[Tensor, Tensor]:
     above the smallest numbers, which it reaches at a gap of 69 in fp32: (1-p)^decay keeps its value from there on.
     """
     classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype, device=p_NC.device)
-    top_N1 = F.threshold(p_NC, 0.5, 0).ceil_().mul_(classes_C).sum(-1, keepdim=True).long()
+    top_N1 = F.threshold(p_NC, 0.5, 0).ceil_().mul_(classes_C).sum(-1, keepdim=True).nan_to_num_(0).long()
     top_p_N1 = p_NC.gather(1, top_N1)
     others_N1 = p_NC.scatter_(1, top_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)
     p_NC.scatter_(1, top_N1, top_p_N1)

@@ -27,6 +27,13 @@ def softmax(logits_NC: Tensor) -> Tensor:
     return logits_NC.softmax(-1, torch.promote_types(logits_NC.dtype, torch.float32))
 
 
+def softmax_and_log_prob(logits_NC: Tensor, targets_N1: Tensor) -> tuple[Tensor, Tensor]:
+    """`p_NC`, and `log_p_N1` of the targets' classes, which stays exact where p is 0 for the floating point."""
+    e_NC, sum_N1, max_N1 = _exponentials(logits_NC)
+    log_p_N1 = logits_NC.gather(1, targets_N1).to(e_NC.dtype) - max_N1 - sum_N1.log()
+    return e_NC.div_(sum_N1), log_p_N1
+
+
 def _exponentials(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`e_NC`, its `sum_N1`, and the row maximum `max_N1` that was taken off: p = e / sum.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -55,7 +55,7 @@ class Evaluation:
     finished: bool
 
 
-def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Iterator[Evaluation]:
+def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation, None, None]:
     """Train, yielding at each evaluation of dev; whoever stops asking stops the run.
 
     A run that was interrupted first tells its history again, then goes on from its last checkpoint.

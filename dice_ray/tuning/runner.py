@@ -51,9 +51,10 @@ class Session:
                 self._run(searcher, scheduler, missing, recorder)
         finally:
             recorder.close()
+        progress = recorder.progress
         if self.screen is not None:
-            self.screen.update(recorder.progress)
-        return recorder.progress
+            self.screen.update(progress)
+        return progress
 
     def _run(self, searcher: Searcher, scheduler: TrialScheduler | None, missing: int, recorder: Recorder) -> None:
         from ray import tune

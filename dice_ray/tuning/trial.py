@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import torch
 from ray import tune
 
 from dice_ray import launch
@@ -35,6 +36,7 @@ class Trial(tune.Trainable):
 
     def setup(self, config: dict[str, Any], work: Work | None = None) -> None:
         assert work is not None, "given by tune.with_parameters"
+        torch.set_num_interop_threads(1)
         self._work = work
         self._results = _results(work, Begun(**config))
 

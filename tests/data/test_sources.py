@@ -35,9 +35,15 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
     assert [record.id for record in splits.test] == ["2", "3", "4"]
     assert splits.report.plain() == {
         "read": {
-            "train": {"origin": "a.tsv", "rows": 3, "kept": 2, "dropped": {"no label": {"count": 1, "lines": [4]}}},
-            "dev": {"origin": "b.tsv", "rows": 1, "kept": 1, "dropped": {}},
-            "test": {"origin": "c.tsv", "rows": 3, "kept": 3, "dropped": {}},
+            "train": {
+                "origin": "a.tsv",
+                "rows": 3,
+                "kept": 2,
+                "dropped": {"no label": {"count": 1, "first": [4]}},
+                "noted": {},
+            },
+            "dev": {"origin": "b.tsv", "rows": 1, "kept": 1, "dropped": {}, "noted": {}},
+            "test": {"origin": "c.tsv", "rows": 3, "kept": 3, "dropped": {}, "noted": {}},
         },
         "sizes": {"train": 2, "dev": 1, "test": 3},
         "drawn": None,
@@ -67,14 +73,14 @@ def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:
     read = splits.report.read["train"]
     assert (read.rows, read.kept) == (10, 2)
     dropped = read.dropped["not 3 columns as in the first line"]
-    assert (dropped.count, dropped.lines) == (8, [3, 4, 5, 6, 7])
+    assert (dropped.count, dropped.first) == (8, [3, 4, 5, 6, 7])
 
 
 def test_an_id_that_stands_twice_is_a_bad_row(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", ["a\tb\t1", "a\tc\t0"])
     config = files(tmp_path, train="a.tsv", **{"reader.tables.columns.pair.id": "sentence1"})
     with pytest.raises(
-        DataError, match="line 3: expected an id that no other row has, found 'a' again, first in line 2"
+        DataError, match="line 3: expected an id that no other row has, found 'a', which already stands at 2"
     ):
         load(config)
 

@@ -16,10 +16,10 @@ def _run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("own", ["search_spaces", "analysis"])
-def test_the_command_does_not_mind_the_users_own_packages(own: str) -> None:
-    Path(own).mkdir()
-    Path(own, "__init__.py").write_text("raise AssertionError('not ours')\n")
+def test_the_command_does_not_mind_the_users_own_packages() -> None:
+    for own in ("search_spaces", "analysis"):
+        Path(own).mkdir()
+        Path(own, "__init__.py").write_text("raise AssertionError('not ours')\n")
     result = _run(DICE_RAY, "validate", "synthetic_pairs")
     assert result.returncode == 0, result.stderr
 
@@ -31,17 +31,20 @@ def test_the_functions_work_from_any_folder() -> None:
 
 
 def test_what_stands_in_the_way_of_the_functions_is_named() -> None:
-    own = Path("search_spaces.py").resolve()
+    own = Path("analysis.py").resolve()
     own.touch()
-    result = _run(sys.executable, "-c", "from dice_ray import api; api.validate('synthetic_pairs')")
+    result = _run(sys.executable, "-c", "import dice_ray; dice_ray.report('any')")
     assert "ShadowedError" in result.stderr
     assert str(own) in result.stderr
 
 
-def test_what_stands_in_the_way_of_the_command_is_a_mistake_of_the_user() -> None:
-    own = Path("search_spaces.py").resolve()
+@pytest.mark.parametrize(
+    ("package", "command"), [("search_spaces", "validate synthetic_pairs"), ("analysis", "report any")]
+)
+def test_what_stands_in_the_way_of_the_command_is_a_mistake_of_the_user(package: str, command: str) -> None:
+    own = Path(f"{package}.py").resolve()
     own.touch()
-    result = _run(DICE_RAY, "validate", "synthetic_pairs", PYTHONPATH=".")
+    result = _run(DICE_RAY, *command.split(), PYTHONPATH=".")
     assert result.returncode == 2
     assert str(own) in result.stderr
     assert "Traceback" not in result.stderr

@@ -86,7 +86,8 @@ def test_a_run_opened_again_goes_on(uri: str) -> None:
     assert rows(uri, "select value from tags where key = 'told'") == [("range(0, 7)",)]
 
 
-def test_many_and_long_values_are_within_the_limits(uri: str) -> None:
+def test_many_and_long_values_are_within_the_limits(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRUNCATE_LONG_VALUES", "false")
     writer = Writer("many", uri)
     params = {f"p{number}": "v" * 7000 for number in range(230)}
     writer.open("a", name="a", params=params, tags={f"t{number}": "v" * 9000 for number in range(130)})

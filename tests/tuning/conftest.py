@@ -7,14 +7,11 @@ import pytest
 from dice_ray import cluster
 from dice_ray.config.load import Layer, values_layer
 
+cluster.prepare("local")
+
 
 @pytest.fixture
 def layers() -> tuple[Layer, ...]:
     values = {"task": "sentence_pair", "data.source": "synthetic", "data.source.synthetic.size": 200}
     quick = {"training.epochs": 3, "training.lr": 1e-3, "training.batch_size": 32}
     return (values_layer("preset", values | quick),)
-
-
-@pytest.fixture(autouse=True)
-def _ray_can_be_imported() -> None:
-    cluster.prepare(None)

@@ -1,4 +1,4 @@
-"""A sweep on a real Ray: every trial once, failures as rows, MLflow equal to the ledger, nothing said, none listening."""
+"""A sweep on a real Ray: every trial once, failures as rows, MLflow equal to the ledger, nothing on the terminal."""
 
 from __future__ import annotations
 

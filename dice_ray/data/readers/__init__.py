@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated, TypeAlias
 
+from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
+from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.readers.trees import TreesConfig
 from dice_ray.settings import Choice
 
-ReaderConfig: TypeAlias = Annotated[TablesConfig, Choice()]
+ReaderConfig: TypeAlias = Annotated[
+    TablesConfig
+    | JsonlConfig
+    | ParquetConfig
+    | ConllConfig
+    | ConlluConfig
+    | ParallelConfig
+    | WordTagConfig
+    | TreesConfig
+    | SquadConfig
+    | MrcNerConfig,
+    Choice(),
+]

@@ -1,14 +1,15 @@
-"""The contract of a reader: records, drops and bad rows in the order of the file, each with its line."""
+"""The contract of a reader: records, drops and bad rows in the order of the file, each with its place."""
 
 from __future__ import annotations
 
 import gzip
+import json
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
@@ -17,19 +18,28 @@ from dice_ray.settings import Branch
 BOM = b"\xef\xbb\xbf"
 
 
+Place: TypeAlias = int | str
+"""A line, or in a JSON document the path of an item."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A record, and the line on which it begins."""
+    """A record, and the place where it begins.
 
-    line: int
+    Attributes:
+        note: What is odd about it and does not forbid its use; notes are counted.
+    """
+
+    place: Place
     record: Record
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
     """A row that is sound but of no use: counted, never an error."""
 
-    line: int
+    place: Place
     reason: str
 
 
@@ -37,12 +47,13 @@ class Drop:
 class Bad:
     """A row that does not hold what the format promises: an error, or a counted drop where the user says so."""
 
-    line: int
+    place: Place
     expected: str
     found: str
 
 
 Found: TypeAlias = Kept | Drop | Bad
+UNLABELLED = "no label"
 
 
 class ReaderBranch(Branch, ABC):
@@ -76,12 +87,22 @@ def _opened(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
 
 
-def unreadable(path: Path, line: int, expected: str, found: str) -> DataError:
-    """The one form of a data error: file, line, what was expected, what was found."""
-    return DataError(f"{path}, line {line}: expected {expected}, found {found}")
+def document(path: Path) -> Any:
+    """A whole JSON document."""
+    text = "\n".join(line for _, line in lines(path))
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise unreadable(path, error.lineno, "JSON", f"{error.msg} at character {error.colno}") from None
 
 
-def shown(text: str, width: int = 60) -> str:
+def unreadable(path: Path, place: Place, expected: str, found: str) -> DataError:
+    """The one form of a data error: file, place, what was expected, what was found."""
+    where = f"line {place}" if isinstance(place, int) else place
+    return DataError(f"{path}, {where}: expected {expected}, found {found}")
+
+
+def shown(text: object, width: int = 60) -> str:
     """A text as an error quotes it."""
     quoted = repr(text)
     return quoted if len(quoted) <= width else f"{quoted[: width - 3]}..."

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, TypeAlias
 
-from dice_ray.data.readers.base import Drop, Found, Kept
-from dice_ray.data.records import PairRecord
+from pydantic import Field
+
+from dice_ray.data.readers.base import Bad, Found, Kept
+from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.settings import Branch, Choice
 
 Column: TypeAlias = int | str
 """A column by its name in the header, or by its number: 0 is the first, -1 the last."""
-UNLABELLED = "no label"
 
 
 class ColumnsBranch(Branch, ABC):
@@ -28,9 +29,13 @@ class ColumnsBranch(Branch, ABC):
         """The columns that a row must have, by what they are for."""
         return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
 
+    def labels(self, cell: str) -> list[str]:
+        """The labels in one cell."""
+        return [cell.strip()] if cell.strip() else []
+
     @abstractmethod
-    def record(self, line: int, values: Mapping[str, str]) -> Found:
-        """The record of a row, from the values of its used columns."""
+    def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
+        """The record of a row, from the values of its used columns and its labels, of which there is at least one."""
 
 
 class PairColumns(ColumnsBranch):
@@ -42,10 +47,34 @@ class PairColumns(ColumnsBranch):
     second: Column = "sentence2"
     label: Column = "label"
 
-    def record(self, line: int, values: Mapping[str, str]) -> Found:
-        if not (label := values["label"].strip()):
-            return Drop(line, UNLABELLED)
-        return Kept(line, PairRecord(values.get("id", str(line)), values["first"], values["second"], label))
+    def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
+        if len(labels) > 1:
+            return Bad(line, "one label", ", ".join(labels))
+        return Kept(line, PairRecord(values.get("id", str(line)), values["first"], values["second"], labels[0]))
 
 
-ColumnsConfig: TypeAlias = Annotated[PairColumns, Choice()]
+class TextColumns(ColumnsBranch):
+    """A text and a label, or several.
+
+    Attributes:
+        separator: What stands between several labels in one cell; none takes the cell as one label.
+    """
+
+    name = "text"
+
+    text: Column = "sentence"
+    label: Column = "label"
+    separator: str | None = Field(default=None, min_length=1)
+
+    def used(self) -> dict[str, Column]:
+        return {use: column for use, column in super().used().items() if use != "separator"}
+
+    def labels(self, cell: str) -> list[str]:
+        cells = cell.split(self.separator) if self.separator else [cell]
+        return [label.strip() for label in cells if label.strip()]
+
+    def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
+        return Kept(line, TextRecord(values.get("id", str(line)), values["text"], tuple(dict.fromkeys(labels))))
+
+
+ColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns, Choice()]

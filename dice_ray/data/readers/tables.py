@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Found, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, ReaderBranch, lines, shown, unreadable
 from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
 from dice_ray.errors import nearest
 
@@ -37,11 +37,11 @@ class TablesConfig(ReaderBranch):
             raise unreadable(path, 1, "a table", "an empty file")
         line, first = head
         if isinstance(first, Bad):
-            raise unreadable(path, first.line, first.expected, first.found)
+            raise unreadable(path, first.place, first.expected, first.found)
         places = {use: self._place(path, line, first, column) for use, column in self.columns.used().items()}
         width = len(first)
         if not self.header:
-            yield self.columns.record(line, {use: first[place] for use, place in places.items()})
+            yield self._record(line, first, places)
         for line, row in rows:
             if isinstance(row, Bad):
                 yield row
@@ -49,7 +49,12 @@ class TablesConfig(ReaderBranch):
                 expected = f"{width} columns as in the first line"
                 yield Bad(line, expected, f"{len(row)}: {shown(self.delimiter.join(row))}")
             else:
-                yield self.columns.record(line, {use: row[place] for use, place in places.items()})
+                yield self._record(line, row, places)
+
+    def _record(self, line: int, row: list[str], places: Mapping[str, int]) -> Found:
+        values = {use: row[place] for use, place in places.items()}
+        labels = self.columns.labels(values["label"])
+        return self.columns.record(line, values, labels) if labels else Drop(line, UNLABELLED)
 
     def _place(self, path: Path, line: int, first: list[str], column: Column) -> int:
         if isinstance(column, int):

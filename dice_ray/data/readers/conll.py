@@ -1,0 +1,81 @@
+"""CoNLL columns: a word a line, its tag in another column, sentences apart by lines without text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import Field
+
+from dice_ray.data.readers.base import Bad, Drop, Found, ReaderBranch, lines, shown
+from dice_ray.data.readers.tags import TagKind, tagged
+
+DOCUMENT = "-DOCSTART-"
+
+
+class ConllConfig(ReaderBranch):
+    """Columns apart by a tab, or by spaces in a line without a tab; all lines have as many as the first.
+
+    Attributes:
+        word: The number of the word's column: 0 is the first, -1 the last.
+        tag: The number of the tag's column.
+        tags: What the tags mark.
+        comment: What a comment line begins with; none takes every line for a word, as `#` may be one.
+        digit: Whether each word ends in a digit of its segmentation, which is cut off (Weibo).
+    """
+
+    name = "conll"
+
+    word: int = 0
+    tag: int = -1
+    tags: TagKind = "spans"
+    comment: str | None = Field(default=None, min_length=1)
+    digit: bool = False
+
+    def read(self, path: Path) -> Iterator[Found]:
+        width = 0
+        sentence: list[tuple[int, list[str]]] = []
+        for line, text in lines(path):
+            if self.comment and text.startswith(self.comment):
+                continue
+            columns = split(text)
+            if columns and columns[0] != DOCUMENT:
+                width = width or len(columns)
+                sentence.append((line, columns))
+                continue
+            if sentence:
+                yield self._sentence(sentence, width)
+                sentence = []
+            if columns:
+                yield Drop(line, "a document mark")
+        if sentence:
+            yield self._sentence(sentence, width)
+
+    def _sentence(self, rows: list[tuple[int, list[str]]], width: int) -> Found:
+        for line, columns in rows:
+            if len(columns) != width:
+                return Bad(line, f"{width} columns as in the first line", f"{len(columns)}: {shown(' '.join(columns))}")
+            if not all(-width <= column < width for column in (self.word, self.tag)) or width < 2:
+                return Bad(line, f"columns number {self.word} and {self.tag}", f"{width} columns")
+            if self.digit and not re.fullmatch(r".+[0-9]", columns[self.word]):
+                return Bad(line, "a word that ends in a digit of its segmentation", shown(columns[self.word]))
+        words = [columns[self.word] for _, columns in rows]
+        return tagged(
+            rows[0][0],
+            [word[:-1] for word in words] if self.digit else words,
+            [row[self.tag] for _, row in rows],
+            self.tags,
+        )
+
+
+def split(text: str) -> list[str]:
+    """The columns of a line: a tab or ASCII spaces part them, never an NBSP or another space of Unicode."""
+    if not text.strip(" \t"):
+        return []
+    return [cell.strip(" ") for cell in text.split("\t")] if "\t" in text else words_of(text)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a sentence in one line, apart by ASCII spaces or tabs."""
+    return [word for word in re.split("[ \t]+", text) if word]

@@ -1,0 +1,54 @@
+"""CoNLL-U: the ten columns of Universal Dependencies, read for the part of speech."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from dice_ray.data.readers.base import Bad, Drop, Found, ReaderBranch, lines, shown
+from dice_ray.data.readers.tags import tagged
+
+NUM_COLUMNS = 10
+COLUMNS = {"upos": 3, "xpos": 4}
+
+
+class ConlluConfig(ReaderBranch):
+    """Syntactic words: multiword ranges (`29-30`) and empty nodes (`8.1`) are not words of their own.
+
+    Attributes:
+        tag: The universal part of speech, or that of the language.
+    """
+
+    name = "conllu"
+
+    tag: Literal["upos", "xpos"] = "upos"
+
+    def read(self, path: Path) -> Iterator[Found]:
+        sentence: list[tuple[int, str]] = []
+        for line, text in lines(path):
+            if text.strip(" \t"):
+                if not text.startswith("#"):
+                    sentence.append((line, text))
+            elif sentence:
+                yield self._sentence(sentence)
+                sentence = []
+        if sentence:
+            yield self._sentence(sentence)
+
+    def _sentence(self, rows: list[tuple[int, str]]) -> Found:
+        words: list[str] = []
+        tags: list[str] = []
+        for line, text in rows:
+            columns = text.split("\t")
+            if len(columns) != NUM_COLUMNS:
+                return Bad(line, f"{NUM_COLUMNS} columns apart by tabs", f"{len(columns)}: {shown(text)}")
+            if re.fullmatch(r"\d+-\d+|\d+\.\d+", columns[0]):
+                continue
+            if columns[0] != str(len(words) + 1):
+                return Bad(line, f"the word number {len(words) + 1}", shown(columns[0]))
+            words.append(columns[1])
+            tags.append(columns[COLUMNS[self.tag]])
+        place = rows[0][0]
+        return Drop(place, f"a word without {self.tag}") if "_" in tags else tagged(place, words, tags, "plain")

@@ -1,0 +1,63 @@
+"""A sentence a line: `word_TAG` pairs, or words in one file and their tags in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+
+from pydantic import Field
+
+from dice_ray.data.readers.base import Bad, Found, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.conll import words_of
+from dice_ray.data.readers.tags import TagKind, tagged
+
+
+class WordTagConfig(ReaderBranch):
+    """Words with their tags, as `The_DT cat_NN`.
+
+    Attributes:
+        separator: What parts a word from its tag; the last one in it counts.
+        tags: What the tags mark.
+    """
+
+    name = "word_tag"
+
+    separator: str = Field(default="_", min_length=1)
+    tags: TagKind = "plain"
+
+    def read(self, path: Path) -> Iterator[Found]:
+        for line, text in lines(path):
+            pairs = [pair.rpartition(self.separator) for pair in words_of(text)]
+            if odd := [pair for pair in pairs if not (pair[0] and pair[2])]:
+                yield Bad(line, f"words with tags as word{self.separator}TAG", shown("".join(odd[0])))
+            elif pairs:
+                yield tagged(line, [pair[0] for pair in pairs], [pair[2] for pair in pairs], self.tags)
+
+
+class ParallelConfig(ReaderBranch):
+    """Words apart by spaces in one file, their tags in the same line of another.
+
+    Attributes:
+        tag_file: The file of tags, beside that of the sentences; `*` stands for the name of the latter up to its dot.
+        tags: What the tags mark.
+    """
+
+    name = "parallel"
+
+    tag_file: str = "tags.txt"
+    tags: TagKind = "spans"
+
+    def read(self, path: Path) -> Iterator[Found]:
+        other = path.with_name(self.tag_file.replace("*", path.name.partition(".")[0]))
+        if not other.is_file():
+            raise unreadable(path, 1, f"a file of tags {other.name} beside it", "none")
+        for sentence, tags in zip_longest(lines(path), lines(other)):
+            if sentence is None or tags is None:
+                file, line = (path, tags[0]) if sentence is None else (other, sentence[0])
+                raise unreadable(file, line, "as many lines as in the other file", f"the end after {line - 1}")
+            words, marks = words_of(sentence[1]), words_of(tags[1])
+            if len(words) != len(marks):
+                yield Bad(sentence[0], "as many tags as words", f"{len(marks)} tags for {len(words)} words")
+            elif words:
+                yield tagged(sentence[0], words, marks, self.tags)

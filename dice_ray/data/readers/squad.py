@@ -1,0 +1,75 @@
+"""SQuAD JSON: v1.1, v2.0, CMRC and QuoRef, with answers or without."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from dice_ray.data.readers.base import Bad, Found, Kept, ReaderBranch, document, shown, unreadable
+from dice_ray.data.records import QuestionRecord, Span
+
+MISPLACED = "an answer that does not stand at its answer_start"
+
+
+class SquadConfig(ReaderBranch):
+    """Questions on paragraphs.
+
+    Attributes:
+        several: What several answers to a question are, as files do not tell: `alternatives` of different annotators
+            (SQuAD, CMRC), or `spans` that are wanted together (QuoRef).
+    """
+
+    name = "squad"
+
+    several: Literal["alternatives", "spans"] = "alternatives"
+
+    def read(self, path: Path) -> Iterator[Found]:
+        root = document(path)
+        articles = root.get("data") if isinstance(root, dict) else None
+        if not isinstance(articles, list):
+            raise unreadable(path, 1, "an object with a list `data`", shown(root))
+        for place, paragraph in _inside(articles, "data", "paragraphs"):
+            if isinstance(paragraph, Bad):
+                yield paragraph
+            elif not isinstance(paragraph, dict) or not isinstance(paragraph.get("context"), str):
+                yield Bad(place, "a paragraph with a `context`", shown(paragraph))
+            elif not isinstance(paragraph.get("qas"), list):
+                yield Bad(place, "a paragraph with a list `qas`", shown(paragraph.get("qas")))
+            else:
+                for number, item in enumerate(paragraph["qas"]):
+                    yield self._question(f"{place}.qas[{number}]", item, paragraph["context"], group=place)
+
+    def _question(self, place: str, item: Any, context: str, group: str) -> Found:
+        if not isinstance(item, dict) or not isinstance(item.get("question"), str):
+            return Bad(place, "a `question`", shown(item))
+        if not isinstance(item.get("id"), str | int):
+            return Bad(place, "an `id`", shown(item.get("id")))
+        impossible = item.get("is_impossible", False)
+        answers = [] if impossible else item.get("answers") or []
+        if not isinstance(impossible, bool) or not isinstance(answers, list):
+            return Bad(place, "`answers` in a list and `is_impossible` true or false", shown(item.get("answers")))
+        spans = []
+        for answer in answers:
+            if not isinstance(answer, dict) or not isinstance(answer.get("text"), str) or not answer["text"]:
+                return Bad(place, "answers with a `text`", shown(answer))
+            start = answer.get("answer_start")
+            if not isinstance(start, int) or isinstance(start, bool):
+                return Bad(place, "answers with a number `answer_start`", shown(start))
+            stands = start >= 0 and context.startswith(answer["text"], start)
+            spans.append(Span(answer["text"], start if stands else -1))
+        note = MISPLACED if any(span.start < 0 for span in spans) else None
+        grouped = (tuple(spans),) if self.several == "spans" and spans else tuple((span,) for span in spans)
+        record = QuestionRecord(str(item["id"]), item["question"], context, grouped, impossible, group)
+        return Kept(place, record, note)
+
+
+def _inside(items: list[Any], name: str, key: str) -> Iterator[tuple[str, Any]]:
+    """The items of a list that each item holds, with their paths; an item without that list is a bad row."""
+    for number, item in enumerate(items):
+        inner = item.get(key) if isinstance(item, dict) else None
+        if not isinstance(inner, list):
+            yield f"{name}[{number}]", Bad(f"{name}[{number}]", f"an object with a list `{key}`", shown(item))
+            continue
+        for position, value in enumerate(inner):
+            yield f"{name}[{number}].{key}[{position}]", value

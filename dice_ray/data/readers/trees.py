@@ -1,0 +1,75 @@
+"""PTB sentiment trees of the Stanford Sentiment Treebank: `(3 (2 It) (4 works))`, a label at every node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from dice_ray.data.readers.base import Bad, Drop, Found, Kept, ReaderBranch, lines, shown
+from dice_ray.data.records import TextRecord
+
+PIECE = re.compile(r"\(|\)|[^\s()]+")
+BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
+BINARY = {"0": "0", "1": "0", "3": "1", "4": "1"}
+
+
+class TreesConfig(ReaderBranch):
+    """Texts from trees; words are apart by spaces, `-LRB-` and `-RRB-` are brackets again.
+
+    Attributes:
+        units: The sentence of each tree, or every phrase in it, which has a label too.
+        classes: `five` as labelled; `binary` joins 0 with 1 and 3 with 4, and drops the neutral 2.
+    """
+
+    name = "trees"
+
+    units: Literal["sentences", "phrases"] = "sentences"
+    classes: Literal["five", "binary"] = "five"
+
+    def read(self, path: Path) -> Iterator[Found]:
+        for line, text in lines(path):
+            if not text.strip():
+                continue
+            nodes = phrases(text)
+            if nodes is None:
+                yield Bad(line, "a tree as (3 (2 It) (4 works))", shown(text))
+                continue
+            for number, (label, words) in enumerate(nodes[:1] if self.units == "sentences" else nodes):
+                if self.classes == "binary" and label == "2":
+                    yield Drop(line, "a neutral text")
+                    continue
+                shown_label = BINARY[label] if self.classes == "binary" else label
+                name = str(line) if number == 0 else f"{line}.{number}"
+                yield Kept(line, TextRecord(name, " ".join(words), (shown_label,)))
+
+
+def phrases(text: str) -> list[tuple[str, list[str]]] | None:
+    """The label and the words of every node, the root first; none if the text is no tree.
+
+    >>> phrases("(3 (2 It) (4 works))")
+    [('3', ['It', 'works']), ('2', ['It']), ('4', ['works'])]
+    """
+    nodes: list[tuple[str, list[str]]] = []
+    open_nodes: list[int] = []
+    pieces = PIECE.findall(text)
+    closed = False
+    for before, piece in zip(["", *pieces], pieces, strict=False):
+        if closed or (not open_nodes and piece != "("):
+            return None
+        if before == "(":
+            if piece not in {"0", "1", "2", "3", "4"}:
+                return None
+            nodes[-1] = (piece, [])
+        elif piece == "(":
+            open_nodes.append(len(nodes))
+            nodes.append(("", []))
+        elif piece == ")":
+            if not nodes[open_nodes.pop()][1]:
+                return None
+            closed = not open_nodes
+        else:
+            for node in open_nodes:
+                nodes[node][1].append(BRACKETS.get(piece, piece))
+    return nodes if closed else None

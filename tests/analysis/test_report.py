@@ -1,0 +1,241 @@
+"""Reports of a study and of a sweep, from what MLflow holds to the files."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.report import Report, report
+from dice_ray.errors import RunError
+from dice_ray.tracking import schema
+from dice_ray.tracking.reader import read
+from dice_ray.tracking.writer import Writer
+
+NASTY = "<script>alert(1)</script> & 50 %"
+F1 = {
+    "cross_entropy": [0.70, 0.71, 0.69, 0.72, 0.70],
+    "dice": [0.75, 0.77, 0.74, 0.76, 0.76],
+    "focal": [0.70, 0.73, 0.68, math.nan, 0.71],
+    NASTY: [0.0] * 5,
+}
+"""Test F1 by arm over seeds 0 to 4; NaN: the cell failed."""
+
+
+@pytest.fixture(scope="module")
+def uri(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"sqlite:///{tmp_path_factory.mktemp('store')}/mlflow.db"
+
+
+@pytest.fixture(scope="module")
+def frames(uri: str) -> dict[str, pd.DataFrame]:
+    """A study and a sweep as the reader gives them."""
+    for name, tell in (("study", tell_study), ("sweep", tell_sweep)):
+        writer = Writer(name, uri)
+        tell(writer)
+        writer.close()
+    return {name: read(name, uri) for name in ("study", "sweep")}
+
+
+def tell_study(writer: Writer) -> None:
+    tags = {schema.KIND: "study", schema.METRIC: "test/f1", schema.BASELINE: "cross_entropy"}
+    writer.open("study", name="loss_comparison", params={}, tags=tags)
+    for arm, scores in F1.items():
+        for seed, score in enumerate(scores):
+            key = f"{list(F1).index(arm)}-{seed}"
+            tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: str(seed), schema.DATA: "mrpc"}
+            writer.open(key, name=key, params={"loss": "dice"}, tags=tags, parent="study")
+            if math.isnan(score):
+                writer.metrics(key, 1, {"dev/f1": 0.9})
+                writer.tags(key, {schema.STATE: "failed", schema.FAILURE: "the loss must be finite,\ngot nan | step 3"})
+            else:
+                metrics = {"test/f1": score, "test/constant_f1": 2 / 3, "test/collapsed": float(score == 0)}
+                writer.metrics(key, 1, metrics | ({"test/f1_tuned": score + 0.01} if arm == "dice" else {}))
+                writer.tags(key, {schema.STATE: "done"})
+            writer.end(key, "FINISHED")
+    writer.end("study", "FINISHED")
+
+
+TRIALS: dict[str, tuple[str, str, float | None, float | None]] = {
+    "t0": ("dice", "done", 0.6, 0.01),
+    "t1": ("dice", "pruned", 0.3, 0.5),
+    "t2": ("dice", "failed", None, 1.0),
+    "t3": ("focal", "done", 0.7, 2.0),
+    "t4": ("cross_entropy", "done", 0.5, None),
+    "t5": ("tversky", "failed", None, 1.0),
+}
+"""Loss, state, best dev F1, gamma."""
+
+
+def tell_sweep(writer: Writer) -> None:
+    writer.open("sweep", name="a sweep", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
+    for key, (loss, state, score, gamma) in TRIALS.items():
+        chosen: dict[str, Any] = {"loss": loss} | ({} if gamma is None else {f"loss.{loss}.gamma": gamma})
+        tags = {schema.KIND: "trial", schema.SEARCHED: " ".join(chosen)}
+        writer.open(key, name=key, params=chosen | {"training.epochs": 3}, tags=tags, parent="sweep")
+        if score is not None:
+            writer.metrics(key, 1, {"dev/f1": score, "dev/best_f1": score, "dev/constant_f1": 0.4})
+            writer.metrics(key, 2, {"dev/f1": score - 0.1})
+        writer.tags(key, {schema.STATE: state})
+        writer.end(key, "FINISHED")
+
+
+def rows(made: Report, name: str) -> dict[Any, dict[Hashable, Any]]:
+    """The numbers of a table by its first column."""
+    (table,) = [table for table in made.tables if table.name == name]
+    return {row[table.data.columns[0]]: row for row in table.data.to_dict("records")}
+
+
+def picked(row: dict[Hashable, Any], *names: str) -> list[Any]:
+    return [row[name] for name in names]
+
+
+def test_arms_by_their_mean_each_against_the_baseline(frames: dict[str, pd.DataFrame]) -> None:
+    made = report(frames["study"])
+    assert made.title == "loss_comparison"
+    arms = rows(made, "comparison")
+    assert list(arms) == ["cross_entropy", "dice, tuned threshold", "dice", "focal", NASTY, "constant predictor"]
+    low, high = stats.ttest_rel(F1["dice"], F1["cross_entropy"]).confidence_interval(0.95)
+    expected = [np.mean(F1["dice"]), 0.052, low, high]
+    assert picked(arms["dice"], "mean", "difference", "difference_low", "difference_high") == pytest.approx(expected)
+    assert arms["dice, tuned threshold"]["mean"] == pytest.approx(np.mean(F1["dice"]) + 0.01)
+    assert arms["constant predictor"]["mean"] == pytest.approx(2 / 3)
+    assert math.isnan(arms["cross_entropy"]["difference"])
+
+
+def test_p_is_corrected_over_all_rows_against_the_baseline(frames: dict[str, pd.DataFrame]) -> None:
+    def p(scores: Sequence[float]) -> float:
+        return float(stats.ttest_rel(scores, F1["cross_entropy"], nan_policy="omit").pvalue)
+
+    none, tuned = p(F1[NASTY]), p([score + 0.01 for score in F1["dice"]])
+    dice, focal = p(F1["dice"]), p(F1["focal"])
+    assert none < tuned < dice < focal
+    arms = rows(report(frames["study"]), "comparison")
+    corrected = [arms[name]["holm_p"] for name in (NASTY, "dice, tuned threshold", "dice", "focal")]
+    assert corrected == pytest.approx([4 * none, 3 * tuned, 2 * dice, focal])
+    assert math.isnan(arms["cross_entropy"]["holm_p"])
+    assert math.isnan(arms["constant predictor"]["holm_p"])
+
+
+def test_failed_and_collapsed_cells_are_counted_and_listed(frames: dict[str, pd.DataFrame]) -> None:
+    made = report(frames["study"])
+    arms = rows(made, "comparison")
+    assert picked(arms["focal"], "seeds", "shared_seeds", "collapsed", "failed") == [4, 4, 0, 1]
+    assert picked(arms[NASTY], "seeds", "collapsed", "failed") == [5, 5, 0]
+    (failed,) = rows(made, "without_score").values()
+    assert picked(failed, "arm", "seed", "state") == ["focal", 3, "failed"]
+    assert "the loss must be finite, got nan | step 3" in made.text()
+
+
+def test_the_report_says_what_its_seeds_allow(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["study"]
+    assert "At least 4 seeds shared with cross_entropy: a description, no ground for a claim." in report(frame).text()
+    text = report(frame[frame["arm"] != "focal"]).text()
+    assert "At least 5 seeds shared with cross_entropy: enough to show large effects only." in text
+    assert [line for line in text.splitlines() if line.startswith("Told apart")] == [
+        f"Told apart from cross_entropy at p 0.05: dice, tuned threshold (+6.20), dice (+5.20), {NASTY} (-70.40)."
+    ]
+
+
+def test_each_data_set_has_its_table(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["study"].copy()
+    frame.loc[frame["seed"] > 2, "tags.data"] = "other"
+    made = report(frame)
+    assert [table.name for table in made.tables] == ["comparison_1", "comparison_2", "without_score"]
+    assert rows(made, "comparison_2")["dice"]["mean"] == pytest.approx(0.76)
+    assert "on other" in made.tables[1].title
+
+
+def test_a_cell_that_ran_again_counts_once(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["study"]
+    again = frame[frame["id"] == "1-0"].copy()
+    again["metrics.test/f1"] = 0.85
+    made = report(pd.concat([frame, again], ignore_index=True))
+    assert picked(rows(made, "comparison")["dice"], "mean", "seeds") == pytest.approx([0.776, 5])
+    assert "1 earlier cells" in made.text()
+
+
+def test_the_best_trials_show_what_was_searched(frames: dict[str, pd.DataFrame]) -> None:
+    made = report(frames["sweep"])
+    trials = rows(made, "best_trials")
+    assert [picked(trial, "trial", "score") for trial in trials.values()] == [
+        *(["t3", 0.7], ["t0", 0.6], ["t4", 0.5], ["t1", 0.3])
+    ]
+    assert trials[1]["loss.focal.gamma"] == 2.0
+    (best,) = [table for table in made.tables if table.name == "best_trials"]
+    assert best.shown.to_numpy().tolist()[1] == ["2", "t0", "60.00", "done", "dice", "gamma=0.01"]
+    assert "training.epochs" not in made.text()
+
+
+def test_what_each_loss_reached(frames: dict[str, pd.DataFrame]) -> None:
+    made = report(frames["sweep"])
+    reached = rows(made, "losses")
+    assert list(reached) == ["focal", "dice", "cross_entropy", "tversky", "constant predictor"]
+    counts = picked(reached["dice"], "best", "median", "trials", "done", "pruned", "failed")
+    assert counts == pytest.approx([0.6, 0.45, 3, 1, 1, 1])
+    assert math.isnan(reached["tversky"]["best"])
+    assert reached["constant predictor"]["best"] == 0.4
+    assert list(rows(made, "without_score")) == ["t2", "t5"]
+
+
+def test_runs_trained_alone_stand_in_a_table(uri: str) -> None:
+    writer = Writer("train", uri)
+    for key, metric, value in (("a", "dev/f1", 0.5), ("b", "dev/accuracy", 0.75), ("c", "dev/f1", None)):
+        tags = {schema.KIND: "run", schema.METRIC: metric, schema.LOSS: "dice", schema.SEED: "7"}
+        writer.open(key, name=key, params={}, tags=tags)
+        if value is not None:
+            writer.metrics(key, 1, {metric: value})
+        writer.end(key, "FAILED" if value is None else "FINISHED")
+    writer.close()
+    (table,) = report(read("train", uri)).tables
+    assert table.shown.to_numpy().tolist() == [
+        ["a", "", "dice", "7", "dev/f1", "50.00", "finished"],
+        ["b", "", "dice", "7", "dev/accuracy", "75.00", "finished"],
+        ["c", "", "dice", "7", "dev/f1", "", "failed"],
+    ]
+
+
+def test_the_files(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
+    made = report(frames["study"])
+    written = made.write(tmp_path / "new" / "folder")
+    assert sorted(path.name for path in written) == [
+        *("comparison.csv", "comparison.tex", "report.md", "report.tex", "report.txt"),
+        *("without_score.csv", "without_score.tex"),
+    ]
+    content = {path.name: path.read_text(encoding="utf-8") for path in written}
+    assert content["report.txt"] == made.text()
+    assert "<script>" not in content["report.md"]
+    escaped = r"\textless{}script\textgreater{}alert(1)\textless{}/script\textgreater{} \& 50 \%"
+    assert escaped in content["comparison.tex"]
+    assert r"\input{comparison.tex}" in content["report.tex"]
+    back = pd.read_csv(tmp_path / "new/folder/comparison.csv")
+    assert back["mean"].tolist() == pytest.approx([arm["mean"] for arm in rows(made, "comparison").values()])
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
+def test_the_latex_compiles(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
+    for name, frame in frames.items():
+        report(frame).write(tmp_path / name)
+        command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+        folders = {name: str(tmp_path) for name in ("HOME", "TEXMFVAR", "TEXMFCONFIG", "TEXMFHOME")}
+        done = subprocess.run(
+            command, cwd=tmp_path / name, env=os.environ | folders, capture_output=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
+
+
+def test_nothing_to_compare(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["study"]
+    with pytest.raises(RunError, match="must have runs, trials of a sweep or cells of a study"):
+        report(frame[frame["kind"] == "study"])
+    with pytest.raises(RunError, match=r"must carry the tag dice_ray\.metric"):
+        report(frame[frame["kind"] == "cell"])

@@ -1,0 +1,106 @@
+"""Intervals and tests against scipy's own, against values by hand, and by simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from analysis.statistics import holm, paired_difference, t_interval, what_seeds_allow
+
+SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values: np.ptp(values) > 1e-6)
+
+
+@settings(deadline=None)
+@given(SCORES)
+def test_the_interval_is_student_s(values: list[float]) -> None:
+    ours = t_interval(values)
+    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert ours.num == len(values)
+    assert [ours.mean, ours.low, ours.high] == pytest.approx([np.mean(values), low, high], abs=1e-9)
+
+
+def test_the_interval_by_hand() -> None:
+    # mean 80, sd 10, n 4: half width 3.182446 * 10 / 2
+    interval = t_interval([70, 90, 80 - math.sqrt(50), 80 + math.sqrt(50)])
+    assert interval.mean == pytest.approx(80)
+    assert interval.high - interval.mean == pytest.approx(3.182446 * 10 / 2, abs=1e-5)
+
+
+def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
+    one, none = t_interval([0.5]), t_interval([])
+    assert one.mean == 0.5
+    assert math.isnan(one.low)
+    assert math.isnan(none.mean)
+    assert none.num == 0
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_the_difference_is_the_paired_t_test(data: st.DataObject) -> None:
+    values = data.draw(SCORES)
+    against = data.draw(st.lists(st.floats(0, 1), min_size=len(values), max_size=len(values)))
+    if np.ptp(np.subtract(values, against)) < 1e-6:
+        return
+    ours = paired_difference(dict(enumerate(values)), dict(enumerate(against)))
+    reference = stats.ttest_rel(values, against)
+    assert ours.p == pytest.approx(reference.pvalue, rel=1e-6, abs=1e-12)
+    assert ours.interval.low == pytest.approx(reference.confidence_interval(0.95).low, abs=1e-9)
+
+
+def test_only_shared_seeds_are_paired() -> None:
+    difference = paired_difference({1: 0.5, 2: 0.7, 9: 0.0}, {2: 0.6, 1: 0.3, 5: 1.0})
+    assert difference.interval.num == 2
+    assert difference.interval.mean == pytest.approx((0.2 + 0.1) / 2)
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.1])
+def test_differences_without_spread_are_not_tested(apart: float) -> None:
+    seeds = {seed: seed / 7 for seed in range(5)}
+    difference = paired_difference({seed: value + apart for seed, value in seeds.items()}, seeds)
+    assert difference.interval.mean == pytest.approx(apart)
+    assert math.isnan(difference.p)
+
+
+def test_holm_by_hand() -> None:
+    # sorted .005 .01 .03 .04: times 4, 3, 2, 1, never falling
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.9, 0.8]) == [1, 1]
+    assert holm([]) == []
+
+
+def test_holm_leaves_out_what_was_not_tested() -> None:
+    adjusted = holm([math.nan, 0.02, 0.03])
+    assert math.isnan(adjusted[0])
+    assert adjusted[1:] == pytest.approx([0.04, 0.04])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_rejects_what_its_definition_rejects(p_values: list[float]) -> None:
+    rejected, order = set(), sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank, index in enumerate(order):
+        if (len(p_values) - rank) * p_values[index] > 0.05:
+            break
+        rejected.add(index)
+    assert {index for index, p in enumerate(holm(p_values)) if p <= 0.05} == rejected
+
+
+def test_the_interval_covers_and_the_test_keeps_its_level() -> None:
+    rng = np.random.default_rng(0)
+    studies = rng.normal(0.7, 0.02, size=(1000, 2, 5))
+    covered = [interval.low <= 0.7 <= interval.high for interval in map(t_interval, studies[:, 0])]
+    alarms = [paired_difference(dict(enumerate(a)), dict(enumerate(b))).p < 0.05 for a, b in studies]
+    assert 0.93 <= np.mean(covered) <= 0.97
+    assert 0.03 <= np.mean(alarms) <= 0.07
+
+
+def test_what_seeds_allow() -> None:
+    assert [what_seeds_allow(num).split(",")[0] for num in (3, 4, 5, 9, 10)] == [
+        *("a description", "a description"),
+        *("enough to show large effects only", "enough to show large effects only"),
+        "enough for a claim",
+    ]

@@ -1,0 +1,93 @@
+"""The command line as a user meets it: what it prints, how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [DICE_RAY, *arguments], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_mistake_is_told_without_a_traceback_and_exits_with_2() -> None:
+    result = run("validate", "synthetic_pairs", "--set", "loss=dic", "--set", "training.lr=0")
+    assert result.returncode == 2
+    assert result.stderr.startswith("dice-ray: The configuration has 2 problems:\n  loss: must name one of")
+    assert "did you mean loss.dice?" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
+def test_debug_shows_the_traceback_wherever_it_stands() -> None:
+    for arguments in (["--debug", "validate", "nothing"], ["validate", "nothing", "--debug"]):
+        result = run(*arguments)
+        assert result.returncode == 1
+        assert "Traceback" in result.stderr
+        assert "UnknownNameError: There is no preset named 'nothing'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["validate", "mrcp"], "did you mean 'mrpc'?"),
+        (["validate", "mine.yaml"], "a file that is there, got mine.yaml in"),
+        (["tune", "synthetic_pairs", "--space", "loss_tunning"], "did you mean 'loss_tuning'?"),
+        (["tune", "synthetic_pairs", "--space", "loss_tuning:focl"], "did you mean 'focal'?"),
+        (["tune", "--resume", "nothing"], "must hold the plan of a sweep or study"),
+        (["ablate", "loss_comparisn"], "did you mean 'loss_comparison'?"),
+        (["report", "nothing"], "There is no"),
+        (["train", "synthetic_pairs", "--set", "model.encoder=no/such-encoder"], "model.encoder must be `tiny`"),
+        (["train", "mrpc"], "the variable DICE_RAY_DATA must be set"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_name_that_is_not_there_is_told_with_what_is_known(
+    arguments: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DICE_RAY_DATA", raising=False)
+    result = run(*arguments)
+    assert result.returncode in (1, 2)
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_usage_is_checked() -> None:
+    assert "either a preset, or --resume" in run("tune").stderr
+    assert run("tune", "synthetic_pairs", "--trials", "0").returncode == 2
+
+
+def test_what_is_listed_is_what_can_be_named() -> None:
+    names = json.loads(run("list", "--json").stdout)
+    assert {"synthetic_pairs", "mrpc"} <= set(names["presets"])
+    assert "loss_tuning" in names["spaces"]
+    assert "loss_comparison" in names["studies"]
+    assert {"cross_entropy", "self_adjusting_dice"} <= set(names["losses"])
+    assert run("list").stdout.split()[:2] == ["presets", "mrpc"]
+
+
+def test_what_validate_prints_is_a_preset() -> None:
+    first = run("validate", "synthetic_pairs", "--set", "loss.focal.gamma=3")
+    Path("mine.yaml").write_text(first.stdout)
+    assert run("validate", "mine.yaml").stdout == first.stdout
+
+
+def test_train_shows_its_evaluations_and_the_next_command() -> None:
+    quick = ["--set", "data.source.synthetic.size=100", "--set", "training.epochs=2", "--name", "mine"]
+    result = run("train", "synthetic_pairs", *quick)
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert [line.split()[:4] for line in lines[:2]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
+    assert "mine: in dice_ray_runs/mine, and in MLflow" in lines
+    assert "  dice-ray report train" in lines
+    assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {"best.pt", "last.pt", "log.txt"}
+    assert "mine" in run("report", "train").stdout

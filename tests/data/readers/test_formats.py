@@ -1,0 +1,177 @@
+"""What each reader yields of a sound file, with the oddities that published files have."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from dice_ray.data.readers.base import Drop, Found, Kept, ReaderBranch
+from dice_ray.data.readers.columns import PairColumns, TextColumns
+from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
+from dice_ray.data.readers.squad import MISPLACED, SquadConfig
+from dice_ray.data.readers.trees import TreesConfig
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Span, TaggedRecord, TextRecord
+
+
+def read(reader: ReaderBranch, folder: Path, content: str | bytes) -> list[Found]:
+    path = folder / "data.txt"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return list(reader.read(path))
+
+
+def tagged(line: int, words: str, tags: str) -> Kept:
+    return Kept(line, TaggedRecord(str(line), tuple(words.split(" ")), tuple(tags.split(" "))))
+
+
+@pytest.mark.parametrize("separator", ["", "\t", " ", " \t ", "\r"])
+def test_conll_sentences_end_at_any_line_without_text(tmp_path: Path, separator: str) -> None:
+    content = f"a\tO\nb\tI-X\n{separator}\n{separator}\nc\tB-X"
+    assert read(ConllConfig(), tmp_path, content) == [tagged(1, "a b", "O B-X"), tagged(5, "c", "B-X")]
+
+
+def test_conll_takes_chosen_columns_and_counts_document_marks(tmp_path: Path) -> None:
+    content = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP I-ORG\nrejects VBZ  B-VP O\n-DOCSTART- -X- -X- O\n. . O O\n"
+    marks = [Drop(1, "a document mark"), Drop(5, "a document mark")]
+    named, parts = read(ConllConfig(), tmp_path, content), read(ConllConfig(tag=1, tags="plain"), tmp_path, content)
+    assert named == [marks[0], tagged(3, "EU rejects", "B-ORG O"), marks[1], tagged(6, ".", "O")]
+    assert parts == [marks[0], tagged(3, "EU rejects", "NNP VBZ"), marks[1], tagged(6, ".", ".")]
+
+
+def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
+    content = "\ufeff#\tO\r\n10\u00a0000\tO\r\n\u200b\tO\r\n\U0001f600\u2028x\tB-X\r\nNew York\tB-X\r\n\u3000\tO\r\n"
+    (found,) = read(ConllConfig(), tmp_path, content)
+    assert isinstance(found, Kept)
+    assert isinstance(found.record, TaggedRecord)
+    assert found.record.words == ("#", "10\u00a0000", "\u200b", "\U0001f600\u2028x", "New York", "\u3000")
+
+
+def test_conll_leaves_out_comments_and_digits_where_told(tmp_path: Path) -> None:
+    assert read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n") == [tagged(2, "#", "O")]
+    assert read(ConllConfig(digit=True), tmp_path, "a0\tO\n71\tB-PER.NOM\n") == [tagged(1, "a 7", "O B-PER.NOM")]
+
+
+def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path: Path) -> None:
+    def row(number: str, word: str, upos: str) -> str:
+        return "\t".join([number, word, "_", upos, "X", *"_____"])
+
+    rows = [
+        "# text = don't go",
+        row("1-2", "don't", "_"),
+        row("1", "do", "AUX"),
+        row("2", "n't", "PART"),
+        row("2.1", "to", "_"),
+        row("3", "go", "VERB"),
+        "",
+        "# text = 1 000",
+        row("1", "1\u00a0000", "NUM"),
+        "",
+        row("1", "a", "_"),
+    ]
+    content = "\n".join(rows)
+    assert read(ConlluConfig(), tmp_path, content) == [
+        tagged(2, "do n't go", "AUX PART VERB"),
+        tagged(9, "1\u00a0000", "NUM"),
+        Drop(11, "a word without upos"),
+    ]
+    assert read(ConlluConfig(tag="xpos"), tmp_path, content)[0] == tagged(2, "do n't go", "X X X")
+
+
+def test_word_tag_and_parallel_sentences(tmp_path: Path) -> None:
+    found = read(WordTagConfig(), tmp_path, "The_DT cat_NN\n\nsnake_case_JJ ._. \n")
+    assert found == [tagged(1, "The cat", "DT NN"), tagged(3, "snake_case .", "JJ .")]
+    assert read(WordTagConfig(separator="/"), tmp_path, "1/2/CD\n") == [tagged(1, "1/2", "CD")]
+    for name, reader in [("tags.txt", ParallelConfig()), ("data.tags", ParallelConfig(tag_file="*.tags"))]:
+        (tmp_path / name).write_text("O S-X\n\nO\n")
+        assert read(reader, tmp_path, "a  b \n\nc\n") == [tagged(1, "a b", "O B-X"), tagged(3, "c", "O")]
+
+
+def test_trees_give_sentences_or_phrases_of_five_classes_or_two(tmp_path: Path) -> None:
+    content = "(3 (2 It) (4 (2 -LRB-) (4 works)))\n\n(2 (0 Bad) (2 .))\n"
+    five = [Kept(1, TextRecord("1", "It ( works", ("3",))), Kept(3, TextRecord("3", "Bad .", ("2",)))]
+    assert read(TreesConfig(), tmp_path, content) == five
+    binary = read(TreesConfig(classes="binary"), tmp_path, content)
+    assert binary == [Kept(1, TextRecord("1", "It ( works", ("1",))), Drop(3, "a neutral text")]
+    phrases = read(TreesConfig(units="phrases"), tmp_path, content)
+    assert [(row.record.id, row.record.content[0]) for row in phrases if isinstance(row, Kept)] == [
+        ("1", "It ( works"),
+        ("1.1", "It"),
+        ("1.2", "( works"),
+        ("1.3", "("),
+        ("1.4", "works"),
+        ("3", "Bad ."),
+        ("3.1", "Bad"),
+        ("3.2", "."),
+    ]
+
+
+def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
+    rows = [
+        {"id": 7, "sentence": "a\u2028b", "label": 115},
+        {"id": "8", "sentence": "", "label": ["x", "y", "x"]},
+        {"id": 9, "sentence": "c", "label": "x|z"},
+        {"id": 10, "sentence": "d", "label": None},
+    ]
+    reader = JsonlConfig(columns=TextColumns(id="id", separator="|"))
+    found = read(
+        reader,
+        tmp_path,
+        "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows) + '{"id": 1, "sentence": ""}\n',
+    )
+    assert found == [
+        Kept(1, TextRecord("7", "a\u2028b", ("115",))),
+        Kept(2, TextRecord("8", "", ("x", "y"))),
+        Kept(3, TextRecord("9", "c", ("x", "z"))),
+        Drop(4, "no label"),
+        Drop(5, "no key 'label' for the label"),
+    ]
+    file = io.BytesIO()
+    table = {"first": ["a", "b"], "second": ["c", "d"], "label": [1.0, None], "more": [[], [1]]}
+    parquet.write_table(pyarrow.table(table), file, row_group_size=1)
+    columns = PairColumns(first="first", second="second")
+    assert read(ParquetConfig(columns=columns), tmp_path, file.getvalue()) == [
+        Kept(1, PairRecord("1", "a", "c", "1.0")),
+        Drop(2, "no label"),
+    ]
+
+
+def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apart(tmp_path: Path) -> None:
+    context = "\U0001f600 Ann and Bob ran."
+    ann, bob = {"text": "Ann", "answer_start": 2}, {"text": "Bob", "answer_start": 10}
+    asked = [
+        {"id": "1", "question": "Who?", "answers": [ann, bob]},
+        {"id": "2", "question": "Who?", "answers": [], "is_impossible": True, "plausible_answers": [ann]},
+        {"id": 3, "question": "Who?"},
+        {"id": "4", "question": "Who?", "answers": [ann | {"answer_start": 3}, bob | {"answer_start": -1}]},
+    ]
+    content = json.dumps({"version": "2", "data": [{"paragraphs": [{"context": context, "qas": asked}]}]})
+    place = "data[0].paragraphs[0]"
+    spans = Span("Ann", 2), Span("Bob", 10)
+
+    def question(number: int, answers: tuple[tuple[Span, ...], ...], impossible: bool = False) -> QuestionRecord:
+        return QuestionRecord(str(number), "Who?", context, answers, impossible, place)
+
+    found = read(SquadConfig(), tmp_path, content)
+    assert found == [
+        Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],)))),
+        Kept(f"{place}.qas[1]", question(2, (), impossible=True)),
+        Kept(f"{place}.qas[2]", question(3, ())),
+        Kept(f"{place}.qas[3]", question(4, ((Span("Ann", -1),), (Span("Bob", -1),))), MISPLACED),
+    ]
+    wanted = read(SquadConfig(several="spans"), tmp_path, content)
+    assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,))), *found[1:3]]
+
+
+def test_mrc_ner_keeps_nested_spans_of_a_query(tmp_path: Path) -> None:
+    item = {"context": "New York Bank", "query": "places", "entity_label": "LOC", "qas_id": "0.2", "impossible": False}
+    content = json.dumps([item | {"start_position": [0, 0], "end_position": [1, 2]}])
+    record = QueryRecord("0.2", ("New", "York", "Bank"), "places", "LOC", ((0, 2), (0, 3)), "0")
+    assert read(MrcNerConfig(), tmp_path, content) == [Kept("[0]", record)]

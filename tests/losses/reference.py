@@ -1,0 +1,161 @@
+"""Every loss once more, from its formula alone: float64 NumPy, one-hot targets, one item and class after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dice_ray.losses.base import LossBranch
+from dice_ray.terms import TermFacts
+
+Array = npt.NDArray[Any]
+
+
+def reference(
+    config: LossBranch, facts: TermFacts, logits: Array, targets: Array, mask: Array | None = None, ratio: float = 0
+) -> float:
+    """The loss of these items; `ratio` is that of mining."""
+    rows = [index for index, target in enumerate(targets) if target != -100]
+    if facts.link == "position":
+        allowed = np.ones_like(logits, dtype=bool) if mask is None else mask
+        rows = [index for index in rows if allowed[index].any()]
+        logits = np.where(allowed, logits, -np.inf)
+    elif mask is not None:
+        rows = [index for index in rows if mask[index]]
+    z = logits[rows].astype(np.float64)
+    if facts.link == "sigmoid":
+        z = np.stack([np.zeros_like(z), z], -1)
+    return REFERENCES[config.name](config, facts, z, targets[rows].astype(int), ratio)
+
+
+def log_softmax(z: Array) -> Array:
+    top = z.max(-1, keepdims=True, initial=-np.inf)
+    shifted: Array = z - top
+    log_p: Array = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+    return log_p
+
+
+def others(log_p: Array) -> Array:
+    """log(1 - p), as the log of the sum of the other classes."""
+    columns = [np.logaddexp.reduce(np.delete(log_p, index, 1), 1) for index in range(log_p.shape[1])]
+    return np.stack(columns, 1) if columns else log_p
+
+
+def class_weights(weighting: Any, facts: TermFacts) -> list[float]:
+    n_t = [max(count, 1) for count in facts.counts]
+    n = sum(n_t)
+    match weighting.name:
+        case "lg":
+            return [float(np.log10((n - count) / count + weighting.k)) for count in n_t]
+        case "inverse":
+            return [n / (len(n_t) * count) for count in n_t]
+        case "effective_number":
+            raw = [(1 - weighting.beta) / (1 - weighting.beta**count) for count in n_t]
+            return [weight * len(raw) / sum(raw) for weight in raw]
+        case "given":
+            return [weighting.weights.get(name, 1.0) for name in facts.classes]
+    raise AssertionError(weighting)
+
+
+def mean(losses: Sequence[float]) -> float:
+    return float(np.mean(losses)) if len(losses) else 0.0
+
+
+def mined(y: Array, score: Array, label: int, ratio: float) -> list[int]:
+    """The items that a class keeps: its positives and the hardest of the others."""
+    positives = [index for index in range(len(y)) if y[index] == label]
+    negatives = [index for index in range(len(y)) if y[index] != label]
+    if not ratio or not positives:
+        return list(range(len(y)))
+    negatives.sort(key=lambda index: -score[index, label])
+    return sorted(positives + negatives[: max(1, int(np.ceil(ratio * len(positives))))])
+
+
+def cross_entropy(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    log_p = log_softmax(z)
+    kept = mined(y, log_p, 1, ratio)
+    weighting = getattr(config, "weighting", None)
+    weights = class_weights(weighting, facts) if weighting else [1.0] * z.shape[1]
+    gamma = getattr(config, "gamma", 0.0)
+    rest = others(log_p)
+    return mean([-weights[y[i]] * np.exp(gamma * rest[i, y[i]]) * log_p[i, y[i]] for i in kept])
+
+
+def logit_adjusted(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    n_t = np.maximum(facts.counts, 1)
+    log_p = log_softmax(z + config.tau * np.log(n_t / n_t.sum()))
+    kept = mined(y, log_softmax(z), 1, ratio)
+    return mean([-log_p[i, y[i]] for i in kept])
+
+
+def asymmetric(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    p = np.exp(log_softmax(z))[:, 1]
+    losses = []
+    for i in mined(y, z - z[:, :1], 1, ratio):
+        q = max(p[i] - config.margin, 0)
+        if y[i] == 1:
+            losses.append(-((1 - p[i]) ** config.gamma_pos) * np.log(p[i]))
+        else:
+            losses.append(-(q**config.gamma_neg) * np.log(1 - q))
+    return mean(losses)
+
+
+def overlap(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    """dice, self_adjusting_dice and tversky, by their own formulas."""
+    log_p = log_softmax(z)
+    u = np.exp(log_p + getattr(config, "decay", 0.0) * others(log_p))
+    labels = list(range(z.shape[1])) if config.classes == "all" else list(facts.foreground)
+
+    def coefficient(columns: list[tuple[Array, Array]]) -> float:
+        u_i, y_i = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+        if config.name == "tversky":
+            overlap_, false_positive, false_negative = (
+                (u_i * y_i).sum(),
+                (u_i * (1 - y_i)).sum(),
+                ((1 - u_i) * y_i).sum(),
+            )
+            above = overlap_ + config.gamma
+            below = above + config.alpha * false_positive + config.beta * false_negative
+        else:
+            power = 2 if config.denominator == "squared" else 1
+            above, below = 2 * (u_i * y_i).sum() + config.gamma, (u_i**power + y_i**power).sum() + config.gamma
+        return float(above / below) if below > 0 else 1.0
+
+    columns = []
+    for label in labels:
+        kept = mined(y, log_p, label, ratio)
+        columns.append((u[kept, label], (y[kept] == label).astype(float)))
+    if getattr(config, "scope", "batch") == "example":
+        return mean(
+            [1 - coefficient([(u_c[i : i + 1], y_c[i : i + 1])]) for u_c, y_c in columns for i in range(len(u_c))]
+        )
+    if config.average == "pooled":
+        return 1 - coefficient(columns)
+    return 1 - float(np.mean([coefficient([column]) for column in columns]))
+
+
+def dice_ce(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    cross = mean([-log_softmax(z)[i, y[i]] for i in range(len(y))])
+    return cross + float(config.weight) * overlap(config, facts, z, y, ratio)
+
+
+def brier(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
+    p = np.exp(log_softmax(z))
+    return mean([config.parameters["factor"] * (1 - p[i, y[i]]) ** 2 for i in range(len(y))])
+
+
+REFERENCES: dict[str, Callable[[Any, TermFacts, Array, Array, float], float]] = {
+    "cross_entropy": cross_entropy,
+    "weighted_cross_entropy": cross_entropy,
+    "focal": cross_entropy,
+    "logit_adjusted": logit_adjusted,
+    "asymmetric": asymmetric,
+    "dice": overlap,
+    "self_adjusting_dice": overlap,
+    "tversky": overlap,
+    "dice_ce": dice_ce,
+    "custom": brier,
+}

@@ -1,0 +1,93 @@
+"""The product from Python: a sweep, a study that grows, and their reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dice_ray
+from dice_ray import api
+from dice_ray.errors import ConfigError, RunError
+
+QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
+STUDY = """
+BASELINE = "plain"
+ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4}}
+"""
+
+
+def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
+    mapping = api.validate("synthetic_pairs", {"loss": "focal", "loss.focal.gamma": 3})
+    assert mapping == api.validate("synthetic_pairs", ["loss.focal.gamma=3"])
+
+
+def test_every_shipped_preset_resolves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DICE_RAY_DATA", str(tmp_path))
+    presets = api.names()["presets"]
+    assert len(presets) >= 2
+    for preset in presets:
+        assert api.validate(preset).task.name
+
+
+def test_every_shipped_arm_resolves() -> None:
+    studies = api.names()["studies"]
+    assert len(studies) >= 1
+    for study in studies:
+        arms, baseline = api._arms(study)
+        assert baseline in arms
+        for values in arms.values():
+            api.validate("synthetic_pairs", values)
+
+
+def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("BASELINE = 'x'")
+    with pytest.raises(RunError, match="must define ARMS and BASELINE, and .* lacks ARMS"):
+        dice_ray.ablate(str(tmp_path / "empty.py"))
+
+
+def test_train_leaves_a_run_in_mlflow() -> None:
+    told = []
+    result = dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, show=lambda terminal: told.append)
+    assert [evaluation.finished for evaluation in told] == [False, True]
+    (run,) = result.frame.to_dict("records")
+    assert run["id"] == result.name
+    assert run["status"] == "FINISHED"
+    assert run["params.loss.dice.gamma"] == "0.01"
+    assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
+    assert result.name in result.report().text()
+
+
+def test_a_failed_run_is_stored_as_failed() -> None:
+    with pytest.raises(ConfigError):
+        dice_ray.train("synthetic_pairs", {"loss": "nothing"})
+    with pytest.raises(ArithmeticError):
+        dice_ray.train("synthetic_pairs", QUICK | {"training.lr": 1e30}, name="bad")
+    (run,) = api.Result("bad", api.TRAIN_EXPERIMENT).frame.to_dict("records")
+    assert run["status"] == "FAILED"
+
+
+@pytest.mark.ray
+def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sweep = dice_ray.tune("synthetic_pairs", QUICK, space="loss_tuning:focal", trials=3)
+    trials = sweep.frame[sweep.frame["kind"] == "trial"]
+    assert len(trials) == 3
+    assert set(trials["params.loss"]) == {"focal"}
+    assert api.resume(sweep.name).name == sweep.name
+
+    (tmp_path / "mine.py").write_text(STUDY)
+    dice_ray.ablate("mine.py", "synthetic_pairs", QUICK, seeds=1)
+    before = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
+    study = dice_ray.ablate("mine.py", "synthetic_pairs", QUICK, seeds=2)
+    after = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
+    assert after.startswith(before)
+    assert after.count('"end"') == 4
+    cells = study.frame[study.frame["kind"] == "cell"]
+    assert sorted(zip(cells["arm"], cells["seed"], strict=True)) == [
+        (arm, seed) for arm in ("plain", "strong") for seed in (1, 2)
+    ]
+    tables = dice_ray.report("mine")
+    assert "strong" in tables.text()
+    written = tables.write(tmp_path / "out")
+    assert {path.suffix for path in written} >= {".txt", ".csv", ".tex"}
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,103 @@
+"""One RunConfig: the same run in this process and on Ray Train's workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from dice_ray import cluster, launch
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.config.schema import RunConfig
+from dice_ray.errors import DataError, NonFiniteError, RunError
+
+PRESET = Layer(
+    "preset",
+    {
+        "task": "sentence_pair",
+        "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}},
+        "model": {"dropout": 0.0},
+        "training": {"epochs": 1, "batch_size": 16, "lr": 2e-3, "evaluations": 2},
+    },
+)
+
+
+def small(**values: Any) -> RunConfig:
+    paths = {path.replace("__", "."): value for path, value in values.items()}
+    return resolve([PRESET, values_layer("test", paths)])
+
+
+def test_data_are_prepared_once_for_runs_that_share_them() -> None:
+    first = launch.prepare(small(loss="dice", training__seed=3))
+    assert launch.prepare(small(loss="focal")) is first
+    assert launch.prepare(small(data__source__synthetic__seed=7)) is not first
+
+
+def test_a_run_that_was_not_trained_cannot_be_scored(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"must hold a trained run's best\.pt"):
+        launch.evaluate(small(), tmp_path, "dev")
+
+
+def test_a_test_split_must_be_there_to_be_scored(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(
+        "\n".join(["sentence1\tsentence2\tlabel", *(f"a {n}\tb {n}\t{n % 2}" for n in range(40))])
+    )
+    files = {"folder": str(tmp_path), "train": "pairs.tsv", "reader": {"tables": {"quoting": "off"}}}
+    config = resolve([PRESET, Layer("test", {"data": {"source": {"files": files}}})])
+    list(launch.start(config, tmp_path / "run"))
+    with pytest.raises(DataError, match="must have a test split"):
+        launch.evaluate(config, tmp_path / "run", "test")
+
+
+@pytest.fixture(scope="module")
+def ray_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    log = tmp_path_factory.mktemp("ray") / "log.txt"
+    with cluster.started(num_cpus=4, log=log):
+        yield log
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_log")
+class TestOnRayTrain:
+    def test_one_worker_is_bit_for_bit_the_run_of_this_process(self, tmp_path: Path) -> None:
+        here = list(launch.start(small(loss="dice"), tmp_path / "here"))
+        there = list(launch.start(small(loss="dice", launch__how="ray_train"), tmp_path / "there"))
+        assert there == here
+
+    def test_two_workers_tread_the_path_of_one(self, tmp_path: Path) -> None:
+        one = list(launch.start(small(loss="self_adjusting_dice"), tmp_path / "one"))
+        two = list(launch.start(small(loss="self_adjusting_dice", launch__workers=2), tmp_path / "two"))
+        assert [told.metrics["train/loss"] for told in two] == pytest.approx(
+            [told.metrics["train/loss"] for told in one], rel=1e-4
+        )
+        assert [told.metrics["dev/f1"] for told in two] == pytest.approx([told.metrics["dev/f1"] for told in one])
+
+    def test_a_failure_of_a_worker_comes_back_as_it_was(self, tmp_path: Path) -> None:
+        with pytest.raises(NonFiniteError, match=r"at step \d+"):
+            list(launch.start(small(launch__workers=2, training__lr=1e30), tmp_path))
+
+    def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
+        running = launch.start(small(launch__workers=2, training__epochs=200, training__evaluations=200), tmp_path)
+        next(running)
+        assert _workers_alive()
+        running.close()
+        deadline = time.monotonic() + 10
+        while _workers_alive() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not _workers_alive()
+
+
+def _workers_alive() -> list[int]:
+    children = psutil.Process().children(recursive=True)
+    return [child.pid for child in children if "RayTrainWorker" in " ".join(_command(child))]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

@@ -1,0 +1,78 @@
+"""The recorder with a real ledger and MLflow: each event once, also when Ray tells it twice."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dice_ray.config.load import Layer
+from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.writer import Writer
+from dice_ray.tuning.callback import Recorder
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.plan import SweepPlan
+
+FOCAL = Begun(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
+DICE = Begun(id="0002", params={"loss": "dice"}, seed=4)
+WRONG = Begun(id="0003", params={"loss.focal.gama": 1}, seed=4)
+
+
+def told(step: int, score: float, **more: Any) -> dict[str, Any]:
+    return {"score": score, "step": step, "metrics": {"dev/f1": score, "dev/collapsed": 0.0}, **more}
+
+
+@pytest.fixture
+def plan(layers: tuple[Layer, ...]) -> SweepPlan:
+    return SweepPlan(name="sweep", layers=layers, space="a:b", trials=3)
+
+
+def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> None:
+    path = tmp_path / "ledger.jsonl"
+    writer = Writer("sweep")
+    recorder = Recorder(plan, Ledger(path), writer, plan.ids)
+    recorder.open(())
+    for trial in (FOCAL, DICE, WRONG):
+        recorder.begin(trial)
+    recorder.result("0001", told(5, 0.25))
+    recorder.begin(FOCAL)  # its actor was lost: it tells its history again
+    recorder.result("0001", told(5, 0.25))
+    recorder.result("0001", told(10, 0.5, finished=False))
+    recorder.end("0001", told(10, 0.5, finished=False))
+    recorder.result("0003", {"score": math.nan, "failure": "gama is not a key"})
+    recorder.end("0003", {"score": math.nan, "failure": "gama is not a key"})
+    progress = recorder.progress
+    assert (progress.running, progress.done, progress.failed, progress.pruned, progress.total) == (1, 0, 1, 1, 3)
+    assert (progress.best_score, progress.best_params) == (0.5, FOCAL.params)
+    recorder.close()
+    writer.close()
+
+    ledger = Ledger(path)
+    assert ledger.open == [DICE]
+    assert (ledger.ended["0001"].state, ledger.ended["0001"].curve) == ("pruned", ((5, 0.25), (10, 0.5)))
+    assert (ledger.ended["0003"].state, ledger.ended["0003"].failure) == ("failed", "gama is not a key")
+
+    rows = read("sweep").set_index("id")
+    assert rows["status"].to_dict() == {"sweep": "KILLED", "0001": "FINISHED", "0002": "KILLED", "0003": "FAILED"}
+    assert rows.loc["0001", "params.training.seed"] == 4
+    assert rows.loc["0001", "tags.loss"] == "focal"
+    assert rows.loc["0001", "tags.searched"] == "loss loss.focal.gamma"
+    assert rows.loc["0003", "tags.failure"] == "gama is not a key"
+    assert len(curves("sweep").query("metric == 'dev/f1'")) == 2
+
+
+def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for trial in (FOCAL, DICE):
+        ledger.append(trial)
+        metrics = ({"dev/f1": 0.25}, {"dev/f1": 0.5})
+        ledger.append(Ended(id=trial.id, state="done", curve=((5, 0.25), (10, 0.5)), metrics=metrics))
+    writer = Writer("sweep")
+    recorder = Recorder(plan, ledger, writer, plan.ids)
+    recorder.open(stored={"0002"})
+    recorder.close()
+    writer.close()
+    assert set(read("sweep")["id"]) == {"sweep", "0001"}
+    assert list(curves("sweep")[["step", "value"]].itertuples(index=False, name=None)) == [(5, 0.25), (10, 0.5)]
