@@ -9,6 +9,7 @@ import pytest
 import dice_ray
 from dice_ray import api
 from dice_ray.errors import ConfigError, RunError
+from dice_ray.training.loop import Evaluation
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
 STUDY = """
@@ -42,18 +43,18 @@ def test_every_shipped_arm_resolves() -> None:
 
 def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("BASELINE = 'x'")
-    with pytest.raises(RunError, match="must define ARMS and BASELINE, and .* lacks ARMS"):
+    with pytest.raises(RunError, match=r"must define ARMS and BASELINE, and .* lacks ARMS"):
         dice_ray.ablate(str(tmp_path / "empty.py"))
 
 
 def test_train_leaves_a_run_in_mlflow() -> None:
-    told = []
+    told: list[Evaluation] = []
     result = dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, show=lambda terminal: told.append)
     assert [evaluation.finished for evaluation in told] == [False, True]
     (run,) = result.frame.to_dict("records")
     assert run["id"] == result.name
     assert run["status"] == "FINISHED"
-    assert run["params.loss.dice.gamma"] == "0.01"
+    assert run["params.loss.dice.gamma"] == 0.01
     assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
     assert result.name in result.report().text()
 

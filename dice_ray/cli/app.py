@@ -157,7 +157,7 @@ def main() -> None:
         if "--debug" in sys.argv[1:]:
             raise
         typer.echo(f"dice-ray: {error}", err=True)
-        sys.exit(2 if isinstance(error, ValueError | LookupError) else 1)
+        sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
 
 
 def _end(name: str, folder: Path, commands: list[str]) -> None:

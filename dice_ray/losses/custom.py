@@ -21,7 +21,7 @@ class CustomConfig(LossBranch):
     formula: ClassVar[str] = "what target(facts, **parameters) builds"
     source: ClassVar[str] = "yours"
     target: Annotated[str, Field(pattern=r"^[\w.]+:\w+$", description="package.module:function")]
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(default_factory=dict, description="passed on")
 
     @classmethod
     def links(cls) -> frozenset[Link]:

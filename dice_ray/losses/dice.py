@@ -56,7 +56,9 @@ class DiceConfig(SetConfig):
     formula: ClassVar[str] = "1 - (2py + gamma)/(p^2 + y^2 + gamma); linear: p + y"
     source: ClassVar[str] = "eq. 7 (squared), eq. 6 (linear)"
     scope: Scope = "batch"
-    gamma: Annotated[float, Field(ge=0)] = Field(default_factory=default_gamma)
+    gamma: Annotated[float, Field(ge=0)] = Field(
+        default_factory=default_gamma, description=".01, or 1 in example scope"
+    )
     denominator: Literal["squared", "linear"] = "squared"
 
     def build(self, facts: TermFacts) -> DiceLoss:
@@ -79,7 +81,9 @@ class SelfAdjustingDiceConfig(SetConfig):
     formula: ClassVar[str] = "u = p(1-p)^decay; 1 - (2uy + gamma)/(u + y + gamma); squared: u^2 + y^2"
     source: ClassVar[str] = "eq. 11 (linear)"
     scope: Scope = "batch"
-    gamma: Annotated[float, Field(ge=0)] = Field(default_factory=default_gamma)
+    gamma: Annotated[float, Field(ge=0)] = Field(
+        default_factory=default_gamma, description=".01, or 1 in example scope"
+    )
     decay: Annotated[float, Field(ge=0)] = 0.01
     decay_gradient: Literal["full", "stopped"] = "full"
     denominator: Literal["squared", "linear"] = "squared"

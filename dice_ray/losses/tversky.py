@@ -26,9 +26,13 @@ class TverskyConfig(SetConfig):
     formula: ClassVar[str] = "1 - (py + gamma)/(py + alpha p(1-y) + beta (1-p)y + gamma)"
     source: ClassVar[str] = "eq. 9"
     scope: Scope = "batch"
-    gamma: Annotated[float, Field(ge=0)] = Field(default_factory=default_gamma)
+    gamma: Annotated[float, Field(ge=0)] = Field(
+        default_factory=default_gamma, description=".01, or 1 in example scope"
+    )
     alpha: Annotated[float, Field(ge=0)] = 0.5
-    beta: Annotated[float, Field(ge=0)] = Field(default_factory=lambda above: 1 - above["alpha"])
+    beta: Annotated[float, Field(ge=0)] = Field(
+        default_factory=lambda above: 1 - above["alpha"], description="1 - alpha"
+    )
 
     @model_validator(mode="after")
     def _weighs_something(self) -> TverskyConfig:

@@ -82,6 +82,28 @@ def binary_scores(
     }
 
 
+def confusion(labels: NDArray[np.integer], predicted: NDArray[np.integer], num_classes: int) -> NDArray[np.int64]:
+    """`counts_CC`: how often class row was predicted as class column; matrices add up."""
+    pairs = labels.astype(np.int64) * num_classes + predicted
+    return np.bincount(pairs, minlength=num_classes**2).reshape(num_classes, num_classes)
+
+
+def class_scores(counts_CC: NDArray[np.int64]) -> dict[str, float]:
+    """The scores of several classes of which each item has one.
+
+    Macro F1 is the mean over the classes that occur in labels or predictions. MCC is that of Gorodkin (2004).
+    """
+    right, labelled, predicted = counts_CC.diagonal(), counts_CC.sum(1), counts_CC.sum(0)
+    num_items, num_right = int(counts_CC.sum()), int(right.sum())
+    f1 = [ratio(2 * int(hit), int(all_)) for hit, all_ in zip(right, labelled + predicted, strict=True) if all_]
+    spread = [num_items**2 - int((sums.astype(object) ** 2).sum()) for sums in (labelled, predicted)]
+    return {
+        "accuracy": ratio(num_right, num_items),
+        "macro_f1": ratio(sum(f1), len(f1)),
+        "mcc": ratio(num_right * num_items - int(labelled @ predicted), math.sqrt(spread[0]) * math.sqrt(spread[1])),
+    }
+
+
 def binary_mcc(counts: Counts, tn: int) -> float:
     """Matthews' correlation of prediction and label; 0 if either is constant."""
     tp, fp, fn = counts.tp, counts.fp, counts.fn

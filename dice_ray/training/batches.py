@@ -17,11 +17,6 @@ def step_rows(step: int, num_rows: int, batch_size: int, seed: int) -> list[int]
     return [_epoch_order(num_rows, seed, position // num_rows)[position % num_rows] for position in positions]
 
 
-def share(rows: list[int], rank: int, num_workers: int) -> list[int]:
-    """What one worker takes of a step's or a split's rows: every row goes to exactly one worker."""
-    return rows[rank::num_workers]
-
-
 @lru_cache(maxsize=4)
 def _epoch_order(num_rows: int, seed: int, epoch: int) -> tuple[int, ...]:
     order = list(range(num_rows))

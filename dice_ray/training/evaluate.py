@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from dice_ray.tasks.base import Row, Task
-from dice_ray.training import batches, workers
+from dice_ray.training import workers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -31,7 +31,7 @@ def decoded(
     """What the task decodes of every row, in the order of rows; each row is predicted by exactly one worker."""
     model.eval()
     by_length = sorted(range(len(split.rows)), key=lambda index: len(split.rows[index]["input_ids"]))
-    mine = batches.share(by_length, workers.rank(), workers.num_workers())
+    mine = workers.share(by_length)
     found: dict[int, Any] = {}
     for start in range(0, len(mine), batch_size):
         batch = task.collate(split.rows, mine[start : start + batch_size], tokenizer)

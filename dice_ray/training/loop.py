@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dice_ray.errors import NonFiniteError
 from dice_ray.losses.base import Loss
-from dice_ray.losses.reduction import step_loss
+from dice_ray.losses.reduction import num_workers, step_loss
 from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
@@ -77,12 +77,12 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         first, history = state["step"], [Evaluation(**told) for told in state["history"]]
     yield from history
 
-    model = DistributedDataParallel(parts.model, broadcast_buffers=False) if workers.num_workers() > 1 else parts.model
+    model = DistributedDataParallel(parts.model, broadcast_buffers=False) if num_workers() > 1 else parts.model
     losses = []
     for step in range(first, num_steps):
         model.train()
         rows = batches.step_rows(step, num_rows, config.batch_size, config.seed)
-        loss = _backward(parts, model, batches.share(rows, workers.rank(), workers.num_workers()))
+        loss = _backward(parts, model, workers.share(rows))
         norm = nn.utils.clip_grad_norm_(parts.model.parameters(), config.clip)
         losses.append(_finite(loss, norm, step, float(schedule.get_last_lr()[0]), rows))
         optimizer.step()
@@ -119,7 +119,7 @@ def _backward(parts: Parts, model: nn.Module, rows: list[int]) -> Tensor:
     ]
     total = torch.stack(weighted).sum()
     # Data-parallel workers average their gradients; the step's loss is a sum over them.
-    (total * workers.num_workers()).backward()
+    (total * num_workers()).backward()
     return total.detach()
 
 

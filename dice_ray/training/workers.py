@@ -1,4 +1,4 @@
-"""What data-parallel workers exchange: nothing where there is one."""
+"""What data-parallel workers exchange beside gradients: nothing where there is one."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from typing import Any
 
 import torch.distributed as dist
 
+from dice_ray.losses.reduction import num_workers
+
 
 def rank() -> int:
     """This worker's number."""
-    return dist.get_rank() if dist.is_initialized() else 0
+    return dist.get_rank() if num_workers() > 1 else 0
 
 
-def num_workers() -> int:
-    """How many workers share each step."""
-    return dist.get_world_size() if dist.is_initialized() else 1
+def share(rows: list[int]) -> list[int]:
+    """What this worker takes of a step's or a split's rows: every row goes to exactly one worker."""
+    return rows[rank() :: num_workers()]
 
 
 def gathered(item: Any) -> list[Any]:
     """Every worker's item, in the order of ranks."""
-    if not dist.is_initialized():
+    if num_workers() == 1:
         return [item]
-    items: list[Any] = [None] * dist.get_world_size()
+    items: list[Any] = [None] * num_workers()
     dist.all_gather_object(items, item)
     return items

@@ -100,8 +100,7 @@ class Recorder:
                 self._end_run(ended)
 
     def begin(self, trial: Begun) -> None:
-        if trial.id in self._running:  # Ray tries it once more
-            return
+        """A trial begins, or begins again: it then tells its history again."""
         is_retried = trial.id in self._ledger.ended
         if trial not in self._ledger.open:
             self._ledger.append(trial)
@@ -111,10 +110,9 @@ class Recorder:
             self._writer.tags(trial.id, {schema.FAILURE: ""})
 
     def result(self, id_: str, result: Result) -> None:
-        told = self._running[id_]
-        if "failure" in result or (told and result["step"] <= told[-1][0]):
+        if "failure" in result:
             return
-        told.append((result["step"], result[SCORE], result["metrics"]))
+        self._running[id_].append((result["step"], result[SCORE], result["metrics"]))
         self._writer.metrics(id_, result["step"], result["metrics"])
         self._compare(id_, result[SCORE])
 

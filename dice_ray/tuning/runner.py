@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from dice_ray.tuning.callback import Progress, Recorder, Screen
 
-Show: TypeAlias = "Callable[[TextIO], Screen]"
+Show: TypeAlias = "Callable[[TextIO], AbstractContextManager[Screen]]"
 """Makes the screen on the stdout of before, while Ray's words go to the log."""
 
 
@@ -97,14 +97,13 @@ def session(
     show: Show | None,
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
-    with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal:
+    with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal, ExitStack() as stack:
         store(plan, folder)
         cluster.prepare(address)
         writer = Writer(plan.name)
-        try:
-            yield Session(plan, folder, ledger, writer, show(terminal) if show else None, address, num_cpus)
-        finally:
-            writer.close()
+        stack.callback(writer.close)
+        screen = stack.enter_context(show(terminal)) if show else None
+        yield Session(plan, folder, ledger, writer, screen, address, num_cpus)
 
 
 def _stored(experiment: str) -> Collection[str]:

@@ -45,7 +45,7 @@ def test_debug_shows_the_traceback_wherever_it_stands() -> None:
         (["tune", "synthetic_pairs", "--space", "loss_tuning:focl"], "did you mean 'focal'?"),
         (["tune", "--resume", "nothing"], "must hold the plan of a sweep or study"),
         (["ablate", "loss_comparisn"], "did you mean 'loss_comparison'?"),
-        (["report", "nothing"], "There is no"),
+        (["report", "nothing"], "nothing has been tracked in it yet"),
         (["train", "synthetic_pairs", "--set", "model.encoder=no/such-encoder"], "model.encoder must be `tiny`"),
         (["train", "mrpc"], "the variable DICE_RAY_DATA must be set"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,18 @@ def test_a_missing_dev_split_is_drawn_by_seed_and_loses_nothing(tmp_path: Path) 
     assert (len(splits.train), len(splits.dev), len(splits.test)) == (36, 4, 0)
     assert sorted(int(record.id) for record in splits.train + splits.dev) == list(range(2, 42))
     assert "0.1 of train, drawn with seed 0" in str(splits.report)
+
+
+def test_questions_on_one_paragraph_stay_in_one_split(tmp_path: Path) -> None:
+    paragraphs = [
+        {"context": "Ann", "qas": [{"id": f"{number}.{item}", "question": "Who?", "answers": []} for item in range(5)]}
+        for number in range(20)
+    ]
+    (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    source = {"files": {"folder": str(tmp_path), "train": "a.json", "reader": "squad"}}
+    splits = load(DataConfig.model_validate({"source": source}))
+    assert (len(splits.train), len(splits.dev)) == (90, 10)
+    assert not {record.group for record in splits.train} & {record.group for record in splits.dev}
 
 
 def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from dice_ray.metrics.classification import (
     best_threshold,
     binary_scores,
     calibration_error,
+    class_scores,
+    confusion,
     constant_f1,
 )
 
@@ -114,3 +116,20 @@ def test_no_items_score_zero() -> None:
     nothing = np.array([])
     scores = binary_scores(nothing, nothing.astype(int), 0.5)
     assert set(scores.values()) == {0.0}
+
+
+@pytest.mark.filterwarnings("ignore:A single label:UserWarning")
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40), st.integers(0, 40))
+def test_class_scores_are_those_of_scikit_learn_also_from_two_parts(pairs: list[tuple[int, int]], cut: int) -> None:
+    labels, predicted = np.array(pairs).T
+    parts = [confusion(labels[part], predicted[part], 5) for part in (slice(cut), slice(cut, None))]
+    with np.errstate(invalid="ignore"):
+        mcc = reference.matthews_corrcoef(labels, predicted)
+    assert class_scores(parts[0] + parts[1]) == pytest.approx(
+        {
+            "accuracy": reference.accuracy_score(labels, predicted),
+            "macro_f1": reference.f1_score(labels, predicted, average="macro", zero_division=0),
+            "mcc": mcc,
+        }
+    )

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.training.batches import num_steps, share, step_rows
+from dice_ray.training.batches import num_steps, step_rows
 
 
 @given(num_rows=st.integers(1, 60), batch_size=st.integers(1, 40), epochs=st.integers(1, 4), seed=st.integers(0, 5))
@@ -24,14 +22,6 @@ def test_epochs_and_seeds_differ_in_order() -> None:
     assert first != second
     assert first != step_rows(0, 50, 50, seed=2)
     assert first == step_rows(0, 50, 50, seed=1)
-
-
-@given(num_rows=st.integers(0, 50), num_workers=st.integers(1, 7))
-def test_shares_are_a_partition(num_rows: int, num_workers: int) -> None:
-    rows = list(range(num_rows))
-    shares = [share(rows, rank, num_workers) for rank in range(num_workers)]
-    assert Counter(row for part in shares for row in part) == Counter(rows)
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
 
 
 def test_the_number_of_steps() -> None:

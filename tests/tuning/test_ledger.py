@@ -41,6 +41,14 @@ def test_a_torn_last_line_is_dropped_and_written_over(path: Path) -> None:
         assert path.read_bytes() == whole
 
 
+def test_nothing_of_a_torn_line_stays(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+    shorter = Ended(id="0002", state="failed")
+    Ledger(path).append(shorter)
+    assert Ledger(path).ended == {"0002": shorter}
+    assert path.read_text().endswith('"failure": null}\n')
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

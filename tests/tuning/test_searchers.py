@@ -61,6 +61,7 @@ def test_sampling_goes_on_where_it_was(plan: SweepPlan, ledger: Ledger, tmp_path
     assert first not in [resumed.suggest(f"ray{number}")["params"] for number in range(5)]
 
 
+@pytest.mark.filterwarnings("error:The reported value is ignored")
 def test_optuna_is_told_what_became_of_a_trial(plan: SweepPlan, tmp_path: Path) -> None:
     searcher = SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"))
     for name in ("done", "stopped", "failed", "lost"):

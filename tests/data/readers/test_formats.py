@@ -52,6 +52,7 @@ def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
     assert isinstance(found, Kept)
     assert isinstance(found.record, TaggedRecord)
     assert found.record.words == ("#", "10\u00a0000", "\u200b", "\U0001f600\u2028x", "New York", "\u3000")
+    assert read(ConllConfig(), tmp_path, "10\u00a0000  O \n") == [tagged(1, "10\u00a0000", "O")]
 
 
 def test_conll_leaves_out_comments_and_digits_where_told(tmp_path: Path) -> None:
@@ -143,14 +144,21 @@ def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
     ]
 
 
+def test_parquet_rows_are_numbered_over_all_batches(tmp_path: Path) -> None:
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table({"sentence": ["a"] * 70_000, "label": [1] * 69_999 + [None]}), file)
+    found = read(ParquetConfig(columns=TextColumns()), tmp_path, file.getvalue())
+    assert (len(found), found[-1]) == (70_000, Drop(70_000, "no label"))
+
+
 def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apart(tmp_path: Path) -> None:
     context = "\U0001f600 Ann and Bob ran."
     ann, bob = {"text": "Ann", "answer_start": 2}, {"text": "Bob", "answer_start": 10}
     asked = [
         {"id": "1", "question": "Who?", "answers": [ann, bob]},
-        {"id": "2", "question": "Who?", "answers": [], "is_impossible": True, "plausible_answers": [ann]},
+        {"id": "2", "question": "Who?", "answers": [ann], "is_impossible": True},
         {"id": 3, "question": "Who?"},
-        {"id": "4", "question": "Who?", "answers": [ann | {"answer_start": 3}, bob | {"answer_start": -1}]},
+        {"id": "4", "question": "Who?", "answers": [ann | {"answer_start": 3}, {"text": "ran.", "answer_start": -4}]},
     ]
     content = json.dumps({"version": "2", "data": [{"paragraphs": [{"context": context, "qas": asked}]}]})
     place = "data[0].paragraphs[0]"
@@ -164,7 +172,7 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
         Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],)))),
         Kept(f"{place}.qas[1]", question(2, (), impossible=True)),
         Kept(f"{place}.qas[2]", question(3, ())),
-        Kept(f"{place}.qas[3]", question(4, ((Span("Ann", -1),), (Span("Bob", -1),))), MISPLACED),
+        Kept(f"{place}.qas[3]", question(4, ((Span("Ann", -1),), (Span("ran.", -1),))), MISPLACED),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
     assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,))), *found[1:3]]

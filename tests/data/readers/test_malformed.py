@@ -71,7 +71,7 @@ def asked(*answers: Any, **keys: Any) -> dict[str, Any]:
 
 
 def queries(**keys: Any) -> str:
-    sound = {"context": "Ann ran", "query": "persons", "entity_label": "PER", "qas_id": "0.1"}
+    sound: dict[str, Any] = {"context": "Ann ran", "query": "persons", "entity_label": "PER", "qas_id": "0.1"}
     sound |= {"start_position": [0], "end_position": [0]}
     return json.dumps([sound, sound | {"qas_id": "1.1"} | keys])
 
@@ -139,6 +139,7 @@ CORPUS = {
     "conll: an empty word": Malformed(CONLL, "a\tO\n\n\tO\n", ("line 3", "neither of them empty"), kept=1),
     "conll: an empty tag": Malformed(POS, "a\tO\n\nb\t\n", ("line 3", "neither of them empty"), kept=1),
     "conll: a comment not said to be one": Malformed(CONLL, "# id 7\na O\n", ("line 2", "3 columns"), kept=0),
+    "conll: a space of Unicode alone": Malformed(CONLL, "a\tO\n\u3000\n", ("line 2", "2 columns", "found 1"), kept=0),
     "conll: no digit": Malformed(WEIBO, "a0\tO\n\nb\tO\n", ("line 3", "ends in a digit", "'b'"), kept=1),
     "conll: a digit alone": Malformed(WEIBO, "a0\tO\n\n7\tO\n", ("line 3", "ends in a digit", "'7'"), kept=1),
     "conll: bytes": Malformed(CONLL, b"a O\n\xfe O\n", ("line 2", "UTF-8")),

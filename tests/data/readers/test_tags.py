@@ -48,6 +48,8 @@ def test_the_same_spans_in_five_schemes(spans: Spans) -> None:
         ("B-A I-B", "B-A B-B"),
         ("I-A O I-A", "B-A O B-A"),
         ("E-A I-A", "B-A B-A"),
+        ("L-A I-A", "B-A B-A"),
+        ("U-A I-A", "B-A B-A"),
         ("B I O B B", "B I O B B"),
         ("B-PER.NOM I-PER.NOM B-geo-loc I-geo-loc", "B-PER.NOM I-PER.NOM B-geo-loc I-geo-loc"),
     ],

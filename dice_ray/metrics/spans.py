@@ -1,0 +1,65 @@
+"""Spans as conlleval counts them: micro precision, recall and F1, of all types and of each.
+
+A span counts when its type, its first and its last word are right. Spans are sets: nested ones count like any others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from dice_ray.metrics.classification import Counts, ItemCounts
+
+Span: TypeAlias = tuple[str, int, int]
+"""Type, first word, the word after the last."""
+
+
+def spans_of(tags: Sequence[str]) -> set[Span]:
+    """The spans of IOB2 tags; an `I-` that follows no span of its type begins one.
+
+    >>> sorted(spans_of(["B-PER", "I-PER", "I-LOC", "O", "B-LOC"]))
+    [('LOC', 2, 3), ('LOC', 4, 5), ('PER', 0, 2)]
+    """
+    found = set()
+    first, open_type = 0, None
+    for place, tag in enumerate([*tags, "O"]):
+        type_ = None if tag == "O" else tag[2:]
+        if open_type is not None and (tag[0] == "B" or type_ != open_type):
+            found.add((open_type, first, place))
+        if type_ is not None and (tag[0] == "B" or type_ != open_type):
+            first = place
+        open_type = type_
+    return found
+
+
+def span_counts(gold: Iterable[Span], predicted: Iterable[Span]) -> dict[str, Counts]:
+    """The counts of one text, by type."""
+    gold, predicted = set(gold), set(predicted)
+    right = gold & predicted
+    counts: dict[str, Counts] = {}
+    for spans, count in [(right, Counts(tp=1)), (predicted - right, Counts(fp=1)), (gold - right, Counts(fn=1))]:
+        for type_, _, _ in spans:
+            counts[type_] = counts.get(type_, Counts()) + count
+    return counts
+
+
+def added(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
+    """The counts of several texts, or of several workers, by type."""
+    total: dict[str, Counts] = {}
+    for part in parts:
+        for type_, counts in part.items():
+            total[type_] = total.get(type_, Counts()) + counts
+    return total
+
+
+def span_item(id: str, counts: Mapping[str, Counts]) -> ItemCounts:
+    """The counts of one text over all types."""
+    total = sum(counts.values(), Counts())
+    return ItemCounts(id, total.tp, total.fp, total.fn)
+
+
+def span_scores(counts: Mapping[str, Counts]) -> dict[str, float]:
+    """Micro precision, recall and F1, and the F1 of each type as `f1_TYPE`."""
+    total = sum(counts.values(), Counts())
+    micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
+    return micro | {f"f1_{type_}": counts[type_].f1 for type_ in sorted(counts)}

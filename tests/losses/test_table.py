@@ -1,0 +1,26 @@
+"""The rows of the registry."""
+
+from __future__ import annotations
+
+from dice_ray.losses import LossConfig
+from dice_ray.losses.table import rows
+from dice_ray.settings import branches_of
+
+
+def test_every_loss_has_a_row_with_its_parameters_and_their_defaults() -> None:
+    table = {row.name: row for row in rows()}
+    assert list(table) == list(branches_of(LossConfig))
+    assert all(row.formula and row.source for row in table.values())
+    assert table["weighted_cross_entropy"].parameters == (
+        "weighting: lg",
+        "weighting.lg.k: 1.0",
+        "weighting.effective_number.beta: 0.999",
+        "weighting.given.weights: none",
+    )
+    assert "gamma: .01, or 1 in example scope" in table["dice"].parameters
+    assert "beta: 1 - alpha" in table["tversky"].parameters
+    assert [table[name].scope for name in ("focal", "dice", "dice_ce")] == [
+        "mean over items",
+        "batch, example",
+        "batch",
+    ]

@@ -1,0 +1,59 @@
+"""Class weights, and what of them does not fit the training split."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from dice_ray.errors import ConfigError
+from dice_ray.losses import WeightedCrossEntropyConfig
+from dice_ray.losses.weighting import EffectiveNumberConfig, GivenConfig, InverseConfig, LgConfig
+from dice_ray.terms import TermFacts
+
+FACTS = TermFacts("tag", "softmax", ("O", "B-PER", "I-PER"), (90, 9, 1), 0)
+
+
+def test_lg_is_the_papers() -> None:
+    assert LgConfig().class_weights(FACTS) == pytest.approx([math.log10(100 / 90), math.log10(100 / 9), 2])
+
+
+def test_the_other_weightings_by_hand() -> None:
+    assert InverseConfig().class_weights(FACTS) == pytest.approx([100 / 270, 100 / 27, 100 / 3])
+    assert GivenConfig(weights={"B-PER": 5}).class_weights(FACTS) == (1, 5, 1)
+    weights = EffectiveNumberConfig(beta=0.5).class_weights(TermFacts("t", "softmax", ("a", "b", "c"), (1, 2, 3)))
+    raw = [1, 0.5 / 0.75, 0.5 / 0.875]
+    assert weights == pytest.approx([3 * weight / sum(raw) for weight in raw])
+
+
+def test_a_k_that_is_too_small_names_the_class_and_the_least() -> None:
+    config = WeightedCrossEntropyConfig(weighting=LgConfig(k=0.5))
+    (problem,) = config.problems(FACTS, "loss.weighted_cross_entropy")
+    assert problem.path == "loss.weighted_cross_entropy.weighting.lg.k"
+    assert "at least 0.888889" in problem.must
+    assert "'O'" in problem.must
+    with pytest.raises(ConfigError, match="at least"):
+        config.build(FACTS)
+    assert LgConfig(k=0.8888889).class_weights(FACTS)[0] == pytest.approx(0, abs=1e-6)
+
+
+def test_a_weight_of_an_unknown_class_names_the_nearest() -> None:
+    (problem,) = GivenConfig(weights={"B-PRE": 2}).problems(FACTS, "weighting.given")
+    assert (problem.got, problem.suggestion) == ("'B-PRE'", "B-PER")
+    with pytest.raises(ValidationError):
+        GivenConfig(weights={"O": -1})
+
+
+def test_an_absent_class_counts_as_one_item_and_is_told() -> None:
+    facts = TermFacts("tag", "softmax", ("O", "A", "B"), (9, 1, 0), 0)
+    with pytest.warns(UserWarning, match="holds no B for term 'tag'"):
+        weights = InverseConfig().class_weights(facts)
+    assert weights == pytest.approx([11 / 27, 11 / 3, 11 / 3])
+
+
+def test_the_sum_is_divided_by_items_not_by_weights() -> None:
+    loss = WeightedCrossEntropyConfig(weighting=GivenConfig(weights={"B-PER": 5})).build(FACTS)
+    logits, targets = torch.zeros(4, 3), torch.tensor([1, 1, 1, 1])
+    assert loss(logits, targets).item() == pytest.approx(5 * math.log(3))

@@ -1,0 +1,142 @@
+"""Answer scores against the steps of the published evaluation scripts, by brute force, and by hand."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import re
+import string
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dice_ray.metrics.answers import (
+    AnswerScore,
+    answer_scores,
+    best_no_answer_threshold,
+    normalised,
+    spans_score,
+    squad_score,
+)
+
+TEXTS = st.text(st.sampled_from("ab A.-1 \t\u00e9"), max_size=8) | st.sampled_from(
+    ["the a", "An apple", "1,000", "-", ""]
+)
+
+
+def squad_script(prediction: str, answer: str) -> tuple[int, float]:
+    """SQuAD 2.0's own steps for one gold answer."""
+
+    def normalize(text: str) -> str:
+        text = "".join(character for character in text.lower() if character not in set(string.punctuation))
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+    gold_tokens, found_tokens = normalize(answer).split(), normalize(prediction).split()
+    same = sum((collections.Counter(gold_tokens) & collections.Counter(found_tokens)).values())
+    exact = int(normalize(answer) == normalize(prediction))
+    if len(gold_tokens) == 0 or len(found_tokens) == 0:
+        return exact, int(gold_tokens == found_tokens)
+    if same == 0:
+        return exact, 0
+    precision, recall = same / len(found_tokens), same / len(gold_tokens)
+    return exact, 2 * precision * recall / (precision + recall)
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=3))
+def test_squad_scores_are_the_best_of_the_script(prediction: str, gold: list[str]) -> None:
+    answers = [answer for answer in gold if squad_script(answer, "")[0] == 0] or [""]
+    expected = [max(values) for values in zip(*(squad_script(prediction, answer) for answer in answers), strict=True)]
+    found = squad_score("1", prediction, gold)
+    assert [found.exact, found.f1] == pytest.approx(expected)
+    assert found.answerable == bool(gold)
+
+
+def test_version_1_gives_an_empty_answer_nothing() -> None:
+    assert squad_score("1", "the", ["a"], "v1") == AnswerScore("1", 1.0, 0.0, answerable=True)
+    assert squad_score("1", "the", ["a"], "v2") == AnswerScore("1", 1.0, 1.0, answerable=True)
+    assert squad_score("1", "x y", ["y z", "q"], "v1").f1 == 0.5
+
+
+def test_normalisation_by_hand() -> None:
+    assert normalised(" An  Élan-vital, the 'U.S.' a\u00a0b") == "élanvital us b"
+
+
+def test_means_over_questions_with_and_without_an_answer() -> None:
+    scores = [AnswerScore("1", 1, 1, True), AnswerScore("2", 0, 0.5, True), AnswerScore("3", 0, 0, False)]
+    assert answer_scores(scores) == pytest.approx(
+        {
+            "exact": 1 / 3,
+            "f1": 0.5,
+            "has_answer_exact": 0.5,
+            "has_answer_f1": 0.75,
+            "no_answer_exact": 0,
+            "no_answer_f1": 0,
+        }
+    )
+    assert answer_scores(scores[:2]) == {"exact": 0.5, "f1": 0.75}
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([-2.0, 0.0, 0.3]) | st.floats(-9, 9), st.floats(0, 1), st.booleans()),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_no_threshold_beats_the_best_one(rows: list[tuple[float, float, bool]]) -> None:
+    no_answer, given_score, answerable = (np.array(column) for column in zip(*rows, strict=True))
+    scores = np.where(answerable, given_score, 0.0)
+
+    def worth(threshold: float) -> float:
+        return float(np.where(no_answer > threshold, ~answerable, scores).mean())
+
+    best = best_no_answer_threshold(no_answer, scores, answerable)
+    assert worth(best) == pytest.approx(max(worth(float(other)) for other in [no_answer.min() - 1, *no_answer]))
+
+
+def test_the_no_answer_threshold_lies_between() -> None:
+    answerable = np.array([True, True, False, False])
+    scores = np.array([1.0, 0.5, 0.0, 0.0])
+    assert best_no_answer_threshold(np.array([-3.0, -1.0, 2.0, 4.0]), scores, answerable) == 0.5
+    assert best_no_answer_threshold(np.array([3.0, 2.0, 1.0, 1.0]), scores * 0, answerable) == 0.0
+    assert best_no_answer_threshold(np.array([3.0, 2.0]), scores[:2], answerable[:2]) == 3.0
+
+
+WORDS = st.lists(st.sampled_from(["red", "car", "1", "1.0", "2", "the", "up-to"]), min_size=1, max_size=3).map(" ".join)
+
+
+@given(st.lists(WORDS, min_size=1, max_size=3), st.lists(WORDS, min_size=1, max_size=3))
+def test_several_spans_are_matched_as_well_as_any_matching(prediction: list[str], gold: list[str]) -> None:
+    def bag(span: str) -> frozenset[str]:
+        words = [word for part in span.split() for word in part.split("-") if word != "the"]
+        return frozenset(str(float(word)) if word[0].isdigit() else word for word in words)
+
+    def f1(found: frozenset[str], wanted: frozenset[str]) -> float:
+        numbers = {word for word in wanted if word[0].isdigit()}
+        if not found and not wanted:
+            return 1
+        return 0 if numbers and not numbers & found else 2 * len(found & wanted) / (len(found) + len(wanted))
+
+    size = max(len(prediction), len(gold))
+    left = [bag(span) for span in prediction] + [None] * (size - len(prediction))
+    right = [bag(span) for span in gold] + [None] * (size - len(gold))
+    best = max(
+        sum(
+            f1(found, wanted)
+            for found, wanted in zip(order, right, strict=True)
+            if found is not None and wanted is not None
+        )
+        for order in itertools.permutations(left)
+    )
+    assert spans_score("1", prediction, gold).f1 == pytest.approx(best / size, abs=0.00501)
+
+
+def test_several_spans_by_hand() -> None:
+    assert spans_score("1", ["Ann", "the Bob"], ["bob", "ann"]) == AnswerScore("1", 1.0, 1.0, answerable=True)
+    assert spans_score("1", ["Ann Lee"], ["ann", "Bob"]) == AnswerScore("1", 0.0, 0.33, answerable=True)
+    assert spans_score("1", ["ann", "ann"], ["ann"]) == AnswerScore("1", 0.0, 0.5, answerable=True)
+    assert spans_score("1", ["10 men"], ["12 men"]).f1 == 0
+    assert spans_score("1", ["1,000"], ["1000"]).exact == 1
+    assert spans_score("1", [], ["ann"]) == AnswerScore("1", 0.0, 0.0, answerable=True)
