@@ -78,7 +78,7 @@ def draw_figure_1(figure: Figure1, file: Path) -> None:
         for curve in curves:
             axes.plot(curve.p, curve.derivative, label=curve.name, linewidth=2.5 if "DSC" in curve.name else 1.2)
         axes.axhline(0, color="black", linewidth=0.6)
-        axes.set(title=title, xlabel="p of a positive item", ylim=(-2.0, 0.5), xlim=(0, 1))
+        axes.set(title=title, xlabel="p of a positive item", ylim=(-2.0, 0.8), xlim=(0, 1))
         axes.legend()
     left.set_ylabel("dL/dp")
     canvas.savefig(file, dpi=120)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dice_ray import cluster
+from dice_ray.config.checks import check_terms
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.errors import DataError, DiceRayError, RunError
+from dice_ray.errors import ConfigError, DataError, DiceRayError, RunError
 from dice_ray.models.encoder import EncoderWithHeads, load_encoder, load_tokenizer, start_heads
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
@@ -96,11 +97,13 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
 
 def _build(config: RunConfig) -> Parts:
     prepared = prepare(config)
+    if problems := check_terms(config, prepared.facts):
+        raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
     encoder = load_encoder(config.model, prepared.tokenizer)
     heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
     start_heads(heads, prepared.facts, config.model.head_bias)
-    losses = {term.name: config.loss.build(term) for term in prepared.facts}
+    losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
     model = EncoderWithHeads(encoder, heads)
     return Parts(prepared.task, prepared.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
 

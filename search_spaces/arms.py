@@ -29,5 +29,5 @@ DESCRIPTIONS = {
     "paper_dl": "DL of eq. 7: the mean of each item's own squared dice",
     "paper_tl": "TL of eq. 9: the mean of each item's own Tversky index, alpha .5",
     "paper_dsc": "DSC of eq. 11: the mean of each item's own linear dice of p(1-p)",
-    "authors_code": "what the authors' code ran; its sets are micro-batches, ours the whole step's, with accumulation too",
+    "authors_code": "what the authors' code ran, where a set is a micro-batch: with accumulation ours, a step, differs",
 }

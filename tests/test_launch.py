@@ -13,7 +13,7 @@ import pytest
 from dice_ray import cluster, launch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import DataError, NonFiniteError, RunError
+from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
 
 PRESET = Layer(
     "preset",
@@ -51,6 +51,17 @@ def test_a_test_split_must_be_there_to_be_scored(tmp_path: Path) -> None:
     list(launch.start(config, tmp_path / "run"))
     with pytest.raises(DataError, match="must have a test split"):
         launch.evaluate(config, tmp_path / "run", "test")
+
+
+def test_what_has_no_effect_on_the_data_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    dead = {"loss.tversky.scope": "example", "loss.tversky.gamma": 0, "loss.tversky.alpha": 0.3}
+    with pytest.raises(ConfigError, match="alpha has no effect"):
+        next(launch.start(resolve([PRESET, values_layer("test", dead)]), tmp_path))
+
+
+def test_mined_negatives_train(tmp_path: Path) -> None:
+    all_kept, mined = (list(launch.start(small(mining__ratio=ratio), tmp_path / str(ratio))) for ratio in (0, 1))
+    assert mined[-1].metrics["train/loss"] > all_kept[-1].metrics["train/loss"]
 
 
 @pytest.fixture(scope="module")

@@ -1,19 +1,27 @@
-"""What must hold between sections: functions from a RunConfig to problems."""
+"""What must hold between sections, and between them and the data: functions from a RunConfig to problems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import Problem
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
 from dice_ray.settings import branches_of
+from dice_ray.terms import TermFacts
 
 
 def check(config: RunConfig) -> list[Problem]:
     """Every problem between sections."""
     return [*_loss_takes_the_links(config), *_a_step_feeds_every_worker(config)]
+
+
+def check_terms(config: RunConfig, facts: Sequence[TermFacts]) -> list[Problem]:
+    """Every problem of the loss and of mining with what the training split says of the terms."""
+    loss, mining = config.loss, config.mining
+    found = [[*loss.problems(term, f"loss.{loss.name}"), *mining.problems(loss, term, "mining")] for term in facts]
+    return [problem for problems in found for problem in problems]
 
 
 def _loss_takes_the_links(config: RunConfig) -> Iterator[Problem]:

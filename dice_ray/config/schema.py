@@ -9,6 +9,7 @@ from pydantic import Field
 from dice_ray.data.sources import DataConfig, describe
 from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
+from dice_ray.losses.mining import MiningConfig
 from dice_ray.models.encoder import ModelConfig
 from dice_ray.settings import Settings
 from dice_ray.tasks import TaskConfig
@@ -37,6 +38,7 @@ class RunConfig(Settings):
     data: DataConfig
     model: ModelConfig = ModelConfig()
     loss: LossConfig = CrossEntropyConfig()
+    mining: MiningConfig = MiningConfig()
     training: TrainingConfig = TrainingConfig()
     launch: LaunchConfig = LaunchConfig()
 

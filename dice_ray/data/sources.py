@@ -46,6 +46,9 @@ class FilesConfig(Branch):
     reader: ReaderConfig
     on_bad_row: OnBadRow = "error"
 
+    def yields(self) -> type[Record]:
+        return self.reader.yields()
+
     def read(self) -> dict[str, Loaded]:
         """Each split that has a file."""
         folder = filled(self.folder)
@@ -73,6 +76,10 @@ class DataConfig(Settings):
     source: SourceConfig = SyntheticConfig()
     dev_share: float = Field(default=0.1, gt=0, lt=1)
     split_seed: int = 0
+
+    def yields(self) -> type[Record]:
+        """The kind of record that the source gives, known before anything is read."""
+        return self.source.yields()
 
 
 def describe(config: DataConfig) -> str:

@@ -68,6 +68,9 @@ class SyntheticConfig(Branch):
     noise: float = Field(default=0.5, ge=0, le=1)
     seed: int = 0
 
+    def yields(self) -> type[PairRecord]:
+        return PairRecord
+
 
 def generate(config: SyntheticConfig) -> dict[str, tuple[PairRecord, ...]]:
     """All three splits; each has a random state of its own."""

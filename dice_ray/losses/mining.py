@@ -72,5 +72,7 @@ def kept(items: Items, ratio: float) -> Tensor:
     places_M1 = torch.arange(len(all_MC), device=logits.device)[:, None]
     rank_MC.scatter_(0, all_MC.argsort(dim=0, descending=True, stable=True), places_M1.expand_as(rank_MC))
     num_positive_C = summed(positive_NC.sum(0))
-    num_kept_C = (num_positive_C * ratio).ceil().clamp(min=1).masked_fill(num_positive_C == 0, math.inf)
+    # .07 x 100 is 7, and not the 8 of 7.000000000000001 rounded up.
+    num_kept_C = (num_positive_C.double() * ratio - 1e-9).ceil().clamp(min=1)
+    num_kept_C = num_kept_C.masked_fill(num_positive_C == 0, math.inf)
     return positive_NC | (negative_NC & (rank_MC[first : first + len(score_NC)] < num_kept_C))

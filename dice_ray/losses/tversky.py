@@ -60,6 +60,7 @@ class TverskyLoss(SetLoss):
     `logits_NC` or `logits_N`, `targets_N`. A class without items in the step keeps gamma/(alpha sum p + gamma); without
     any item that counts the value is 0. alpha = beta = .5 is linear dice with twice the gamma.
 
+    >>> import torch
     >>> loss = TverskyLoss(TverskyConfig(gamma=1, alpha=0.2))
     >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # 1 - 1.5/(.5 + .2 * .5 + .8 * .5 + 1)
     0.25

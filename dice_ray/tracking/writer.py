@@ -149,7 +149,7 @@ def _is_refusal(error: Exception) -> bool:
 
     if not isinstance(error, MlflowException):
         return True
-    status: int = error.get_http_status_code()  # type: ignore[no-untyped-call]  # MLflow's
+    status: int = error.get_http_status_code()
     return status < 500 and status != 429
 
 

@@ -13,8 +13,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dice_ray.errors import NonFiniteError
 from dice_ray.losses.base import Loss
+from dice_ray.losses.items import bad_input
 from dice_ray.losses.reduction import num_workers, step_loss
 from dice_ray.tasks.base import Task
+from dice_ray.terms import Term
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
@@ -82,9 +84,11 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
     for step in range(first, num_steps):
         model.train()
         rows = batches.step_rows(step, num_rows, config.batch_size, config.seed)
-        loss = _backward(parts, model, workers.share(rows))
+        loss, terms = _backward(parts, model, workers.share(rows))
         norm = nn.utils.clip_grad_norm_(parts.model.parameters(), config.clip)
-        losses.append(_finite(loss, norm, step, float(schedule.get_last_lr()[0]), rows))
+        if not (loss.isfinite() and norm.isfinite()):
+            raise _not_finite(loss, norm, step, float(schedule.get_last_lr()[0]), rows, parts, terms)
+        losses.append(loss.item())
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
@@ -108,8 +112,8 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         yield evaluation
 
 
-def _backward(parts: Parts, model: nn.Module, rows: list[int]) -> Tensor:
-    """Adds the gradient of the step's loss, over the items of all workers; returns that loss."""
+def _backward(parts: Parts, model: nn.Module, rows: list[int]) -> tuple[Tensor, Mapping[str, Term]]:
+    """Adds the gradient of the step's loss, over the items of all workers; returns the loss and this worker's terms."""
     batch = parts.task.collate(parts.train.rows, rows, parts.tokenizer)
     terms = parts.task.terms(model(batch.inputs, batch.targets), batch)
     weighted = [
@@ -120,7 +124,7 @@ def _backward(parts: Parts, model: nn.Module, rows: list[int]) -> Tensor:
     total = torch.stack(weighted).sum()
     # Data-parallel workers average their gradients; the step's loss is a sum over them.
     (total * num_workers()).backward()
-    return total.detach()
+    return total.detach(), terms
 
 
 def _dev_scores(parts: Parts, batch_size: int) -> tuple[dict[str, float], dict[str, float]]:
@@ -132,10 +136,12 @@ def _dev_scores(parts: Parts, batch_size: int) -> tuple[dict[str, float], dict[s
     return {f"dev/{name}": value for name, value in metrics.items()}, decisions
 
 
-def _finite(loss: Tensor, norm: Tensor, step: int, lr: float, rows: list[int]) -> float:
-    if not (torch.isfinite(loss) and torch.isfinite(norm)):
-        raise NonFiniteError(
-            f"the loss and the gradient must be finite, got loss {loss.item()}, gradient norm {norm.item()} at step "
-            f"{step + 1}, learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}"
-        )
-    return loss.item()
+def _not_finite(
+    loss: Tensor, norm: Tensor, step: int, lr: float, rows: list[int], parts: Parts, terms: Mapping[str, Term]
+) -> NonFiniteError:
+    found = [bad_input(parts.losses[name].link, term.logits, term.targets, term.mask) for name, term in terms.items()]
+    return NonFiniteError(
+        f"the loss and the gradient must be finite, got loss {loss.item()} and gradient norm {norm.item()} at step "
+        f"{step + 1}, learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}. "
+        + " ".join(str(problem) for problem in found if problem)
+    )

@@ -112,4 +112,4 @@ def _stored(experiment: str) -> Collection[str]:
         runs = read(experiment)
     except (RunError, UnknownNameError):
         return ()
-    return set(runs.loc[runs["status"] != "RUNNING", "id"])
+    return set(runs.loc[runs["status"].isin(("FINISHED", "FAILED")), "id"])

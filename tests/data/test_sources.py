@@ -150,5 +150,6 @@ def test_quoting_must_be_stated(tmp_path: Path) -> None:
 def test_the_default_is_generated_with_a_dev_split_of_its_own() -> None:
     splits = load(DataConfig())
     assert splits.report.drawn is None
+    assert DataConfig().yields() is type(splits.train[0]) is PairRecord
     assert splits.report.sizes == {"train": 2000, "dev": 1000, "test": 1000}
     assert describe(DataConfig()) == "synthetic:pairs"

@@ -77,7 +77,9 @@ def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
 
 def test_what_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_path: Path) -> None:
     config = small(training__lr=1e30)
-    with pytest.raises(NonFiniteError, match=r"at step \d+, learning rate .*, rows \["):
+    with pytest.raises(
+        NonFiniteError, match=r"at step \d+, learning rate .*, rows \[.* Logits must be finite, got nan in"
+    ):
         list(launch.start(config, tmp_path))
 
 

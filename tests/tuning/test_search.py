@@ -27,6 +27,13 @@ class Watch:
         self.terminal = terminal
         self.told: list[Progress] = []
         self.listening: set[str] = set()
+        self.is_over = False
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.is_over = True
 
     def update(self, state: Progress) -> None:
         self.told.append(state)
@@ -51,6 +58,7 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     assert (said.out, said.err) == ("a line for the user\n", "")
     assert {ip.removeprefix("::ffff:") for ip in screens[0].listening} == {"127.0.0.1"}
     assert screens[0].told[-1] == progress
+    assert screens[0].is_over
 
     ledger = Ledger(tmp_path / "losses" / "ledger.jsonl")
     assert sorted(ledger.ended) == sorted(ledger.begun) == plan.ids

@@ -60,6 +60,10 @@ class ReaderBranch(Branch, ABC):
     """The configuration of a reader: one branch of `reader`."""
 
     @abstractmethod
+    def yields(self) -> type[Record]:
+        """What a row becomes; a task that needs something else can say so before anything is read."""
+
+    @abstractmethod
     def read(self, path: Path) -> Iterator[Found]:
         """Every row of the file once. What makes the whole file unreadable is raised as a DataError."""
 

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 
 from dice_ray.data.readers.base import Bad, Found, Kept
-from dice_ray.data.records import PairRecord, TextRecord
+from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.settings import Branch, Choice
 
 Column: TypeAlias = int | str
@@ -34,6 +34,10 @@ class ColumnsBranch(Branch, ABC):
         return [cell.strip()] if cell.strip() else []
 
     @abstractmethod
+    def yields(self) -> type[Record]:
+        """What a row becomes."""
+
+    @abstractmethod
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
         """The record of a row, from the values of its used columns and its labels, of which there is at least one."""
 
@@ -46,6 +50,9 @@ class PairColumns(ColumnsBranch):
     first: Column = "sentence1"
     second: Column = "sentence2"
     label: Column = "label"
+
+    def yields(self) -> type[Record]:
+        return PairRecord
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
         if len(labels) > 1:
@@ -65,6 +72,9 @@ class TextColumns(ColumnsBranch):
     text: Column = "sentence"
     label: Column = "label"
     separator: str | None = Field(default=None, min_length=1)
+
+    def yields(self) -> type[Record]:
+        return TextRecord
 
     def used(self) -> dict[str, Column]:
         return {use: column for use, column in super().used().items() if use != "separator"}

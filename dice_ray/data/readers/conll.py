@@ -10,6 +10,7 @@ from pydantic import Field
 
 from dice_ray.data.readers.base import Bad, Drop, Found, ReaderBranch, lines, shown
 from dice_ray.data.readers.tags import TagKind, tagged
+from dice_ray.data.records import Record, TaggedRecord
 
 DOCUMENT = "-DOCSTART-"
 
@@ -32,6 +33,9 @@ class ConllConfig(ReaderBranch):
     tags: TagKind = "spans"
     comment: str | None = Field(default=None, min_length=1)
     digit: bool = False
+
+    def yields(self) -> type[Record]:
+        return TaggedRecord
 
     def read(self, path: Path) -> Iterator[Found]:
         width = 0

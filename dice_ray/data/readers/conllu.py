@@ -9,6 +9,7 @@ from typing import Literal
 
 from dice_ray.data.readers.base import Bad, Drop, Found, ReaderBranch, lines, shown
 from dice_ray.data.readers.tags import tagged
+from dice_ray.data.records import Record, TaggedRecord
 
 NUM_COLUMNS = 10
 COLUMNS = {"upos": 3, "xpos": 4}
@@ -24,6 +25,9 @@ class ConlluConfig(ReaderBranch):
     name = "conllu"
 
     tag: Literal["upos", "xpos"] = "upos"
+
+    def yields(self) -> type[Record]:
+        return TaggedRecord
 
     def read(self, path: Path) -> Iterator[Found]:
         sentence: list[tuple[int, str]] = []

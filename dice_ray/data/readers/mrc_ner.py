@@ -8,13 +8,16 @@ from typing import Any
 
 from dice_ray.data.readers.base import Bad, Found, Kept, ReaderBranch, document, shown, unreadable
 from dice_ray.data.readers.conll import words_of
-from dice_ray.data.records import QueryRecord
+from dice_ray.data.records import QueryRecord, Record
 
 
 class MrcNerConfig(ReaderBranch):
     """The list of queries that the authors of "A Unified MRC Framework for NER" publish; nested spans stay nested."""
 
     name = "mrc_ner"
+
+    def yields(self) -> type[Record]:
+        return QueryRecord
 
     def read(self, path: Path) -> Iterator[Found]:
         root = document(path)

@@ -9,6 +9,7 @@ from typing import Any
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, ReaderBranch, lines, shown, unreadable
 from dice_ray.data.readers.columns import ColumnsBranch, ColumnsConfig, PairColumns
+from dice_ray.data.records import Record
 from dice_ray.errors import nearest
 
 
@@ -22,6 +23,9 @@ class JsonlConfig(ReaderBranch):
     name = "jsonl"
 
     columns: ColumnsConfig = PairColumns()
+
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
 
     def read(self, path: Path) -> Iterator[Found]:
         for line, text in lines(path):
@@ -45,6 +49,9 @@ class ParquetConfig(ReaderBranch):
     name = "parquet"
 
     columns: ColumnsConfig = PairColumns()
+
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
 
     def read(self, path: Path) -> Iterator[Found]:
         import pyarrow

@@ -11,6 +11,7 @@ from pydantic import Field
 from dice_ray.data.readers.base import Bad, Found, ReaderBranch, lines, shown, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, tagged
+from dice_ray.data.records import Record, TaggedRecord
 
 
 class WordTagConfig(ReaderBranch):
@@ -25,6 +26,9 @@ class WordTagConfig(ReaderBranch):
 
     separator: str = Field(default="_", min_length=1)
     tags: TagKind = "plain"
+
+    def yields(self) -> type[Record]:
+        return TaggedRecord
 
     def read(self, path: Path) -> Iterator[Found]:
         for line, text in lines(path):
@@ -47,6 +51,9 @@ class ParallelConfig(ReaderBranch):
 
     tag_file: str = "tags.txt"
     tags: TagKind = "spans"
+
+    def yields(self) -> type[Record]:
+        return TaggedRecord
 
     def read(self, path: Path) -> Iterator[Found]:
         other = path.with_name(self.tag_file.replace("*", path.name.partition(".")[0]))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dice_ray.data.readers.base import Bad, Found, Kept, ReaderBranch, document, shown, unreadable
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import QuestionRecord, Record, Span
 
 MISPLACED = "an answer that does not stand at its answer_start"
 
@@ -23,6 +23,9 @@ class SquadConfig(ReaderBranch):
     name = "squad"
 
     several: Literal["alternatives", "spans"] = "alternatives"
+
+    def yields(self) -> type[Record]:
+        return QuestionRecord
 
     def read(self, path: Path) -> Iterator[Found]:
         root = document(path)

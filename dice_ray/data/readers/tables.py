@@ -10,6 +10,7 @@ from pydantic import Field
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, ReaderBranch, lines, shown, unreadable
 from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
+from dice_ray.data.records import Record
 from dice_ray.errors import nearest
 
 
@@ -29,6 +30,9 @@ class TablesConfig(ReaderBranch):
     delimiter: str = Field("\t", min_length=1, max_length=1)
     header: bool = True
     columns: ColumnsConfig = PairColumns()
+
+    def yields(self) -> type[Record]:
+        return self.columns.yields()
 
     def read(self, path: Path) -> Iterator[Found]:
         rows = self._rows(path)

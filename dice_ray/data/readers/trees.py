@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dice_ray.data.readers.base import Bad, Drop, Found, Kept, ReaderBranch, lines, shown
-from dice_ray.data.records import TextRecord
+from dice_ray.data.records import Record, TextRecord
 
 PIECE = re.compile(r"\(|\)|[^\s()]+")
 BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
@@ -27,6 +27,9 @@ class TreesConfig(ReaderBranch):
 
     units: Literal["sentences", "phrases"] = "sentences"
     classes: Literal["five", "binary"] = "five"
+
+    def yields(self) -> type[Record]:
+        return TextRecord
 
     def read(self, path: Path) -> Iterator[Found]:
         for line, text in lines(path):

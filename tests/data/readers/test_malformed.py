@@ -271,5 +271,6 @@ def test_a_malformed_file_gives_its_error_or_its_counted_drop(case: Malformed, t
             gather(path, case.reader.read(path), "skip")
         return
     records, report = gather(path, case.reader.read(path), "skip")
+    assert all(isinstance(record, case.reader.yields()) for record in records)
     assert (len(records), report.kept) == (case.kept, case.kept)
     assert sum(tally.count for tally in report.dropped.values()) == case.dropped == report.rows - case.kept

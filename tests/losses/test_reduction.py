@@ -1,0 +1,108 @@
+"""One worker with all items, several workers, and micro-batches have one loss and one gradient."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
+from torch.nn.parallel import DistributedDataParallel
+
+from dice_ray.losses.base import Loss
+from dice_ray.losses.mining import MiningConfig
+from dice_ray.losses.reduction import num_workers, step_loss, summed
+from tests.contracts.losses import CASES, draw
+
+NUM_ITEMS = 64
+RATIOS = (0.0, 0.5)
+STEPS = {
+    f"{name}, mining {ratio}": (config, facts, ratio)
+    for name, (config, facts) in CASES.items()
+    for ratio in RATIOS
+    if facts.link != "position" and (not ratio or config.can_mine(facts))
+}
+
+
+def model_and_step(name: str) -> tuple[nn.Module, Loss, Tensor, Tensor]:
+    """A linear model, the loss, and a step in which the workers hold unequal numbers of items that count."""
+    config, facts, ratio = STEPS[name]
+    logits, targets = draw(facts, NUM_ITEMS, scale=1)
+    features = torch.cat((logits.reshape(NUM_ITEMS, -1), torch.ones(NUM_ITEMS, 1, dtype=torch.float64)), 1)
+    targets[NUM_ITEMS // 2 : -5] = -100
+    torch.manual_seed(0)
+    linear = nn.Linear(features.shape[1], features.shape[1] - 1, dtype=torch.float64)
+    model = nn.Sequential(linear, nn.Flatten(0)) if facts.link == "sigmoid" else linear
+    return model, MiningConfig(ratio=ratio).wrap(config.build(facts)), features, targets
+
+
+def gradient(model: nn.Module) -> Tensor:
+    return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
+
+
+def in_one_piece(name: str) -> tuple[Tensor, Tensor]:
+    model, loss, features, targets = model_and_step(name)
+    value = step_loss(loss, loss.statistics(model(features), targets))
+    value.backward()
+    return value.detach(), gradient(model)
+
+
+def worker(rank: int, workers: int, file: str, names: list[str]) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=workers)
+    assert num_workers() == workers
+    for name in names:
+        model, loss, features, targets = model_and_step(name)
+        mine = slice(rank * NUM_ITEMS // workers, (rank + 1) * NUM_ITEMS // workers)
+        parallel = DistributedDataParallel(model)
+        value = step_loss(loss, loss.statistics(parallel(features[mine]), targets[mine]))
+        (value * workers).backward()
+        want_value, want_gradient = torch.load(f"{file}-{names.index(name)}")
+        torch.testing.assert_close(value.detach(), want_value, msg=name)
+        torch.testing.assert_close(gradient(model), want_gradient, msg=name)
+    dist.barrier()
+    if rank == 0:
+        Path(f"{file}-done").touch()
+    dist.destroy_process_group()
+
+
+def test_two_workers_are_exact(tmp_path: Path) -> None:
+    names = sorted(STEPS)
+    for index, name in enumerate(names):
+        torch.save(in_one_piece(name), tmp_path / f"group-{index}")
+    spawn(worker, (2, str(tmp_path / "group"), names), nprocs=2)
+    assert (tmp_path / "group-done").exists()
+
+
+@pytest.mark.parametrize("name", sorted(name for name in STEPS if name.endswith("0.0")))
+def test_micro_batches_are_exact(name: str) -> None:
+    """A mean over items needs the number of items; other losses the gradient in the logits of the whole step."""
+    want_value, want_gradient = in_one_piece(name)
+    model, loss, features, targets = model_and_step(name)
+    parts = list(zip(features.split(16), targets.split(16), strict=True))
+    if loss.is_item_mean:
+        num_items = summed(torch.stack([loss.num_items(part) for _, part in parts]).sum())
+        values = [step_loss(loss, loss.statistics(model(x), part), num_items=num_items) for x, part in parts]
+        for value in values:
+            value.backward()
+        torch.testing.assert_close(torch.stack(values).sum().detach(), want_value)
+    else:
+        with torch.no_grad():
+            logits = torch.cat([model(x) for x, _ in parts])
+        value = step_loss(loss, loss.statistics(logits.requires_grad_(), targets))
+        (grad,) = torch.autograd.grad(value, logits)
+        for (x, _), part in zip(parts, grad.split(16), strict=True):
+            model(x).backward(part)
+        torch.testing.assert_close(value.detach(), want_value)
+    torch.testing.assert_close(gradient(model), want_gradient)
+
+
+def test_the_mean_of_shards_is_another_loss() -> None:
+    """What averaging a set-level loss over shards would do: the reason for all this."""
+    _, want = in_one_piece("dice-0-two, mining 0.0")
+    model, loss, features, targets = model_and_step("dice-0-two, mining 0.0")
+    for x, part in zip(features.split(16), targets.split(16), strict=True):
+        (loss(model(x), part) / 4).backward()
+    assert (gradient(model) - want).norm() > 0.1 * want.norm()
