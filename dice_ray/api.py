@@ -122,7 +122,7 @@ def tune(
     *,
     space: str = "loss_tuning",
     trials: int = 16,
-    seed: int = 1,
+    seed: int = 0,
     name: str | None = None,
     address: str | None = None,
     show: Show | None = None,
@@ -134,7 +134,7 @@ def tune(
         settings: What is written over it, below the trials.
         space: A shipped space's name, `module:function` or `file.py:function`.
         trials: How many configurations are tried.
-        seed: Of the sampler and of every trial.
+        seed: Of the sampler and of every trial; studies begin at 1, so that they never compare on the seed of a search.
         name: The sweep's name.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         show: Makes the screen that shows progress.

@@ -84,7 +84,7 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
     with quiet(log):
         try:
             ray.init(address=address, configure_logging=False, **(ours if address == "local" else {}))
-            resources = ray.cluster_resources()  # type: ignore[no-untyped-call]  # Ray's has no types
+            resources = ray.cluster_resources()
             yield Cluster(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), scratch)
         finally:
             ray.shutdown()

@@ -51,9 +51,9 @@ class Prepared:
         return EncodedSplit(self.splits.test, self.task.encode(self.splits.test, self.tokenizer))
 
 
-def objective(config: RunConfig) -> str:
-    """The metric that a search maximises and a run keeps its best checkpoint by."""
-    return f"dev/{config.task.metric}"
+def objective(config: RunConfig, split: str = "dev") -> str:
+    """The metric of the task: on dev it decides which checkpoint and trial is best, on test it compares."""
+    return f"{split}/{config.task.metric}"
 
 
 def prepare(config: RunConfig) -> Prepared:

@@ -56,7 +56,7 @@ def tune(
     settings: SetOption = None,
     space: Annotated[str, typer.Option(help="A space's name, module:function or file.py:function.")] = "loss_tuning",
     trials: Annotated[int, typer.Option(min=1, help="How many configurations are tried.")] = 16,
-    seed: Annotated[int, typer.Option(min=0, help="Of the sampler, and of every trial.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the sampler, and of every trial.")] = 0,
     name: Annotated[str | None, typer.Option(help="The sweep's name; one is made where it is not given.")] = None,
     resume: Annotated[str | None, typer.Option(metavar="NAME", help="Go on with the sweep of this name.")] = None,
     address: AddressOption = None,

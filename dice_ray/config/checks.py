@@ -14,7 +14,11 @@ from dice_ray.terms import TermFacts
 
 def check(config: RunConfig) -> list[Problem]:
     """Every problem between sections."""
-    return [*_loss_takes_the_links(config), *_a_step_feeds_every_worker(config)]
+    return [
+        *_the_task_reads_the_records(config),
+        *_the_loss_takes_the_links(config),
+        *_a_step_feeds_every_worker(config),
+    ]
 
 
 def check_terms(config: RunConfig, facts: Sequence[TermFacts]) -> list[Problem]:
@@ -24,7 +28,16 @@ def check_terms(config: RunConfig, facts: Sequence[TermFacts]) -> list[Problem]:
     return [problem for problems in found for problem in problems]
 
 
-def _loss_takes_the_links(config: RunConfig) -> Iterator[Problem]:
+def _the_task_reads_the_records(config: RunConfig) -> Iterator[Problem]:
+    if (found := config.data.yields()) is not config.task.record:
+        yield Problem(
+            "data.source",
+            f"must yield what task {config.task.name} reads, {config.task.record.__name__}",
+            found.__name__,
+        )
+
+
+def _the_loss_takes_the_links(config: RunConfig) -> Iterator[Problem]:
     for link in sorted(config.task.links() - config.loss.links()):
         losses = branches_of(LossConfig).items()
         takers = [name for name, loss in losses if issubclass(loss, LossBranch) and link in loss.links()]

@@ -143,11 +143,10 @@ class SetLoss(Loss):
 
     def _used(self, columns_C: Tensor) -> Tensor:
         """The columns of the classes used: one column is that of class 1 of two."""
-        num_classes = columns_C.shape[-1]
-        if self.with_background or self.background is None or num_classes == 1:
+        if self.with_background or self.background is None or columns_C.shape[-1] == 1:
             return columns_C
-        foreground = [index for index in range(num_classes) if index != self.background]
-        return columns_C[..., torch.tensor(foreground, device=columns_C.device)]
+        before, after = columns_C[..., : self.background], columns_C[..., self.background + 1 :]
+        return torch.cat((before, after), -1) if self.background else after
 
     def _num_items(self, items: Items, num_columns: int) -> Tensor:
         if items.kept is None:

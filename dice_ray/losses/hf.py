@@ -23,6 +23,20 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
 
     Raises:
         ConfigError: The loss does not fit the term.
+
+    Example:
+        >>> from transformers import BertConfig, BertForTokenClassification, Trainer, TrainingArguments
+        >>> from dice_ray.losses import SelfAdjustingDiceConfig
+        >>> from dice_ray.terms import TermFacts
+        >>> facts = TermFacts("tag", "softmax", classes=("O", "A", "B"), counts=(22, 5, 5), background=0)
+        >>> rows = [{"input_ids": ids, "labels": ids % 3} for ids in torch.arange(5, 37).reshape(8, 4)]
+        >>> sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+        >>> encoder = BertForTokenClassification(BertConfig(vocab_size=40, num_labels=3, **sizes))
+        >>> arguments = TrainingArguments(max_steps=2, report_to="none", save_strategy="no")
+        >>> loss = compute_loss_func(SelfAdjustingDiceConfig(), facts)
+        >>> trainer = Trainer(encoder, arguments, train_dataset=rows, compute_loss_func=loss)
+        >>> trainer.train().global_step
+        2
     """
     mining = mining or MiningConfig()
     if problems := [*config.problems(facts, "loss"), *mining.problems(config, facts, "mining")]:

@@ -110,27 +110,27 @@ class _SetSums(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         targets_N1 = targets_N[:, None]
         p_NC, log_p_N1 = softmax_and_log_prob(logits_NC, targets_N1) if with_log_prob else (softmax(logits_NC), None)
-        u_NC, odds_NC, top_N1 = _adjusted(p_NC, keep_NC, form)
+        u_NC, top = _adjusted(p_NC, keep_NC, form)
         uy_N1 = u_NC.gather(1, targets_N1)
         y_N1 = torch.ones_like(uy_N1) if keep_NC is None else keep_NC.gather(1, targets_N1).to(uy_N1.dtype)
         v_NC = u_NC if form.power == 1 else u_NC.square_()
         v_C = v_NC.sum(0)
         uy_C, y_C = (torch.zeros_like(v_C).scatter_add_(0, targets_N, sum_N1[:, 0]) for sum_N1 in (uy_N1, y_N1))
-        if odds_NC is not None:
-            v_NC.addcmul_(v_NC, odds_NC, value=-form.decay)
-            uy_N1 *= 1 - form.decay * odds_NC.gather(1, targets_N1)
+        if top:
+            v_NC.addcmul_(v_NC, top.odds_NC, value=-form.decay)
+            uy_N1 *= 1 - form.decay * top.odds_NC.gather(1, targets_N1)
         ctx.dtype, ctx.power, ctx.with_log_prob = logits_NC.dtype, form.power, with_log_prob
-        ctx.save_for_backward(p_NC, v_NC, uy_N1, targets_N1, top_N1)
+        ctx.save_for_backward(v_NC, uy_N1, targets_N1, p_NC, top and top.label_N1, top and top.rest_N1)
         return torch.stack((uy_C, v_C, y_C)), v_C.new_zeros(0) if log_p_N1 is None else log_p_N1[:, 0]
 
     @staticmethod
     def backward(ctx: Any, grad_3C: Tensor, grad_N: Tensor) -> tuple[Tensor, None, None, None, None]:
-        p_NC, slope_NC, slope_N1, targets_N1, top_N1 = ctx.saved_tensors
+        slope_NC, slope_N1, targets_N1, *probabilities = ctx.saved_tensors
         slope_N1 = slope_N1 * grad_3C[0][targets_N1]
         if ctx.with_log_prob:
             slope_N1 += grad_N[:, None]
         slope_NC = (slope_NC * (ctx.power * grad_3C[1])).scatter_add_(1, targets_N1, slope_N1)
-        return _to_logits(slope_NC, p_NC, top_N1).to(ctx.dtype), None, None, None, None
+        return _to_logits(slope_NC, *probabilities).to(ctx.dtype), None, None, None, None
 
 
 class _ItemLosses(torch.autograd.Function):
@@ -139,7 +139,7 @@ class _ItemLosses(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form) -> Tensor:
         p_NC, targets_N1 = softmax(logits_NC), targets_N[:, None]
-        u_NC, odds_NC, top_N1 = _adjusted(p_NC, keep_NC, form)
+        u_NC, top = _adjusted(p_NC, keep_NC, form)
         positive_N1, slope_N1 = _positive(u_NC.gather(1, targets_N1), form)
         if keep_NC is not None:
             positive_N1 = positive_N1.where(keep_NC.gather(1, targets_N1), 0)
@@ -147,16 +147,16 @@ class _ItemLosses(torch.autograd.Function):
         s_NC = s_NC.div_(s_NC + form.gamma) if form.gamma > 0 else s_NC.sign_()
         loss_C = s_NC.scatter_(1, targets_N1, positive_N1).sum(0)
         slope_NC = s_NC.addcmul_(s_NC, s_NC, value=-1).mul_(form.power).scatter_(1, targets_N1, slope_N1)
-        if odds_NC is not None:
-            slope_NC.addcmul_(slope_NC, odds_NC, value=-form.decay)
+        if top:
+            slope_NC.addcmul_(slope_NC, top.odds_NC, value=-form.decay)
         ctx.dtype = logits_NC.dtype
-        ctx.save_for_backward(p_NC, slope_NC, top_N1)
+        ctx.save_for_backward(slope_NC, p_NC, top and top.label_N1, top and top.rest_N1)
         return loss_C
 
     @staticmethod
     def backward(ctx: Any, grad_C: Tensor) -> tuple[Tensor, None, None, None]:
-        p_NC, slope_NC, top_N1 = ctx.saved_tensors
-        return _to_logits(slope_NC * grad_C, p_NC, top_N1).to(ctx.dtype), None, None, None
+        slope_NC, *probabilities = ctx.saved_tensors
+        return _to_logits(slope_NC * grad_C, *probabilities).to(ctx.dtype), None, None, None
 
 
 _adjusted_margin: Callable[[Tensor, float, bool], Tensor] = _AdjustedMargin.apply
@@ -173,41 +173,46 @@ def _positive(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
     return loss_N1, torch.where(below_N1 == 0, 0, slope_N1 / below_N1**2)
 
 
-def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    """The u, 0 where an item does not count; and where (1-p)^decay is differentiated, the odds and the top class."""
+@dataclass
+class _Top:
+    """Where (1-p)^decay is differentiated: the odds p/(1-p); the class above 1/2 (where none is, any); and its 1-p."""
+
+    odds_NC: Tensor
+    label_N1: Tensor
+    rest_N1: Tensor
+
+
+def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor, _Top | None]:
+    """`u_NC`, 0 where an item does not count.
+
+    1-p of the top class is the sum of the others, since 1 - p is 0 from a gap of 17 between the logits on. The sum is
+    held above the smallest numbers, which it reaches at a gap of 69 in fp32: (1-p)^decay keeps its value from there on.
+    """
     if form.decay == 0:
-        return p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None, None
-    rest_NC, top_N1 = _rest(p_NC)
+        return p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None
+    classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype, device=p_NC.device)
+    label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).nan_to_num_(0).long()
+    top_p_N1 = p_NC.gather(1, label_N1)
+    rest_N1 = p_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)
+    p_NC.scatter_(1, label_N1, top_p_N1)
+    rest_NC = (1 - p_NC).scatter_(1, label_N1, rest_N1)
     u_NC = rest_NC.log().mul_(form.decay).exp_().mul_(p_NC)
     if keep_NC is not None:
         u_NC.masked_fill_(~keep_NC, 0)
     if form.is_stopped:
-        return u_NC, None, None
-    return u_NC, torch.div(p_NC, rest_NC, out=rest_NC), top_N1
+        return u_NC, None
+    return u_NC, _Top(torch.div(p_NC, rest_NC, out=rest_NC), label_N1, rest_N1)
 
 
-def _rest(p_NC: Tensor) -> tuple[Tensor, Tensor]:
-    """1 - p, and the class whose p is above 1/2 (where none is, any).
+def _to_logits(slope_NC: Tensor, p_NC: Tensor, label_N1: Tensor | None, rest_N1: Tensor | None) -> Tensor:
+    """The gradient in the logits from p dL/dp, in place: slope - p sum(slope).
 
-    Of that class it is the sum of the others, since 1 - p is 0 from a gap of 17 between the logits on. The sum is held
-    above the smallest numbers, which it reaches at a gap of 69 in fp32: (1-p)^decay keeps its value from there on.
+    That of a top class is large with its odds, and would cancel in its own gradient: there it is slope (1-p) - p times
+    the sum of the others.
     """
-    classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype, device=p_NC.device)
-    top_N1 = F.threshold(p_NC, 0.5, 0).ceil_().mul_(classes_C).sum(-1, keepdim=True).nan_to_num_(0).long()
-    top_p_N1 = p_NC.gather(1, top_N1)
-    others_N1 = p_NC.scatter_(1, top_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)
-    p_NC.scatter_(1, top_N1, top_p_N1)
-    return (1 - p_NC).scatter_(1, top_N1, others_N1), top_N1
-
-
-def _to_logits(slope_NC: Tensor, p_NC: Tensor, top_N1: Tensor | None) -> Tensor:
-    """The gradient in the logits from p dL/dp, in place.
-
-    That of a top class is large with its odds, and so cancels in its own gradient: since the gradients of a softmax add
-    up to 0, it is taken as what the other classes leave.
-    """
-    slope_NC.addcmul_(p_NC, slope_NC.sum(-1, keepdim=True), value=-1)
-    if top_N1 is not None:
-        slope_NC.scatter_(1, top_N1, 0)
-        slope_NC.scatter_(1, top_N1, -slope_NC.sum(-1, keepdim=True))
-    return slope_NC
+    if label_N1 is None or rest_N1 is None:
+        return slope_NC.addcmul_(p_NC, slope_NC.sum(-1, keepdim=True), value=-1)
+    top_N1 = slope_NC.gather(1, label_N1)
+    others_N1 = slope_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True)
+    slope_NC.addcmul_(p_NC, others_N1 + top_N1, value=-1)
+    return slope_NC.scatter_(1, label_N1, top_N1 * rest_N1 - p_NC.gather(1, label_N1) * others_N1)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from torch import Tensor, nn
 
+from dice_ray.data.records import Record
 from dice_ray.settings import Branch
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Scores:
     """What a split's predictions are worth.
 
     Attributes:
-        metrics: The task's metrics; the one that `TaskBranch.metric` names decides which checkpoint and trial is best.
+        metrics: The task's metrics, `TaskBranch.metric` among them.
         collapsed: Whether one class only was predicted.
         items: The counts of each record, on which intervals on new data rest.
     """
@@ -105,9 +106,15 @@ class Task(ABC, Generic[RecordT]):
 
 
 class TaskBranch(Branch, ABC):
-    """The configuration of a task: one branch of `task`, which builds the task and names its metric."""
+    """The configuration of a task: one branch of `task`, which builds the task.
+
+    Attributes:
+        metric: The metric on dev that decides which checkpoint and which trial is best.
+        record: What the task reads.
+    """
 
     metric: ClassVar[str]
+    record: ClassVar[type[Record]]
 
     @abstractmethod
     def links(self) -> frozenset[Link]:

@@ -32,6 +32,7 @@ class SentencePairConfig(TaskBranch):
 
     name = "sentence_pair"
     metric = "f1"
+    record = PairRecord
 
     positive: str = "1"
     link: Literal["softmax", "sigmoid"] = "softmax"

@@ -13,8 +13,6 @@ from ray.tune.experiment import Trial
 
 from dice_ray import launch
 from dice_ray.config.load import resolve
-from dice_ray.config.schema import RunConfig
-from dice_ray.data.sources import describe
 from dice_ray.errors import ConfigError
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema
@@ -58,6 +56,7 @@ class Recorder:
 
     def __init__(self, plan: SweepPlan | StudyPlan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
+        self._config = resolve(plan.layers)
         self._since = time.monotonic()
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._best: tuple[float, Flat] | None = None
@@ -84,7 +83,7 @@ class Recorder:
         plan = self._plan
         tags = {
             schema.KIND: plan.kind,
-            schema.METRIC: launch.objective(resolve(plan.layers)),
+            schema.METRIC: launch.objective(self._config, "dev" if isinstance(plan, SweepPlan) else "test"),
             schema.RESULTS_VERSION: str(plans.RESULTS_VERSION),
         }
         if isinstance(plan, StudyPlan):
@@ -152,30 +151,22 @@ class Recorder:
             params = trial.params
         else:
             params = flat(config)
-            tags |= _tags(config)
+            tags |= config.tags()
         self._writer.open(trial.id, name=name, params=params, tags=tags, parent=self._plan.name)
 
     def _end_run(self, ended: Ended) -> None:
         tags: dict[str, str] = {schema.STATE: ended.state}
         if ended.failure is not None:
             tags[schema.FAILURE] = ended.failure
-        if ended.curve:
+        if ended.score is not None:
             last = ended.curve[-1][0]
-            self._writer.metrics(ended.id, last, ended.test)
+            best = {schema.best_metric(launch.objective(self._config)): ended.score}
+            self._writer.metrics(ended.id, last, best | ended.test)
             scores = ended.metrics[-1] | ended.test
             kept = "test/collapsed" if ended.test else "dev/collapsed"
             tags[schema.COLLAPSED] = "true" if scores.get(kept) else "false"
         self._writer.tags(ended.id, tags)
         self._writer.end(ended.id, "FAILED" if ended.state == "failed" else "FINISHED")
-
-
-def _tags(config: RunConfig) -> dict[str, str]:
-    return {
-        schema.TASK: config.task.name,
-        schema.DATA: describe(config.data),
-        schema.LOSS: config.loss.name,
-        schema.ENCODER: config.model.encoder,
-    }
 
 
 class RecorderCallback(tune.Callback):

@@ -44,8 +44,14 @@ class Session:
         """Run the missing ones of these trials; returns how far it came."""
         from dice_ray.tuning.callback import Recorder
 
+        stored = _stored(self.plan.name)
+        if strangers := stored - self.ledger.begun.keys() - {self.plan.name}:
+            raise RunError(
+                f"MLflow's experiment {self.plan.name!r} must hold the runs of {self.folder} alone, and holds "
+                f"{len(strangers)} that its ledger does not know: choose another name"
+            )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
-        recorder.open(_stored(self.plan.name) if self.ledger.ended else ())
+        recorder.open(stored)
         try:
             if missing:
                 self._run(searcher, scheduler, missing, recorder)
@@ -106,10 +112,10 @@ def session(
         yield Session(plan, folder, ledger, writer, screen, address, num_cpus)
 
 
-def _stored(experiment: str) -> Collection[str]:
+def _stored(experiment: str) -> set[str]:
     """The ids of the runs that MLflow holds as ended; none where it holds or answers nothing."""
     try:
         runs = read(experiment)
     except (RunError, UnknownNameError):
-        return ()
+        return set()
     return set(runs.loc[runs["status"].isin(("FINISHED", "FAILED")), "id"])

@@ -62,6 +62,13 @@ def test_two_branches_in_one_layer_are_an_error() -> None:
 def test_what_spans_sections_is_checked() -> None:
     (line,) = told(PRESET, set_layer(["training.batch_size=1", "launch.workers=2"]))
     assert line.startswith("training.batch_size: must be at least launch.workers, 2")
+    tagged = {"files": {"train": "a.conll", "reader": "conll"}}
+    (line,) = told(PRESET, Layer("mine.yaml", {"data": {"source": tagged}}))
+    assert line == (
+        "data.source: must yield what task sentence_pair reads, PairRecord, got TaggedRecord (from mine.yaml)"
+    )
+    (line,) = told(PRESET, set_layer(["loss=asymmetric"]))
+    assert line.startswith("loss: must take the softmax link of task sentence_pair, got asymmetric (from --set)")
 
 
 @pytest.mark.parametrize("assignment", ["loss.focal.gamma", "=2"])

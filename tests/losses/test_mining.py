@@ -43,7 +43,7 @@ def test_without_positives_or_without_negatives_all_are_kept() -> None:
 
 def test_of_equals_the_earlier_is_kept() -> None:
     items = read("softmax", torch.zeros(4, 3), torch.tensor([1, 0, 0, 2]), None)
-    assert kept(items, 1).int().tolist() == [[1, 1, 1], [0, 1, 0], [1, 0, 0], [1, 0, 1]]
+    assert kept(items, 1).int().tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1]]
 
 
 def test_each_of_several_classes_has_its_own() -> None:

@@ -75,4 +75,5 @@ def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPl
     recorder.close()
     writer.close()
     assert set(read("sweep")["id"]) == {"sweep", "0001"}
-    assert list(curves("sweep")[["step", "value"]].itertuples(index=False, name=None)) == [(5, 0.25), (10, 0.5)]
+    points = set(curves("sweep")[["metric", "step", "value"]].itertuples(index=False, name=None))
+    assert points == {("dev/f1", 5, 0.25), ("dev/f1", 10, 0.5), ("dev/best_f1", 10, 0.5)}

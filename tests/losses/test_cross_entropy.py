@@ -1,0 +1,72 @@
+"""Cross entropy and what is made of it, against torch and by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from dice_ray.errors import ConfigError
+from dice_ray.losses import AsymmetricConfig, AsymmetricLoss, CrossEntropyLoss, CustomConfig, FocalConfig, FocalLoss
+from dice_ray.terms import TermFacts
+
+TWO = TermFacts("label", "softmax", ("no", "yes"), (9, 1), 0)
+
+
+@pytest.mark.parametrize("num_classes", [2, 5, 20])
+def test_it_is_torchs(num_classes: int) -> None:
+    ours, torchs = (torch.randn(64, num_classes, generator=torch.Generator().manual_seed(0)) for _ in range(2))
+    targets = torch.randint(-1, num_classes, (64,))
+    targets[targets == -1] = -100
+    value = CrossEntropyLoss()(ours.requires_grad_(), targets)
+    expected = F.cross_entropy(torchs.requires_grad_(), targets)
+    value.backward()
+    expected.backward()
+    torch.testing.assert_close(value, expected)
+    torch.testing.assert_close(ours.grad, torchs.grad)
+
+
+def test_a_gap_of_ten_thousand_is_a_loss_of_ten_thousand() -> None:
+    for num_classes in (2, 3):
+        logits = torch.zeros(1, num_classes)
+        logits[0, 1] = 1e4
+        assert CrossEntropyLoss()(logits, torch.tensor([0])) == 1e4
+        assert CrossEntropyLoss()(logits, torch.tensor([1])) == 0
+        assert FocalLoss()(logits, torch.tensor([0])) == 1e4
+
+
+def test_focal_with_gamma_below_one_has_a_finite_gradient_at_p_1() -> None:
+    logits = torch.tensor([20.0, -20.0], requires_grad=True)
+    FocalLoss(FocalConfig(gamma=0.5), "sigmoid")(logits, torch.tensor([1, 1])).backward()
+    assert logits.grad is not None
+    assert logits.grad.tolist() == pytest.approx([0, -0.5], abs=1e-5)
+
+
+def test_asymmetric_drops_easy_negatives() -> None:
+    logits = torch.tensor([-3.0, 0.0, 2.0], requires_grad=True)
+    loss = AsymmetricLoss(AsymmetricConfig(gamma_neg=1, margin=0.05))(logits, torch.tensor([0, 0, 1]))
+    loss.backward()
+    p = 1 / (1 + math.exp(-2))
+    assert loss.item() == pytest.approx((-0.45 * math.log(0.55) - math.log(p)) / 3)
+    assert logits.grad is not None
+    assert logits.grad[0] == 0
+    assert logits.grad[1] > 0
+
+
+def not_a_loss(facts: TermFacts) -> str:
+    return facts.name
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("no_such_package.losses:build", "must name a module that can be imported"),
+        ("tests.contracts.losses:brierr", "did you mean brier"),
+        ("tests.losses.test_cross_entropy:not_a_loss", "must build a dice_ray.losses.base.Loss, got str"),
+    ],
+)
+def test_a_custom_loss_that_cannot_be_built(target: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        CustomConfig(target=target).build(TWO)

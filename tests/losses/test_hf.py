@@ -1,0 +1,110 @@
+"""A stock Trainer of Hugging Face fine-tunes a tiny encoder with any loss."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dice_ray.errors import ConfigError, LossInputError
+from dice_ray.losses import CrossEntropyConfig, DiceConfig, FocalConfig
+from dice_ray.losses.base import LossBranch
+from dice_ray.losses.hf import compute_loss_func
+from dice_ray.terms import TermFacts
+
+TAGS = TermFacts("tag", "softmax", ("O", "A", "B"), (80, 15, 5), 0)
+TOPICS = TermFacts("topic", "sigmoid", ("no", "yes"), (80, 20), 0)
+
+
+def rows() -> list[dict[str, Tensor]]:
+    """Sixteen sentences of unequal length, the tag of a word given by the word."""
+    generator = torch.Generator().manual_seed(0)
+    ids = torch.randint(5, 35, (16, 8), generator=generator)
+    labels = ids % 3
+    labels[::2, 3:] = -100
+    return [
+        {"input_ids": x, "attention_mask": torch.ones_like(x), "labels": y} for x, y in zip(ids, labels, strict=True)
+    ]
+
+
+def tiny_encoder() -> nn.Module:
+    from transformers import BertConfig, BertForTokenClassification
+
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=40,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        num_labels=3,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    encoder: nn.Module = BertForTokenClassification(config)
+    return encoder
+
+
+def trained(folder: Path, loss: LossBranch, batch: int, accumulation: int, steps: int) -> tuple[nn.Module, list[float]]:
+    pytest.importorskip("accelerate", reason="Hugging Face's Trainer needs it")
+    from transformers import Trainer, TrainingArguments
+
+    settings: dict[str, Any] = {"report_to": "none", "use_cpu": True, "save_strategy": "no", "disable_tqdm": True}
+    arguments = TrainingArguments(
+        str(folder),
+        max_steps=steps,
+        per_device_train_batch_size=batch,
+        gradient_accumulation_steps=accumulation,
+        learning_rate=0.01,
+        logging_steps=1,
+        **settings,
+    )
+    model = tiny_encoder()
+    trainer = Trainer(model, arguments, train_dataset=rows(), compute_loss_func=compute_loss_func(loss, TAGS))
+    trainer.train()
+    return model, [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+
+
+def test_it_learns(tmp_path: Path) -> None:
+    _, losses = trained(tmp_path, DiceConfig(), 16, 1, steps=30)
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def test_accumulation_changes_nothing_for_a_mean_over_items(tmp_path: Path) -> None:
+    whole, _ = trained(tmp_path, FocalConfig(), 16, 1, steps=2)
+    parts, _ = trained(tmp_path, FocalConfig(), 4, 4, steps=2)
+    for ours, others in zip(parts.parameters(), whole.parameters(), strict=True):
+        torch.testing.assert_close(ours, others, rtol=1e-3, atol=1e-4)
+
+
+def test_a_set_level_loss_of_a_micro_batch_is_weighed_by_its_items_and_told() -> None:
+    loss, whole = compute_loss_func(DiceConfig(), TAGS), DiceConfig().build(TAGS)
+    logits, labels = torch.randn(2, 5, 3), torch.randint(3, (2, 5))
+    labels[0, 0] = -100
+    with pytest.warns(UserWarning, match="that of each micro-batch"):
+        value = loss({"logits": logits}, labels, num_items_in_batch=torch.tensor(36))
+    torch.testing.assert_close(value, whole(logits, labels) * 9 / 36)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.testing.assert_close(
+            compute_loss_func(DiceConfig(), TAGS)({"logits": logits}, labels, 9), whole(logits, labels)
+        )
+
+
+def test_several_labels_count_as_many_items() -> None:
+    loss = compute_loss_func(CrossEntropyConfig(), TOPICS)
+    logits, labels = torch.randn(4, 3), torch.randint(2, (4, 3)).float()
+    expected = nn.functional.binary_cross_entropy_with_logits(logits, labels)
+    torch.testing.assert_close(loss({"logits": logits}, labels, num_items_in_batch=12), expected)
+    torch.testing.assert_close(loss({"logits": logits}, labels), expected)
+
+
+def test_what_cannot_be_used_is_refused() -> None:
+    with pytest.raises(ConfigError, match="no effect in example scope"):
+        compute_loss_func(DiceConfig(scope="example", average="pooled"), TAGS)
+    with pytest.raises(LossInputError, match="must hold labels"):
+        compute_loss_func(CrossEntropyConfig(), TAGS)({"logits": torch.zeros(2, 3)}, None)
