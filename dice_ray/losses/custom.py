@@ -19,7 +19,7 @@ class CustomConfig(LossBranch):
 
     name: ClassVar[str] = "custom"
     formula: ClassVar[str] = "what target(facts, **parameters) builds"
-    source: ClassVar[str] = "yours"
+    source: ClassVar[str] = "a package of your own"
     target: Annotated[str, Field(pattern=r"^[\w.]+:\w+$", description="package.module:function")]
     parameters: dict[str, Any] = Field(default_factory=dict, description="passed on")
 

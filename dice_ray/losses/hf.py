@@ -36,6 +36,7 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
         >>> loss = compute_loss_func(SelfAdjustingDiceConfig(), facts)
         >>> trainer = Trainer(encoder, arguments, train_dataset=rows, compute_loss_func=loss)
         >>> trainer.train().global_step
+        {'train_runtime': ...}
         2
     """
     mining = mining or MiningConfig()

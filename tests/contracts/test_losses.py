@@ -212,6 +212,17 @@ def test_any_step_is_the_formula(name: str, num_items: int, scale: float, seed: 
     assert grad.isfinite().all()
 
 
+@every_case
+def test_autocast_changes_nothing(config: LossBranch, facts: TermFacts) -> None:
+    loss = config.build(facts)
+    logits, targets = draw(facts, 16)
+    value, grad = value_and_grad(loss, logits.float(), targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        same_value, same_grad = value_and_grad(loss, logits.float(), targets)
+    assert same_value == value
+    assert torch.equal(same_grad, grad)
+
+
 @pytest.mark.slow
 @every_case
 def test_compiled_it_gives_the_same(config: LossBranch, facts: TermFacts) -> None:

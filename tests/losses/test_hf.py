@@ -35,15 +35,16 @@ def tiny_encoder() -> nn.Module:
     from transformers import BertConfig, BertForTokenClassification
 
     torch.manual_seed(0)
+    labels: dict[str, Any] = {"num_labels": 3}
     config = BertConfig(
         vocab_size=40,
         hidden_size=16,
         num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=32,
-        num_labels=3,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
+        **labels,
     )
     encoder: nn.Module = BertForTokenClassification(config)
     return encoder
