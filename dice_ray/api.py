@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from analysis.report import Report
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
+    from dice_ray.losses.table import Row
     from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.runner import Show
 
@@ -225,6 +226,21 @@ def names() -> dict[str, list[str]]:
         "spaces": list(_spaces()),
         "studies": list(_studies()),
     }
+
+
+def losses() -> list[Row]:
+    """The registered losses: formula, parameters with their defaults, scope, source."""
+    from dice_ray.losses.table import rows
+
+    return rows()
+
+
+def plot_losses(file: Path) -> None:
+    """Draw the derivatives of the losses, as the paper's Figure 1 and corrected."""
+    folder_of("analysis")
+    from analysis.figures import draw_figure_1, figure_1
+
+    draw_figure_1(figure_1(), file)
 
 
 def _layers(preset: str | Path, settings: Written) -> list[Layer]:

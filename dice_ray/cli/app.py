@@ -141,6 +141,28 @@ def list_names(as_json: JsonOption = False) -> None:
 
 
 @app.command()
+def losses(
+    plot: Annotated[Path | None, typer.Option(help="Draw their derivatives to this file, .png or .svg.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the losses: formula, parameters with their defaults, scope, source."""
+    from dice_ray import api
+
+    rows = api.losses()
+    if plot:
+        api.plot_losses(plot)
+    if as_json:
+        _print_json([vars(row) for row in rows])
+        return
+    for row in rows:
+        typer.echo(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
+        if row.parameters:
+            typer.echo(f"    {'; '.join(row.parameters)}")
+    if plot:
+        typer.echo(f"\nDrawn: {plot}")
+
+
+@app.command()
 def validate(preset: PresetArgument, settings: SetOption = None) -> None:
     """Check a preset, and print what it resolves to with all defaults: itself a preset."""
     from dice_ray import api

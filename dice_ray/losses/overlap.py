@@ -195,7 +195,7 @@ def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor,
     top_p_N1 = p_NC.gather(1, label_N1)
     rest_N1 = p_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)
     p_NC.scatter_(1, label_N1, top_p_N1)
-    rest_NC = (1 - p_NC)
+    rest_NC = (1 - p_NC).scatter_(1, label_N1, rest_N1)
     u_NC = rest_NC.log().mul_(form.decay).exp_().mul_(p_NC)
     if keep_NC is not None:
         u_NC.masked_fill_(~keep_NC, 0)

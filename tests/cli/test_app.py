@@ -75,6 +75,14 @@ def test_what_is_listed_is_what_can_be_named() -> None:
     assert run("list").stdout.split()[:2] == ["presets", "mrpc"]
 
 
+def test_the_losses_are_listed_and_drawn() -> None:
+    result = run("losses", "--plot", "derivatives.png")
+    assert Path("derivatives.png").read_bytes().startswith(b"\x89PNG")
+    names = json.loads(run("list", "--json").stdout)["losses"]
+    assert [line for line in result.stdout.splitlines() if line and not line.startswith((" ", "Drawn"))] == names
+    assert [row["name"] for row in json.loads(run("losses", "--json").stdout)] == names
+
+
 def test_what_validate_prints_is_a_preset() -> None:
     first = run("validate", "synthetic_pairs", "--set", "loss.focal.gamma=3")
     Path("mine.yaml").write_text(first.stdout)

@@ -15,6 +15,7 @@ COMMANDS = {
     "ablate": {"study", "--preset", "--set", "--seeds", "--name", "--address"},
     "report": {"name", "--out"},
     "list": {"--json"},
+    "losses": {"--plot", "--json"},
     "validate": {"preset", "--set"},
 }
 
