@@ -79,7 +79,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         first, history = state["step"], [Evaluation(**told) for told in state["history"]]
     yield from history
 
-    model = DistributedDataParallel(parts.model, broadcast_buffers=False) if num_workers() > 1 else parts.model
+    model = DistributedDataParallel(parts.model, forward_sync_buffers=False) if num_workers() > 1 else parts.model
     losses = []
     for step in range(first, num_steps):
         model.train()

@@ -97,6 +97,7 @@ def _train_worker(rank: int, num_workers: int, folder: Path, losses: list[str]) 
     for loss in losses:
         told = list(launch.start(small(loss=loss, model__dropout=0.0), folder / loss))
         assert told[-1].finished
+    dist.barrier()  # a worker that leaves early takes the other's connection with it
     dist.destroy_process_group()
 
 
