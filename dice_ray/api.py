@@ -33,10 +33,17 @@ Written: TypeAlias = Mapping[str, Any] | Sequence[str]
 
 @dataclass(frozen=True)
 class Result:
-    """What a run, sweep or study left behind: its folder, and in MLflow its runs."""
+    """What a run, sweep or study left behind: its folder, and in MLflow its runs.
+
+    Attributes:
+        name: Of its folder.
+        experiment: In MLflow.
+        is_finished: False where it was interrupted; the same call, or `resume`, goes on.
+    """
 
     name: str
     experiment: str
+    is_finished: bool = True
 
     @property
     def folder(self) -> Path:
@@ -146,8 +153,8 @@ def tune(
     name = name or _new_name(f"{Path(preset).stem}-tune")
     layers = tuple(_layers(preset, settings))
     plan = SweepPlan(name=name, layers=layers, space=_space_address(space), trials=trials, seed=seed)
-    search.run(plan, RUNS / name, address=address, show=show)
-    return Result(name, name)
+    progress = search.run(plan, RUNS / name, address=address, show=show)
+    return Result(name, name, progress.is_finished)
 
 
 def resume(name: str, *, address: str | None = None, show: Show | None = None) -> Result:
@@ -156,10 +163,10 @@ def resume(name: str, *, address: str | None = None, show: Show | None = None) -
 
     stored = plan.read(RUNS / name)
     if isinstance(stored, plan.SweepPlan):
-        search.run(stored, RUNS / name, address=address, show=show)
+        progress = search.run(stored, RUNS / name, address=address, show=show)
     else:
-        ablation.run(stored, RUNS / name, address=address, show=show)
-    return Result(name, name)
+        progress = ablation.run(stored, RUNS / name, address=address, show=show)
+    return Result(name, name, progress.is_finished)
 
 
 def ablate(
@@ -195,8 +202,8 @@ def ablate(
     plan = StudyPlan(
         name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=digest
     )
-    ablation.run(plan, RUNS / name, address=address, show=show)
-    return Result(name, name)
+    progress = ablation.run(plan, RUNS / name, address=address, show=show)
+    return Result(name, name, progress.is_finished)
 
 
 def report(name: str) -> Report:

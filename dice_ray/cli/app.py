@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from dice_ray.errors import DiceRayError
+
+if TYPE_CHECKING:
+    from dice_ray.api import Result
 
 app = typer.Typer(
     name="dice-ray",
@@ -47,7 +50,7 @@ def train(
 
     settings = [*(settings or []), *([f"launch.workers={workers}"] if workers else [])]
     result = api.train(preset, settings, name=name, show=evaluation_screen)
-    _end(result.name, result.folder, ["dice-ray report train"])
+    _end(result, "dice-ray report train")
 
 
 @app.command()
@@ -58,7 +61,9 @@ def tune(
     trials: Annotated[int, typer.Option(min=1, help="How many configurations are tried.")] = 16,
     seed: Annotated[int, typer.Option(min=0, help="Of the sampler, and of every trial.")] = 0,
     name: Annotated[str | None, typer.Option(help="The sweep's name; one is made where it is not given.")] = None,
-    resume: Annotated[str | None, typer.Option(metavar="NAME", help="Go on with the sweep of this name.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Go on with the sweep or study of this name.")
+    ] = None,
     address: AddressOption = None,
 ) -> None:
     """Search the loss and its settings."""
@@ -81,7 +86,7 @@ def tune(
             address=address,
             show=ProgressScreen,
         )
-    _end(result.name, result.folder, [f"dice-ray report {result.name}"])
+    _end(result, f"dice-ray report {result.name}")
 
 
 @app.command()
@@ -100,7 +105,7 @@ def ablate(
     from dice_ray.cli.screen import ProgressScreen
 
     result = api.ablate(study, preset, settings or [], seeds=seeds, name=name, address=address, show=ProgressScreen)
-    _end(result.name, result.folder, [f"dice-ray report {result.name}"])
+    _end(result, f"dice-ray report {result.name}")
 
 
 @app.command()
@@ -182,9 +187,13 @@ def main() -> None:
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
 
 
-def _end(name: str, folder: Path, commands: list[str]) -> None:
-    typer.echo(f"\n{name}: in {folder}, and in MLflow")
-    _next(commands)
+def _end(result: Result, command: str) -> None:
+    typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow")
+    if result.is_finished:
+        _next([command])
+    else:
+        typer.echo("It was interrupted. To go on:")
+        typer.echo(f"  dice-ray tune --resume {result.name}")
 
 
 def _next(commands: list[str]) -> None:
