@@ -17,6 +17,7 @@ from dice_ray.errors import RunError
 
 QUIET: Mapping[str, str] = {
     "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths of a preset mean the same in an actor
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # no one reads Tune's snapshots

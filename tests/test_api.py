@@ -12,6 +12,15 @@ from dice_ray.errors import ConfigError, RunError
 from dice_ray.training.loop import Evaluation
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
+PRESET = """
+task: sentence_pair
+data:
+  source:
+    files:
+      folder: data
+      train: train.tsv
+      reader: {tables: {quoting: false}}
+"""
 STUDY = """
 BASELINE = "plain"
 ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4}}
@@ -70,10 +79,16 @@ def test_a_failed_run_is_stored_as_failed() -> None:
 
 @pytest.mark.ray
 def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    sweep = dice_ray.tune("synthetic_pairs", QUICK, space="loss_tuning:focal", trials=3)
+    """The sweep reads files by a path relative to the folder it is started in."""
+    (tmp_path / "data").mkdir()
+    rows = [f"the {word} router\tit is {word}\t{int(word == 'broken')}" for word in ("broken", "new") * 50]
+    (tmp_path / "data/train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET)
+    sweep = dice_ray.tune("mine.yaml", {"training.epochs": 1}, space="loss_tuning:focal", trials=3)
     trials = sweep.frame[sweep.frame["kind"] == "trial"]
     assert len(trials) == 3
     assert set(trials["params.loss"]) == {"focal"}
+    assert set(trials["state"]) <= {"done", "pruned"}
     assert api.resume(sweep.name).name == sweep.name
 
     (tmp_path / "mine.py").write_text(STUDY)
