@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -22,6 +23,17 @@ from dice_ray.tuning.trial import SCORE
 _STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
+@contextmanager
+def _quiet_optuna() -> Iterator[None]:
+    """Optuna announces a new study on the stderr of its import, which may be a notebook's."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
 class SweepSearcher(OptunaSearch):
     """Optuna's suggestions for a plan minus its ledger.
 
@@ -35,7 +47,8 @@ class SweepSearcher(OptunaSearch):
             multivariate=True, group=True, constant_liar=True, seed=plan.seed + len(ledger.begun)
         )
         space = Space(plan.space)
-        super().__init__(space, metric=SCORE, mode="max", sampler=sampler)
+        with _quiet_optuna():
+            super().__init__(space, metric=SCORE, mode="max", sampler=sampler)
         assert self._ot_study is not None
         self._study: optuna.Study = self._ot_study
         self._seed_of_trials: int = plan.seed
