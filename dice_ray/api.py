@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import DataError, DiceRayError, InputError, RunError, UnknownNameError
 from dice_ray.shipped import folder_of
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
     from dice_ray.losses.table import Row
     from dice_ray.training.loop import Evaluation
+    from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
 
 RUNS = Path("dice_ray_runs")
@@ -96,31 +99,44 @@ def train(
     """
     from dice_ray import cluster, launch
     from dice_ray.config.load import as_yaml
+    from dice_ray.data import sources
     from dice_ray.settings import flat
     from dice_ray.tracking import schema
     from dice_ray.tracking.writer import Writer
 
     config = validate(preset, settings)
-    result = Result(name or _new_name(f"{Path(preset).stem}-{config.loss.name}"), TRAIN_EXPERIMENT)
-    with cluster.quiet(result.folder / "log.txt") as terminal:
+    result = Result(_named(name or _new_name(f"{Path(preset).stem}-{config.loss.name}")), TRAIN_EXPERIMENT)
+    splits = sources.load(config.data)
+    _store_config(config, result.folder)
+    objective = launch.objective(config)
+    tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
+    told: list[Evaluation] = []
+    with cluster.quiet(result.folder / "log.txt") as terminal, Writer(result.experiment) as writer:
         shown = show(terminal) if show else None
-        tags = {schema.KIND: "run", schema.METRIC: launch.objective(config), schema.SEED: str(config.training.seed)}
-        writer = Writer(result.experiment)
         writer.open(result.name, name=result.name, params=flat(config), tags=tags | config.tags())
         writer.text(result.name, "config.yaml", as_yaml(config))
+        writer.text(result.name, "data.json", json.dumps(splits.report.plain(), ensure_ascii=False, indent=2))
 
         def report(evaluation: Evaluation) -> None:
+            told.append(evaluation)
             writer.metrics(result.name, evaluation.step, evaluation.metrics)
             if shown:
                 shown(evaluation)
 
-        status: schema.Status = "FAILED"
+        status: schema.Status = "KILLED"
         try:
             launch.train(config, result.folder, report)
             status = "FINISHED"
+        except DiceRayError:
+            status = "FAILED"
+            raise
         finally:
+            if told:
+                best = max(told, key=lambda evaluation: evaluation.metrics[objective])
+                writer.metrics(result.name, told[-1].step, {schema.best_metric(objective): best.metrics[objective]})
+                collapsed = best.metrics[schema.collapsed_metric(objective)]
+                writer.tags(result.name, {schema.COLLAPSED: "true" if collapsed else "false"})
             writer.end(result.name, status)
-            writer.close()
     return result
 
 
@@ -150,11 +166,11 @@ def tune(
     from dice_ray.tuning import search
     from dice_ray.tuning.plan import SweepPlan
 
-    name = name or _new_name(f"{Path(preset).stem}-tune")
+    name = _named(name or _new_name(f"{Path(preset).stem}-tune"))
     layers = tuple(_layers(preset, settings))
     plan = SweepPlan(name=name, layers=layers, space=_space_address(space), trials=trials, seed=seed)
     progress = search.run(plan, RUNS / name, address=address, show=show)
-    return Result(name, name, progress.is_finished)
+    return _ended(name, progress)
 
 
 def resume(name: str, *, address: str | None = None, show: Show | None = None) -> Result:
@@ -166,7 +182,7 @@ def resume(name: str, *, address: str | None = None, show: Show | None = None) -
         progress = search.run(stored, RUNS / name, address=address, show=show)
     else:
         progress = ablation.run(stored, RUNS / name, address=address, show=show)
-    return Result(name, name, progress.is_finished)
+    return _ended(name, progress)
 
 
 def ablate(
@@ -197,13 +213,15 @@ def ablate(
 
     arms, baseline = _arms(study)
     layers = tuple(_layers(preset, settings))
-    name = name or Path(study).stem
-    digest = sources.load(resolve(layers).data).digest
+    name = _named(name or Path(study).stem)
+    splits = sources.load(resolve(layers).data)
+    if not splits.test:
+        raise DataError("a study compares on the test split, and the data has none: give data.source.files.test")
     plan = StudyPlan(
-        name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=digest
+        name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=splits.digest
     )
     progress = ablation.run(plan, RUNS / name, address=address, show=show)
-    return Result(name, name, progress.is_finished)
+    return _ended(name, progress)
 
 
 def report(name: str) -> Report:
@@ -244,6 +262,8 @@ def losses() -> list[Row]:
 
 def plot_losses(file: Path) -> None:
     """Draw the derivatives of the losses, as the paper's Figure 1 and corrected."""
+    if file.suffix not in (".png", ".svg", ".pdf") or not file.absolute().parent.is_dir():
+        raise InputError(f"a picture must be a .png, .svg or .pdf in a folder that is there, got {file}")
     folder_of("analysis")
     from analysis.figures import draw_figure_1, figure_1
 
@@ -262,7 +282,7 @@ def _preset_file(preset: str | Path) -> Path:
     if path.suffix in (".yaml", ".yml"):
         if path.is_file():
             return path
-        raise RunError(f"a preset must be a shipped name or a file that is there, got {path} in {Path.cwd()}")
+        raise InputError(f"a preset must be a shipped name or a file that is there, got {path} in {Path.cwd()}")
     presets = _presets()
     if str(preset) not in presets:
         raise UnknownNameError("preset", str(preset), presets)
@@ -303,8 +323,57 @@ def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
         raise UnknownNameError("study", study, studies)
     module = module_at(studies.get(study, study))
     if missing := [name for name in ("ARMS", "BASELINE") if not hasattr(module, name)]:
-        raise RunError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
+        raise InputError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
+    if not isinstance(module.ARMS, dict) or not all(isinstance(values, dict) for values in module.ARMS.values()):
+        raise InputError(f"ARMS of {study} must map names to what they write, path by path, got {module.ARMS!r:.80}")
+    if module.BASELINE not in module.ARMS:
+        raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
     return module.ARMS, module.BASELINE
+
+
+def _store_config(config: RunConfig, folder: Path) -> None:
+    """Write `config.yaml`; a run that goes on must be the one that was begun, wherever it is launched.
+
+    Raises:
+        RunError: The folder holds another run, or a sweep or study.
+    """
+    from dice_ray.config.load import as_yaml, read_layer, resolve
+    from dice_ray.settings import flat
+
+    file = folder / "config.yaml"
+    if (folder / "plan.yaml").exists():
+        raise RunError(f"{folder} holds a sweep or study: choose another --name")
+    if file.exists():
+        stored, given = flat(resolve([read_layer(file)])), flat(config)
+        paths = sorted(path for path in {*stored, *given} if stored.get(path) != given.get(path))
+        if other := [path for path in paths if not path.startswith("launch.")]:
+            raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
+    folder.mkdir(parents=True, exist_ok=True)
+    file.write_text(as_yaml(config), encoding="utf-8")
+
+
+def _ended(name: str, progress: Progress) -> Result:
+    """The result of a sweep or study, unless nothing came of it.
+
+    Raises:
+        RunError: Every trial failed; it names the first reason.
+    """
+    from dice_ray.tuning.ledger import Ledger
+
+    if progress.is_finished and progress.failed == progress.total:
+        reasons = [ended.failure for ended in Ledger(RUNS / name / "ledger.jsonl").ended.values()]
+        raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
+    return Result(name, name, progress.is_finished)
+
+
+def _named(name: str) -> str:
+    """A name that can be a folder and an experiment of its own."""
+    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:
+        raise InputError(
+            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, and not be "
+            f"{TRAIN_EXPERIMENT!r}, got {name!r}"
+        )
+    return name
 
 
 def _new_name(stem: str) -> str:

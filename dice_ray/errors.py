@@ -58,6 +58,10 @@ class ConfigError(DiceRayError, ValueError):
         return type(self), (self.problems,)
 
 
+class InputError(DiceRayError, ValueError):
+    """A name, file or module given by the user that cannot be used."""
+
+
 class DataError(DiceRayError, ValueError):
     """A file or row that does not hold what its reader expects."""
 
@@ -84,8 +88,8 @@ class UnknownNameError(DiceRayError, LookupError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         text = f"There is no {kind} named {name!r}"
-        if close := nearest(name, self.known):
-            text += f"; did you mean {close!r}?"
+        close = nearest(name, self.known)
+        text += f"; did you mean {close!r}?" if close else "."
         super().__init__(f"{text} Known: {', '.join(self.known) or 'none'}.")
 
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:

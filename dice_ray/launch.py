@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dice_ray import cluster
-from dice_ray.config.checks import check_terms
+from dice_ray.config.checks import check_data
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
@@ -59,7 +59,8 @@ def objective(config: RunConfig, split: str = "dev") -> str:
 def prepare(config: RunConfig) -> Prepared:
     """Load and encode the data of a run; the last ones stay in memory for the next run."""
     sections = {name: nested(config)[name] for name in ("task", "data")}
-    return _prepared(json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True))
+    written = json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True)
+    return _prepared(written, sources.stamps(config.data))
 
 
 def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
@@ -97,7 +98,7 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
 
 def _build(config: RunConfig) -> Parts:
     prepared = prepare(config)
-    if problems := check_terms(config, prepared.facts):
+    if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
     encoder = load_encoder(config.model, prepared.tokenizer)
@@ -109,12 +110,10 @@ def _build(config: RunConfig) -> Parts:
 
 
 @lru_cache(maxsize=2)
-def _prepared(key: str) -> Prepared:
-    config = resolve([Layer("the run", json.loads(key))])
+def _prepared(written: str, stamps: tuple[int, ...]) -> Prepared:
+    """What these sections say; the stamps of the files tell a changed file from the one that was read."""
+    config = resolve([Layer("the run", json.loads(written))])
     splits = sources.load(config.data)
-    for name, records in (("training", splits.train), ("dev", splits.dev)):
-        if not records:
-            raise DataError(f"the {name} split must hold at least one record: it has none")
     task = config.task.build(config.task.classes(splits.train))
     tokenizer = load_tokenizer(config.model, task.texts(splits.train))
     train, dev = (EncodedSplit(records, task.encode(records, tokenizer)) for records in (splits.train, splits.dev))
@@ -180,5 +179,4 @@ def _worker(settings: dict[str, Any]) -> None:
             if speaks:
                 told.put(evaluation)
     except DiceRayError as error:
-        if speaks:
-            told.put(error)
+        told.put(error)

@@ -29,7 +29,7 @@ class Settings(BaseModel):
         annotation = cls.model_fields[info.field_name].annotation
         leaves = _leaf_types(annotation)
         if not any(map(_is_section, leaves)) and bool not in leaves and _holds_boolean(value):
-            raise PydanticCustomError("boolean", "must not be true or false")
+            raise PydanticCustomError("boolean", "must not be true or false (quote a word that YAML takes for one)")
         return value
 
 
@@ -68,23 +68,17 @@ def branches_of(annotation: Any) -> dict[str, type[Branch]]:
 
 
 def nest(flat: Mapping[str, Any]) -> Nested:
-    """Nest paths with dots; a branch chosen by name and keys of it join.
+    """Nest paths with dots; a branch chosen by name and keys of it join, in any order.
 
     >>> nest({"loss": "focal", "loss.focal.gamma": 2, "training.lr": 0.1})
     {'loss': {'focal': {'gamma': 2}}, 'training': {'lr': 0.1}}
     """
-    nested: Nested = {}
+    joined: Any = {}
     for path, value in flat.items():
-        *parents, key = path.split(".")
-        section = nested
-        for parent in parents:
-            inside = section.get(parent)
-            section[parent] = inside if isinstance(inside, dict) else {inside: {}} if isinstance(inside, str) else {}
-            section = section[parent]
-        if isinstance(value, str) and isinstance(section.get(key), dict):
-            section[key].setdefault(value, {})
-        else:
-            section[key] = value
+        for key in reversed(path.split(".")):
+            value = {key: value}
+        joined = _joined(joined, value)
+    nested: Nested = joined
     return nested
 
 
@@ -163,6 +157,17 @@ def problems_of(error: ValidationError, model: type[Settings]) -> list[Problem]:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
                 found.append(Problem(path, must[:1].lower() + must[1:], _shown(detail["input"])))
     return found
+
+
+def _joined(below: Any, above: Any) -> Any:
+    """Two written values in one: mappings key by key, a name as the mapping that it opens, else the later one."""
+    if not isinstance(above, Mapping) and not (isinstance(above, str) and isinstance(below, Mapping)):
+        return above
+    first, second = (
+        value if isinstance(value, Mapping) else {value: {}} if isinstance(value, str) else {}
+        for value in (below, above)
+    )
+    return {**first, **{key: _joined(first.get(key), value) for key, value in second.items()}}
 
 
 def _is_section(annotation: Any) -> TypeGuard[type[Settings]]:

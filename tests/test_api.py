@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import dice_ray
-from dice_ray import api
-from dice_ray.errors import ConfigError, RunError
+from dice_ray import api, launch
+from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.training.loop import Evaluation
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
@@ -52,8 +52,45 @@ def test_every_shipped_arm_resolves() -> None:
 
 def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("BASELINE = 'x'")
-    with pytest.raises(RunError, match=r"must define ARMS and BASELINE, and .* lacks ARMS"):
+    with pytest.raises(InputError, match=r"must define ARMS and BASELINE, and .* lacks ARMS"):
         dice_ray.ablate(str(tmp_path / "empty.py"))
+
+
+@pytest.mark.parametrize("arms", ["[]", "{'a': ['loss']}"])
+def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
+    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {arms}")
+    with pytest.raises(InputError, match=r"ARMS of .*odd\.py must map names"):
+        dice_ray.ablate(str(tmp_path / "odd.py"))
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "it's"])
+def test_a_name_can_be_a_folder_and_an_experiment(name: str) -> None:
+    with pytest.raises(InputError, match="a name must be letters"):
+        api._named(name)
+
+
+def test_a_name_goes_on_with_its_own_run_alone() -> None:
+    dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, name="mine")
+    assert dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice", "launch.threads": 2}, name="mine").is_finished
+    with pytest.raises(RunError, match=r"holds a run with other settings \(loss, loss\.dice\..*loss\.focal\."):
+        dice_ray.train("synthetic_pairs", QUICK | {"loss": "focal"}, name="mine")
+
+
+def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
+    rows = [f"a {number}\tb\t{number % 2}" for number in range(40)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
+    with pytest.raises(DataError, match="a study compares on the test split, and the data has none"):
+        dice_ray.ablate("loss_comparison", "mine.yaml")
+
+
+def test_files_that_changed_are_read_again(tmp_path: Path) -> None:
+    for size in (40, 80):
+        rows = [f"a {number}\tb\t{number % 2}" for number in range(size)]
+        (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+        (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
+        prepared = launch.prepare(api.validate("mine.yaml"))
+        assert len(prepared.train.rows) + len(prepared.dev.rows) == size
 
 
 def test_train_leaves_a_run_in_mlflow() -> None:
@@ -65,6 +102,9 @@ def test_train_leaves_a_run_in_mlflow() -> None:
     assert run["status"] == "FINISHED"
     assert run["params.loss.dice.gamma"] == 0.01
     assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
+    assert run["metrics.dev/best_f1"] == max(evaluation.metrics["dev/f1"] for evaluation in told)
+    best = max(told, key=lambda evaluation: evaluation.metrics["dev/f1"])
+    assert run["tags.collapsed"] == ("true" if best.metrics["dev/collapsed"] else "false")
     assert result.name in result.report().text()
 
 

@@ -77,6 +77,7 @@ def test_flat_and_nested_forms() -> None:
 
 UNKNOWN_BRANCH = "loss: must name one of its branches, got"
 BRANCHES = "Known: focal, tversky."
+BOOLEAN = "must not be true or false (quote a word that YAML takes for one)"
 SECTIONS = "Known: loss, training, weights, sizes."
 
 
@@ -91,13 +92,13 @@ SECTIONS = "Known: loss, training, weights, sizes."
             {"loss": {"focal": {"alpha": 1}}},
             "loss.focal.alpha: is not a key; did you mean loss.tversky.alpha? Known: gamma, weighting.",
         ),
-        ({"training": {"lr": True}}, "training.lr: must not be true or false, got True"),
+        ({"training": {"lr": True}}, f"training.lr: {BOOLEAN}, got True"),
         (
             {"training": {"epochs": "x"}},
             "training.epochs: must be a valid integer, unable to parse string as an integer, got 'x'",
         ),
         ({"training": {"lr": float("inf")}}, "training.lr: must be a finite number, got inf"),
-        ({"weights": {"a": True}}, "weights: must not be true or false, got {'a': True}"),
+        ({"weights": {"a": True}}, f"weights: {BOOLEAN}, got {{'a': True}}"),
         ({"traning": {}}, f"traning: is not a key; did you mean training? {SECTIONS}"),
         ({"lr": 1}, f"lr: is not a key; did you mean training.lr? {SECTIONS}"),
     ],
@@ -151,6 +152,17 @@ def test_nest_joins_a_branch_with_its_keys_in_any_order() -> None:
     assert nest({"loss": "focal", "loss.focal.gamma": 2}) == expected
     assert nest({"loss.focal.gamma": 2, "loss": "focal"}) == expected
     assert nest({"loss": "tversky", "loss.focal.gamma": 2}) == {"loss": {"tversky": {}, "focal": {"gamma": 2}}}
+
+
+def test_nest_keeps_all_that_was_written_and_leaves_the_callers_values_alone() -> None:
+    whole = {"training": {"epochs": 1}}
+    both = {"training": {"epochs": 1, "lr": 0.5}}
+    assert nest(whole | {"training.lr": 0.5}) == both
+    assert nest({"training.lr": 0.5} | whole) == both
+    assert nest({"loss.focal.gamma": 3, "loss": {"focal": {"alpha": 1}}}) == {
+        "loss": {"focal": {"gamma": 3, "alpha": 1}}
+    }
+    assert whole == {"training": {"epochs": 1}}
 
 
 numbers = st.floats(allow_nan=False, allow_infinity=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -55,6 +56,7 @@ def train(
 
 @app.command()
 def tune(
+    context: typer.Context,
     preset: Annotated[str | None, typer.Argument(help="A preset's name, or a YAML file of your own.")] = None,
     settings: SetOption = None,
     space: Annotated[str, typer.Option(help="A space's name, module:function or file.py:function.")] = "loss_tuning",
@@ -72,6 +74,11 @@ def tune(
 
     if (preset is None) == (resume is None):
         raise typer.BadParameter("give either a preset, or --resume NAME")
+    given = [
+        name for name in context.params if str(context.get_parameter_source(name)) == "ParameterSource.COMMANDLINE"
+    ]
+    if resume is not None and (others := set(given) - {"resume", "address"}):
+        raise typer.BadParameter(f"--resume goes on with the plan as it is: leave out {', '.join(sorted(others))}")
     if resume is not None:
         result = api.resume(resume, address=address, show=ProgressScreen)
     else:
@@ -127,7 +134,7 @@ def report(
         [
             f"dice-ray ablate loss_comparison --preset {api.EMBEDDED_PRESET} --seeds 10",
             "dice-ray tune YOUR_PRESET.yaml --space loss_tuning --trials 64",
-            "mlflow ui --backend-store-uri sqlite:///mlflow.db",
+            f"mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', 'sqlite:///mlflow.db')}",
         ]
     )
 
@@ -180,7 +187,7 @@ def main() -> None:
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
         app(args=arguments)
-    except DiceRayError as error:
+    except (DiceRayError, OSError) as error:
         if "--debug" in sys.argv[1:]:
             raise
         typer.echo(f"dice-ray: {error}", err=True)
@@ -194,6 +201,7 @@ def _end(result: Result, command: str) -> None:
     else:
         typer.echo("It was interrupted. To go on:")
         typer.echo(f"  dice-ray tune --resume {result.name}")
+        raise typer.Exit(130)
 
 
 def _next(commands: list[str]) -> None:

@@ -41,7 +41,9 @@ class ProgressScreen:
 
     def __init__(self, terminal: TextIO) -> None:
         self._console = Console(file=terminal)
-        self._live = Live(console=self._console, refresh_per_second=4) if self._console.is_terminal else None
+        # What others say belongs to the log: rich would bring it to the terminal.
+        live = Live(console=self._console, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False)
+        self._live = live if self._console.is_terminal else None
         self._ended = -1
 
     def __enter__(self) -> ProgressScreen:

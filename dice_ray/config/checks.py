@@ -21,11 +21,14 @@ def check(config: RunConfig) -> list[Problem]:
     ]
 
 
-def check_terms(config: RunConfig, facts: Sequence[TermFacts]) -> list[Problem]:
-    """Every problem of the loss and of mining with what the training split says of the terms."""
+def check_data(config: RunConfig, facts: Sequence[TermFacts], num_rows: int) -> list[Problem]:
+    """Every problem of loss, mining and batch size with what the training split holds."""
     loss, mining = config.loss, config.mining
     found = [[*loss.problems(term, f"loss.{loss.name}"), *mining.problems(loss, term, "mining")] for term in facts]
-    return [problem for problems in found for problem in problems]
+    if config.training.batch_size > num_rows:
+        must = f"must be at most the rows of the training split, {num_rows}"
+        found.append([Problem("training.batch_size", must, str(config.training.batch_size))])
+    return list(dict.fromkeys(problem for problems in found for problem in problems))
 
 
 def _the_task_reads_the_records(config: RunConfig) -> Iterator[Problem]:

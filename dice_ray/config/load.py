@@ -46,12 +46,12 @@ def resolve(layers: Sequence[Layer]) -> RunConfig:
 def read_layer(path: Path) -> Layer:
     """A preset file as a layer."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError([Problem(str(path), "must be YAML", " ".join(str(error).split()))]) from error
+        values = yaml.load(path.read_text(encoding="utf-8"), _OneOfEachKey)
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError([Problem(str(path), "must be YAML in UTF-8", " ".join(str(error).split()))]) from error
     if not isinstance(values, dict):
         raise ConfigError([Problem(str(path), "must hold sections: task, data, ...", repr(values))])
-    return Layer(path.name, values)
+    return Layer(path.name, nest({str(key): value for key, value in values.items()}))
 
 
 def set_layer(assignments: Sequence[str]) -> Layer:
@@ -85,6 +85,19 @@ def as_yaml(config: RunConfig) -> str:
     """The resolved configuration as it is stored with a run: itself a preset."""
     text: str = yaml.safe_dump(nested(config), sort_keys=False, allow_unicode=True)
     return text
+
+
+class _OneOfEachKey(yaml.SafeLoader):
+    """YAML in which a key that is written twice is an error: the first one would be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key.value for key, _ in node.value]
+        if twice := [key for key in keys if keys.count(key) > 1]:
+            raise yaml.constructor.ConstructorError(
+                None, None, f"the key {twice[0]!r} is written twice", node.start_mark
+            )
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
 
 
 def _origin(problem: Problem, layers: Sequence[Layer]) -> str | None:

@@ -18,7 +18,7 @@ from dice_ray.training.settings import TrainingConfig
 
 
 class LaunchConfig(Settings):
-    """Where a run is trained; no number of a result depends on it.
+    """Where a run is trained; without dropout no number of a result depends on it, with dropout its draws do.
 
     Attributes:
         workers: Data-parallel workers.

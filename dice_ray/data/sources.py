@@ -6,6 +6,7 @@ import os
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from string import Template
 from typing import Annotated, Literal, TypeAlias
@@ -89,6 +90,15 @@ def describe(config: DataConfig) -> str:
     return filled(config.source.folder).resolve().name
 
 
+def stamps(config: DataConfig) -> tuple[int, ...]:
+    """When each file of the data was last written: the same stamps, the same records."""
+    if isinstance(config.source, SyntheticConfig):
+        return ()
+    folder, source = filled(config.source.folder), config.source
+    files = [folder / name for name in (source.train, source.dev, source.test) if name is not None]
+    return tuple(file.stat().st_mtime_ns for file in files if file.exists())
+
+
 def load(config: DataConfig) -> Splits:
     """Read all splits, draw a dev split if there is none, and say what was dropped and what stands in two splits."""
     found = generated(config.source) if isinstance(config.source, SyntheticConfig) else config.source.read()
@@ -165,9 +175,10 @@ def _existing(folder: Path, name: str, setting: str) -> Path:
         return path
     if not folder.is_dir():
         raise DataError(f"{setting}: there must be a file {path}, but there is no folder {folder}")
-    known = sorted(str(other.relative_to(folder)) for other in folder.rglob("*") if other.is_file())[:1000]
+    others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
+    known = sorted(str(other.relative_to(folder)) for other in others)
     close = nearest(name, known)
-    meant = f"; did you mean {close!r}?" if close else ""
+    meant = f"; did you mean {close!r}?" if close else "."
     raise DataError(
         f"{setting}: there must be a file {path}{meant} The folder holds: {', '.join(known[:20]) or 'no files'}."
     )

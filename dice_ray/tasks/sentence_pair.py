@@ -27,7 +27,7 @@ class SentencePairConfig(TaskBranch):
     Attributes:
         positive: The label of the positive class; every other label must be one and the same.
         link: `softmax` gives two logits a pair, `sigmoid` one.
-        max_length: The longest row, in tokens; the longer sentence of a longer pair is cut, and counted.
+        max_length: The longest row, in tokens; the longer sentence of a longer pair is cut.
     """
 
     name = "sentence_pair"

@@ -86,6 +86,18 @@ class Writer:
                 f"{lost} {'entry was' if lost == 1 else 'entries were'} not: {self.failure}"
             )
 
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        """Close; what could not be stored never hides what went wrong before."""
+        try:
+            self.close()
+        except RunError as unstored:
+            if error is None:
+                raise
+            error.add_note(str(unstored))
+
     def _work(self) -> None:
         try:
             quiet()

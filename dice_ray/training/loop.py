@@ -75,7 +75,8 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         parts.model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         schedule.load_state_dict(state["schedule"])
-        torch.set_rng_state(state["rng"][workers.rank()])
+        if workers.rank() < len(state["rng"]):  # a worker that was not there before keeps its seed
+            torch.set_rng_state(state["rng"][workers.rank()])
         first, history = state["step"], [Evaluation(**told) for told in state["history"]]
     yield from history
 

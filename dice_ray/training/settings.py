@@ -32,4 +32,4 @@ class TrainingConfig(Settings):
     weight_decay: float = Field(0.01, ge=0)
     clip: float = Field(1.0, gt=0)
     evaluations: int | None = Field(None, ge=1)
-    seed: int = Field(1, ge=0)
+    seed: int = Field(1, ge=0, lt=2**31)

@@ -63,6 +63,9 @@ def test_a_name_that_is_not_there_is_told_with_what_is_known(
 
 def test_usage_is_checked() -> None:
     assert "either a preset, or --resume" in run("tune").stderr
+    assert "leave out seed, trials" in " ".join(
+        run("tune", "--resume", "x", "--trials", "5", "--seed", "4").stderr.split()
+    )
     assert run("tune", "synthetic_pairs", "--trials", "0").returncode == 2
 
 
@@ -97,5 +100,10 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
     assert [line.split()[:4] for line in lines[:2]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     assert "mine: in dice_ray_runs/mine, and in MLflow" in lines
     assert "  dice-ray report train" in lines
-    assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {"best.pt", "last.pt", "log.txt"}
+    assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
+        "best.pt",
+        "config.yaml",
+        "last.pt",
+        "log.txt",
+    }
     assert "mine" in run("report", "train").stdout

@@ -85,6 +85,18 @@ def test_a_preset_must_be_yaml_of_sections(tmp_path: Path, text: str, must: str)
         read_layer(path)
 
 
+def test_a_preset_may_write_paths_and_never_a_key_twice(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("training.lr: 1\ntraining: {epochs: 2}\n")
+    assert read_layer(path).values == {"training": {"lr": 1, "epochs": 2}}
+    path.write_text("training: {lr: 1}\ntraining: {epochs: 2}\n")
+    with pytest.raises(ConfigError, match="the key 'training' is written twice"):
+        read_layer(path)
+    path.write_bytes(b"loss: \xff")
+    with pytest.raises(ConfigError, match="must be YAML in UTF-8"):
+        read_layer(path)
+
+
 def test_what_is_stored_is_itself_a_preset(tmp_path: Path) -> None:
     config = resolve([PRESET])
     stored: dict[str, Any] = yaml.safe_load(as_yaml(config))

@@ -15,7 +15,7 @@ from torch.multiprocessing.spawn import spawn
 from dice_ray import launch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import NonFiniteError, RunError
+from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.loop import Evaluation
 
@@ -89,6 +89,11 @@ def test_a_torn_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(RunError, match=r"last\.pt must be a checkpoint"):
         next(launch.start(small(), tmp_path))
+
+
+def test_more_rows_a_step_than_there_are_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"training\.batch_size: must be at most the rows of the training split, 200"):
+        next(launch.start(small(training__batch_size=201), tmp_path))
 
 
 def _train_worker(rank: int, num_workers: int, folder: Path, losses: list[str]) -> None:
