@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data.records import digest
-from dice_ray.data.synthetic import DOUBTFUL_POSITIVE, MESSAGES, REPLIES, SyntheticConfig, generate
+from dice_ray.data.synthetic import SyntheticConfig, generate
+from dice_ray.data.synthetic.pairs import MESSAGES, REPLIES
+from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE
 
 
 def cues(first: str, second: str) -> tuple[str, str]:

@@ -1,0 +1,41 @@
+"""Generated messages to a help desk: what are they about, and is one of them a matter of safety, which is rare?
+
+Three topics share what is not about safety. Some dangers are clear ("it caught fire"), others doubtful ("it smells
+odd"): of the doubtful messages only `DOUBTFUL_POSITIVE` are about safety, the others about a fault.
+"""
+
+from __future__ import annotations
+
+import random
+
+from dice_ray.data.records import TextRecord
+from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
+
+RARE = "safety"
+MESSAGES = {
+    "billing": phrases("was charged twice|came without a bill|is too expensive|has no invoice"),
+    "delivery": phrases("never arrived|is late|went to my neighbour|came in an open box"),
+    "fault": phrases("crashed|is broken|stopped working|does not start"),
+    RARE: phrases("caught fire|gave off smoke|burned my hand|exploded"),
+    "doubtful": phrases("smells odd|is rather hot|hums loudly|flickers"),
+}
+
+
+def texts(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TextRecord, ...]:
+    """Messages, exactly `positive_share` of them about safety (at least one, and one that is not)."""
+    num_rare = min(max(1, round(positive_share * size)), size - 1)
+    doubtful = round(noise * num_rare)
+    doubtful_fault = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_rare)
+    rows = [(RARE, "doubtful")] * doubtful + [(RARE, RARE)] * (num_rare - doubtful)
+    rows += [("fault", "doubtful")] * doubtful_fault
+    rows += [(topic, topic) for topic in state.choices(["billing", "delivery", "fault"], k=size - len(rows))]
+    state.shuffle(rows)
+    return tuple(
+        TextRecord(str(number), _message(evidence, state), (label,))
+        for number, (label, evidence) in enumerate(rows, start=1)
+    )
+
+
+def _message(evidence: str, state: random.Random) -> str:
+    message = " ".join(map(state.choice, (THINGS, MESSAGES[evidence], TIMES)))
+    return f"{state.choice(OPENERS)} , my {message} , {state.choice(CLOSERS)}"
