@@ -49,7 +49,7 @@ def name_of(config: TaskBranch) -> str:
 def records_of(config: TaskBranch, size: int = 60) -> tuple[Any, ...]:
     """Generated records as this form of the task wants them."""
     (kind,) = [kind for kind, (record, _) in KINDS.items() if record is config.record]
-    records = generate(SyntheticConfig(kind=kind, size=size))["train"]  # type: ignore[arg-type]
+    records = generate(SyntheticConfig(kind=kind, size=size))["train"]
     if getattr(config, "positive", None) == "safety":
         return tuple(
             replace(record, labels=("safety" if number % 3 else "other",)) for number, record in enumerate(records)
@@ -75,6 +75,7 @@ class Built:
     """A task, the tokenizer, and its encoded records."""
 
     def __init__(self, config: TaskBranch, records: Sequence[Any]) -> None:
+        self.name, self.objective = config.name, config.objective()
         self.records = records
         self.task: Task[Any] = config.build(config.classes(records))
         self.tokenizer = load_tokenizer(ModelConfig(), self.task.texts(records))

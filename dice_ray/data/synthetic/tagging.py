@@ -2,6 +2,12 @@
 
 A sentence has three clauses, and some clauses a name of one or two words. Some names are clear ("anna berg", "oslo"),
 others doubtful ("paris hill"): of the doubtful ones only `DOUBTFUL_POSITIVE` are people, the others no names at all.
+
+Planted effect: a doubtful name is more often none, so the most probable tags leave them all out, while the best F1
+takes them all in. At the default dials a perfect model reaches F1 67 by its most probable tags, and 73 by taking the
+doubtful in; the constant predictor has 0. What a study should find (1000 sentences, 3 epochs, tiny encoder, three
+seeds): under cross-entropy F1 65 to 67, by precision; under dice 73 on every seed, by recall, though not at each
+epoch.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 Three topics share what is not about safety. Some dangers are clear ("it caught fire"), others doubtful ("it smells
 odd"): of the doubtful messages only `DOUBTFUL_POSITIVE` are about safety, the others about a fault.
+
+Planted effect: accuracy hardly sees the rare class, macro F1 does. With 2 % about safety, a model that never names it
+has accuracy 98 and macro F1 74; a perfect one macro F1 91 by its most probable topics, and 93 by taking the doubtful
+in; the constant predictor accuracy 34 and macro F1 13. What a study should find (2000 texts, 4 epochs, tiny encoder,
+three seeds): after one epoch cross-entropy and dice both never name safety. In the end cross-entropy has macro F1 91
+to 93, weighted cross-entropy 93 to 95, and dice 74 to 93: its mean over four classes learns the rare one late, or not
+at all.
 """
 
 from __future__ import annotations
