@@ -53,7 +53,7 @@ class Prepared:
 
 def objective(config: RunConfig, split: str = "dev") -> str:
     """The metric of the task: on dev it decides which checkpoint and trial is best, on test it compares."""
-    return f"{split}/{config.task.metric}"
+    return f"{split}/{config.task.objective()}"
 
 
 def prepare(config: RunConfig) -> Prepared:

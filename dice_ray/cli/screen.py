@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.callback import Progress
 
-SHOWN_METRICS = ("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1")
+SHOWN_METRICS = (
+    *("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
+    *("dev/accuracy", "dev/macro_f1", "dev/constant_accuracy", "dev/constant_macro_f1"),
+)
 
 
 def evaluation_line(evaluation: Evaluation) -> str:

@@ -5,6 +5,7 @@ A span counts when its type, its first and its last word are right. Spans are se
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -62,4 +63,13 @@ def span_scores(counts: Mapping[str, Counts]) -> dict[str, float]:
     """Micro precision, recall and F1, and the F1 of each type as `f1_TYPE`."""
     total = sum(counts.values(), Counts())
     micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
-    return micro | {f"f1_{type_}": counts[type_].f1 for type_ in sorted(counts)}
+    return micro | {f"f1_{storable(type_)}": counts[type_].f1 for type_ in sorted(counts)}
+
+
+def storable(type_: str) -> str:
+    """A type as part of a metric's name: MLflow takes letters, digits, `_`, `-`, `.` and spaces.
+
+    >>> storable("PRP$"), storable("geo-loc")
+    ('PRPx24', 'geo-loc')
+    """
+    return re.sub(r"[^\w. -]", lambda found: f"x{ord(found[0]):02x}", type_)

@@ -72,8 +72,8 @@ def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> Pre
     return encoder
 
 
-class TextHead(nn.Module):
-    """One row of logits a text, from the hidden state of its first token."""
+class TokenHead(nn.Module):
+    """One row of logits a token, from its hidden state."""
 
     def __init__(self, width: int, num_logits: int, dropout: float) -> None:
         super().__init__()
@@ -81,8 +81,15 @@ class TextHead(nn.Module):
         self.output = nn.Linear(width, num_logits)
 
     def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
-        logits_BC: Tensor = self.output(self.dropout(hidden_BLH[:, 0]))
-        return logits_BC
+        logits_BLC: Tensor = self.output(self.dropout(hidden_BLH))
+        return logits_BLC
+
+
+class TextHead(TokenHead):
+    """One row of logits a text, from the hidden state of its first token."""
+
+    def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
+        return super().forward(hidden_BLH[:, :1], inputs, targets)[:, 0]
 
 
 class EncoderWithHeads(nn.Module):

@@ -6,5 +6,7 @@ from typing import Annotated, TypeAlias
 
 from dice_ray.settings import Choice
 from dice_ray.tasks.sentence_pair import SentencePairConfig
+from dice_ray.tasks.tagging import TaggingConfig
+from dice_ray.tasks.text_classification import TextClassificationConfig
 
-TaskConfig: TypeAlias = Annotated[SentencePairConfig, Choice()]
+TaskConfig: TypeAlias = Annotated[SentencePairConfig | TaggingConfig | TextClassificationConfig, Choice()]

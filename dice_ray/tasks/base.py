@@ -53,7 +53,7 @@ class Scores:
     """What a split's predictions are worth.
 
     Attributes:
-        metrics: The task's metrics, `TaskBranch.metric` among them.
+        metrics: The task's metrics, `TaskBranch.objective()` among them.
         collapsed: Whether one class only was predicted.
         items: The counts of each record, on which intervals on new data rest.
     """
@@ -109,12 +109,16 @@ class TaskBranch(Branch, ABC):
     """The configuration of a task: one branch of `task`, which builds the task.
 
     Attributes:
-        metric: The metric on dev that decides which checkpoint and which trial is best.
+        metric: The task's usual metric.
         record: What the task reads.
     """
 
     metric: ClassVar[str]
     record: ClassVar[type[Record]]
+
+    def objective(self) -> str:
+        """The metric on dev that decides which checkpoint and which trial is best."""
+        return self.metric
 
     @abstractmethod
     def links(self) -> frozenset[Link]:

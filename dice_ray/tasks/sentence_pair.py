@@ -15,6 +15,7 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.classification import ItemCounts, best_threshold, binary_scores, constant_f1
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.rows import padded
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -86,10 +87,8 @@ class SentencePair(Task[PairRecord]):
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
-        names = [name for name in tokenizer.model_input_names if name in chosen[0]]
-        inputs = tokenizer.pad([{name: row[name] for name in names} for row in chosen], return_tensors="pt")
         targets = {"label": torch.tensor([row["label"] for row in chosen])}
-        return Batch(dict(inputs), targets, tuple(indices))
+        return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         positives = sum(row["label"] for row in rows)

@@ -5,9 +5,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from dice_ray.data.records import digest
-from dice_ray.data.synthetic import DOUBTFUL_POSITIVE, MESSAGES, REPLIES, SyntheticConfig, generate
+from dice_ray.data.records import TaggedRecord, digest
+from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
+from dice_ray.data.synthetic.pairs import MESSAGES, REPLIES
+from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE
+from dice_ray.data.synthetic.tagging import NAMES
+from dice_ray.data.synthetic.texts import MESSAGES as TOPICS
+from dice_ray.data.synthetic.texts import RARE
+from dice_ray.metrics.spans import Span, added, span_counts, span_scores, spans_of
 
 
 def cues(first: str, second: str) -> tuple[str, str]:
@@ -36,7 +43,7 @@ def test_the_dials_hold_in_every_split(size: int, share: float, noise: float, se
 
 def test_the_planted_scores_of_a_perfect_model_at_the_default_dials() -> None:
     records = generate(SyntheticConfig(size=20000))["train"]
-    found = [(cues(record.first, record.second), record.label == "1") for record in records]
+    found = [(cues(record.first, record.second), bool(record.label == "1")) for record in records]
 
     def f1(predicted: set[tuple[str, str]]) -> float:
         hits = sum(label for cue, label in found if cue in predicted)
@@ -48,8 +55,62 @@ def test_the_planted_scores_of_a_perfect_model_at_the_default_dials() -> None:
     assert f1({("clear", "open"), ("doubtful", "open")}) == pytest.approx(0.73, abs=0.005)
 
 
-def test_the_same_seed_gives_the_same_corpus_and_another_seed_another() -> None:
-    found = [digest(generate(SyntheticConfig(seed=seed)).values()) for seed in (0, 0, 1)]
+@given(size=st.integers(20, 300), share=st.floats(0.001, 0.1), noise=st.floats(0, 1), seed=st.integers(0, 5))
+def test_the_dials_hold_in_sentences_with_names(size: int, share: float, noise: float, seed: int) -> None:
+    splits = generate(SyntheticConfig(kind="tagging", size=size, positive_share=share, noise=noise, seed=seed))
+    for records in splits.values():
+        num_words = sum(len(record.words) for record in records)
+        assert num_words == 18 * len(records)
+        spans = [span for record in records for span in spans_of(record.tags)]
+        assert len(spans) == max(1, round(share * num_words / 1.5))
+        assert abs(sum(end - first for _, first, end in spans) - share * num_words) <= 2
+        doubtful = {*NAMES["doubtful"][0], *NAMES["doubtful"][1]}
+        found = [record.words[first] in doubtful for record in records for _, first, _ in spans_of(record.tags)]
+        assert sum(found) == round(noise * len(spans))
+
+
+def test_more_names_than_sentences_have_room_for_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"positive_share must be at most 0\.1 for tagging, got 0\.3"):
+        SyntheticConfig(kind="tagging", positive_share=0.3)
+
+
+def test_a_perfect_tagger_has_the_planted_scores() -> None:
+    records = generate(SyntheticConfig(kind="tagging", size=5000))["train"]
+    firsts = {word: name for name, (choices, _) in NAMES.items() for word in choices}
+
+    def f1(named: set[str]) -> float:
+        found = [span_counts(spans_of(record.tags), _predicted(record, firsts, named)) for record in records]
+        return span_scores(added(found))["f1"]
+
+    assert f1({"PER", "LOC"}) == pytest.approx(0.667, abs=0.005)
+    assert f1({"PER", "LOC", "doubtful"}) == pytest.approx(0.727, abs=0.005)
+
+
+def _predicted(record: TaggedRecord, firsts: dict[str, str], named: set[str]) -> set[Span]:
+    """The names of these kinds, those of people and the doubtful as people."""
+    seconds = {word for _, choices in NAMES.values() for word in choices}
+    found = set()
+    for place, word in enumerate(record.words):
+        if firsts.get(word) in named:
+            end = place + 1 + (record.words[place + 1] in seconds)
+            found.add(("LOC" if firsts[word] == "LOC" else "PER", place, end))
+    return found
+
+
+@given(size=st.integers(20, 300), share=st.floats(0.001, 0.999), noise=st.floats(0, 1), seed=st.integers(0, 5))
+def test_the_dials_hold_in_texts(size: int, share: float, noise: float, seed: int) -> None:
+    splits = generate(SyntheticConfig(kind="texts", size=size, positive_share=share, noise=noise, seed=seed))
+    for records in splits.values():
+        rare = [record.text for record in records if record.labels == (RARE,)]
+        assert 1 <= len(rare) < len(records)
+        assert abs(len(rare) - share * len(records)) <= 1
+        assert sum(any(phrase in text for phrase in TOPICS["doubtful"]) for text in rare) == round(noise * len(rare))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_seed_gives_the_same_corpus_and_another_seed_another(kind: str) -> None:
+    base = SyntheticConfig.model_validate({"kind": kind})
+    found = [digest(generate(base.model_copy(update={"seed": seed})).values()) for seed in (0, 0, 1)]
     assert found[0] == found[1] != found[2]
-    train, dev, test = generate(SyntheticConfig()).values()
+    train, dev, test = generate(base).values()
     assert len({digest([train[:1000]]), digest([dev]), digest([test])}) == 3

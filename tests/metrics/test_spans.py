@@ -61,3 +61,15 @@ def test_scores_by_hand_over_two_texts_and_nested_spans() -> None:
 
 def test_nothing_wanted_and_nothing_found_scores_zero() -> None:
     assert span_scores({}) == {"f1": 0.0, "precision": 0.0, "recall": 0.0}
+
+
+@pytest.mark.parametrize("type_", ["PRP$", "''", ",", ":", "/", "..", "geo-loc", "GPE.NAM", "名", "creative work"])
+def test_every_type_makes_a_name_that_mlflow_takes(type_: str) -> None:
+    from mlflow.utils.validation import _validate_metric_name
+
+    (name,) = set(span_scores({type_: Counts(tp=1)})) - {"f1", "precision", "recall"}
+    _validate_metric_name(f"dev/{name}")
+
+
+def test_types_that_differ_in_signs_alone_keep_metrics_of_their_own() -> None:
+    assert len(span_scores({",": Counts(tp=1), ":": Counts(fp=1), "(": Counts()})) == 6

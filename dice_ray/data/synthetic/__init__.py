@@ -1,0 +1,61 @@
+"""Generated corpora with dials for imbalance, noise, size and seed: the embedded default of every task."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from dice_ray.data.records import PairRecord, Record, TaggedRecord, TextRecord
+from dice_ray.data.synthetic.pairs import pairs
+from dice_ray.data.synthetic.tagging import MOST_NAMED, tagging
+from dice_ray.data.synthetic.texts import texts
+from dice_ray.settings import Branch
+
+
+class SyntheticConfig(Branch):
+    """A generated corpus.
+
+    Attributes:
+        kind: What is generated.
+        size: The records of the training split; dev and test have half of it each, with the same share of positives.
+        positive_share: The share of positives in every split: of pairs, of texts of the rare class, of words in names.
+        noise: The share of positives that only doubtful evidence speaks for.
+        seed: The seed of the generator.
+    """
+
+    name = "synthetic"
+
+    kind: Literal["pairs", "tagging", "texts"] = "pairs"
+    size: int = Field(default=2000, ge=20)
+    positive_share: float = Field(default=0.1, gt=0, lt=1)
+    noise: float = Field(default=0.5, ge=0, le=1)
+    seed: int = 0
+
+    @model_validator(mode="after")
+    def _the_names_have_room(self) -> SyntheticConfig:
+        if self.kind == "tagging" and self.positive_share > MOST_NAMED:
+            raise ValueError(f"positive_share must be at most {MOST_NAMED} for tagging, got {self.positive_share}")
+        return self
+
+    def yields(self) -> type[Record]:
+        return KINDS[self.kind][0]
+
+
+def generate(config: SyntheticConfig) -> dict[str, tuple[Any, ...]]:
+    """All three splits; each has a random state of its own."""
+    sizes = {"train": config.size, "dev": config.size // 2, "test": config.size // 2}
+    _, records = KINDS[config.kind]
+    return {
+        split: records(size, config.positive_share, config.noise, random.Random(f"{config.kind} {config.seed} {split}"))
+        for split, size in sizes.items()
+    }
+
+
+KINDS: dict[str, tuple[type[Record], Callable[[int, float, float, random.Random], tuple[Record, ...]]]] = {
+    "pairs": (PairRecord, pairs),
+    "tagging": (TaggedRecord, tagging),
+    "texts": (TextRecord, texts),
+}

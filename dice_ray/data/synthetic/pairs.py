@@ -1,0 +1,49 @@
+"""Generated pairs: a customer's message and the reply of a help desk; must the case be escalated?
+
+A pair is positive if the message tells of a fault and the reply leaves it open: both sentences are needed. Some faults
+are clear ("it crashed"), others doubtful ("it feels slow"): of doubtful faults with an open reply only
+`DOUBTFUL_POSITIVE` are positive.
+
+Planted effect: doubtful pairs are more often negative than positive, so the threshold 0.5 on honest probabilities
+misses them all, while the best F1 takes them all in. At the default dials a perfect model reaches F1 67 at 0.5, and 73
+at its tuned threshold; calling all pairs positive gives 18. What a study should find: a tiny encoder under
+cross-entropy calls every pair negative for one epoch or two, under dice it learns in the first; after four, both stand
+at 68 to 69 (four seeds), and at 72 to 73 with the threshold tuned on dev, which no loss replaces.
+"""
+
+from __future__ import annotations
+
+import random
+
+from dice_ray.data.records import PairRecord
+from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
+
+MESSAGES = {
+    "clear": phrases("crashed|is broken|caught fire|stopped working"),
+    "doubtful": phrases("feels slow|is rather warm|sounds odd|flickers"),
+    "none": phrases("arrived|works well|is lovely|was a gift"),
+}
+GREETINGS = phrases("thank you|thanks|many thanks|sorry to hear|we understand|noted|dear customer|hello")
+REPLIES = {
+    "open": phrases("we will look into it|please wait|a colleague will call|we need more time"),
+    "settled": phrases("we sent a new one|the money is back|it has been repaired|the case is closed"),
+}
+
+
+def pairs(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[PairRecord, ...]:
+    """Messages and replies, exactly `positive_share` of them positive (at least one of each label)."""
+    num_positive = min(max(1, round(positive_share * size)), size - 1)
+    doubtful = round(noise * num_positive)
+    doubtful_negative = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_positive)
+    easy = [(message, reply) for message in MESSAGES for reply in REPLIES if reply == "settled" or message == "none"]
+    rows = [("1", "doubtful", "open")] * doubtful + [("1", "clear", "open")] * (num_positive - doubtful)
+    rows += [("0", "doubtful", "open")] * doubtful_negative
+    rows += [("0", *state.choice(easy)) for _ in range(size - len(rows))]
+    state.shuffle(rows)
+    return tuple(_pair(str(number), *row, state) for number, row in enumerate(rows, start=1))
+
+
+def _pair(id: str, label: str, message: str, reply: str, state: random.Random) -> PairRecord:
+    first = [f"{state.choice(OPENERS)} , my", *map(state.choice, (THINGS, MESSAGES[message], TIMES))]
+    second = map(state.choice, (GREETINGS, REPLIES[reply], CLOSERS))
+    return PairRecord(id, " ".join(first), " , ".join(second), label)

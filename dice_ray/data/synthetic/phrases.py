@@ -1,0 +1,20 @@
+"""The words that generated corpora are made of."""
+
+from __future__ import annotations
+
+DOUBTFUL_POSITIVE = 0.4
+"""The share of positives among what is doubtful."""
+
+
+def phrases(text: str) -> tuple[str, ...]:
+    """The phrases in a text, apart by `|`."""
+    return tuple(" ".join(phrase.split()) for phrase in text.split("|"))
+
+
+OPENERS = phrases("hello|good morning|dear team|hi there|good evening|dear all|hi|to whom it concerns")
+THINGS = phrases(
+    """router|phone|camera|oven|kettle|laptop|printer|monitor|speaker|lamp|heater|fridge|scanner|tablet|keyboard|drill|
+    mixer|radio|watch|freezer|projector|toaster|blender|charger"""
+)
+TIMES = phrases("since monday|this week|after two days|again|last night|as of today|on sunday|since may")
+CLOSERS = phrases("best regards|kind regards|your team|yours|have a nice day|all the best|take care|until soon")

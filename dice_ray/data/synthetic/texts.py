@@ -1,0 +1,48 @@
+"""Generated messages to a help desk: what are they about, and is one of them a matter of safety, which is rare?
+
+Three topics share what is not about safety. Some dangers are clear ("it caught fire"), others doubtful ("it smells
+odd"): of the doubtful messages only `DOUBTFUL_POSITIVE` are about safety, the others about a fault.
+
+Planted effect: accuracy hardly sees the rare class, macro F1 does. With 2 % about safety, a model that never names it
+has accuracy 98 and macro F1 74; a perfect one macro F1 91 by its most probable topics, and 93 by taking the doubtful
+in; the constant predictor accuracy 34 and macro F1 13. What a study should find (2000 texts, 4 epochs, tiny encoder,
+three seeds): after one epoch cross-entropy and dice both never name safety. In the end cross-entropy has macro F1 91
+to 93, weighted cross-entropy 93 to 95, and dice 74 to 93: its mean over four classes learns the rare one late, or not
+at all.
+"""
+
+from __future__ import annotations
+
+import random
+
+from dice_ray.data.records import TextRecord
+from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
+
+RARE = "safety"
+MESSAGES = {
+    "billing": phrases("was charged twice|came without a bill|is too expensive|has no invoice"),
+    "delivery": phrases("never arrived|is late|went to my neighbour|came in an open box"),
+    "fault": phrases("crashed|is broken|stopped working|does not start"),
+    RARE: phrases("caught fire|gave off smoke|burned my hand|exploded"),
+    "doubtful": phrases("smells odd|is rather hot|hums loudly|flickers"),
+}
+
+
+def texts(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TextRecord, ...]:
+    """Messages, exactly `positive_share` of them about safety (at least one, and one that is not)."""
+    num_rare = min(max(1, round(positive_share * size)), size - 1)
+    doubtful = round(noise * num_rare)
+    doubtful_fault = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_rare)
+    rows = [(RARE, "doubtful")] * doubtful + [(RARE, RARE)] * (num_rare - doubtful)
+    rows += [("fault", "doubtful")] * doubtful_fault
+    rows += [(topic, topic) for topic in state.choices(["billing", "delivery", "fault"], k=size - len(rows))]
+    state.shuffle(rows)
+    return tuple(
+        TextRecord(str(number), _message(evidence, state), (label,))
+        for number, (label, evidence) in enumerate(rows, start=1)
+    )
+
+
+def _message(evidence: str, state: random.Random) -> str:
+    message = " ".join(map(state.choice, (THINGS, MESSAGES[evidence], TIMES)))
+    return f"{state.choice(OPENERS)} , my {message} , {state.choice(CLOSERS)}"

@@ -1,0 +1,191 @@
+"""A tag for each word: named entities as spans, parts of speech, and both by characters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import DataError
+from dice_ray.metrics.classification import Counts, ratio
+from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores, spans_of
+from dice_ray.models.encoder import TokenHead
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.rows import decided, padded, windows
+from dice_ray.terms import Link, Term, TermFacts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+NO_TARGET = -100
+"""The target of tokens that are no item, and of tags that the training split does not have."""
+OUTSIDE = "O"
+
+
+class TaggingConfig(TaskBranch):
+    """Tag the words of a sentence; the score is the micro F1 of spans.
+
+    Attributes:
+        tags: `spans` for IOB2 tags; `plain` for one tag a word, each word being a span of its own.
+        background: The tag that is not of interest, `O` for spans; none for parts of speech.
+        unit: What is tagged. By `character`, words are cut up and their tags spread as B- and I-: plain tags then are
+            segmentation and tagging at once, as the parts of speech of Chinese are scored.
+        max_length: The longest row, in tokens; a longer sentence becomes several that overlap.
+        stride: By how many tokens they overlap.
+    """
+
+    name = "tagging"
+    metric = "f1"
+    record = TaggedRecord
+
+    tags: Literal["spans", "plain"] = "spans"
+    background: str | None = Field(
+        default_factory=lambda above: OUTSIDE if above.get("tags") == "spans" else None,
+        description="O for spans, none for plain tags",
+    )
+    unit: Literal["word", "character"] = "word"
+    max_length: int = Field(128, ge=8)
+    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
+
+    @model_validator(mode="after")
+    def _windows_move_on(self) -> TaggingConfig:
+        if self.stride > self.max_length // 2:
+            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
+        return self
+
+    def links(self) -> frozenset[Link]:
+        return frozenset({"softmax"})
+
+    def classes(self, records: Sequence[TaggedRecord]) -> tuple[str, ...]:
+        """The tags of the training split, the background first."""
+        found = sorted({tag for record in records for tag in self.tagged(record)[1]})
+        if self.background not in (None, *found):
+            raise DataError(
+                f"tagging: the background {self.background!r} (task.tagging.background) must be a tag of the training "
+                f"split, which has {found[:20]}"
+            )
+        if len(found) < 2:
+            raise DataError(f"tagging needs at least two tags in the training split, got {found}")
+        return tuple(sorted(found, key=lambda tag: tag != self.background))
+
+    def build(self, classes: tuple[str, ...]) -> Tagging:
+        return Tagging(self, classes)
+
+    def tagged(self, record: TaggedRecord) -> tuple[Sequence[str], Sequence[str]]:
+        """The words or characters of a record, and their tags."""
+        if self.unit == "word":
+            return record.words, record.tags
+        characters = [character for word in record.words for character in word]
+        pairs = zip(record.words, record.tags, strict=True)
+        return characters, [self._spread(tag, place) for word, tag in pairs for place in range(len(word))]
+
+    def spans(self, tags: Sequence[str | None]) -> set[Span]:
+        """The spans of a record's tags; a word without a tag is outside of all."""
+        if self.tags == "plain" and self.unit == "word":
+            return {(tag, place, place + 1) for place, tag in enumerate(tags) if tag not in (None, self.background)}
+        return spans_of([tag if tag and tag != self.background else OUTSIDE for tag in tags])
+
+    def _spread(self, tag: str, place: int) -> str:
+        if tag == self.background:
+            return tag
+        if self.tags == "plain":
+            return f"{'I' if place else 'B'}-{tag}"
+        return f"I{tag[1:]}" if place else tag
+
+
+class Tagging(Task[TaggedRecord]):
+    """Words with one term, `tag`: its items are the first pieces of the words, each in one window."""
+
+    def __init__(self, config: TaggingConfig, classes: tuple[str, ...]) -> None:
+        self.config = config
+        self.classes = classes
+
+    def texts(self, records: Sequence[TaggedRecord]) -> list[str]:
+        return [" ".join(self.config.tagged(record)[0]) for record in records]
+
+    def encode(self, records: Sequence[TaggedRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        indices = {tag: index for index, tag in enumerate(self.classes)}
+        units = [self.config.tagged(record) for record in records]
+        encoded = windows(tokenizer, [words for words, _ in units], self.config.max_length, self.config.stride)
+        rows = []
+        for record, group in groupby(encoded, key=lambda row: row["record"]):
+            of_record = list(group)
+            word_ids = [row.pop("word_ids") for row in of_record]
+            for row, items in zip(of_record, decided(word_ids), strict=True):
+                tags = [indices.get(units[record][1][word], NO_TARGET) for word in items]
+                rows.append({**row, "words": list(items), "places": list(items.values()), "tags": tags})
+        return rows
+
+    def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        chosen = [rows[index] for index in indices]
+        inputs = padded(chosen, tokenizer)
+        length = inputs["input_ids"].shape[1]
+        tags_BL = torch.full((len(chosen), length), NO_TARGET)
+        items_BL = torch.zeros((len(chosen), length), dtype=torch.bool)
+        for number, row in enumerate(chosen):
+            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            places = torch.tensor(row["places"], dtype=torch.long) + padding
+            tags_BL[number, places] = torch.tensor(row["tags"], dtype=torch.long)
+            items_BL[number, places] = True
+        return Batch(inputs, {"tag": tags_BL, "item": items_BL}, tuple(indices))
+
+    def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
+        counts = Counter(tag for row in rows for tag in row["tags"])
+        # A two-class term has a background, whether the task names it or not.
+        background = 0 if self.config.background is not None or len(self.classes) == 2 else None
+        of_classes = tuple(counts[index] for index in range(len(self.classes)))
+        return (TermFacts("tag", "softmax", self.classes, of_classes, background),)
+
+    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+        return {"tag": TokenHead(width, len(self.classes), dropout)}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        tags_BL = batch.targets["tag"]
+        return {"tag": Term(logits["tag"], tags_BL, tags_BL != NO_TARGET)}
+
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[int]]:
+        """The class of each word that a row decides."""
+        best_BL = logits["tag"].argmax(-1)
+        return [best_L[items_L].tolist() for best_L, items_L in zip(best_BL, batch.targets["item"], strict=True)]
+
+    def decide(self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]]) -> Decisions:
+        return {}
+
+    def score(
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions
+    ) -> Scores:
+        """Spans as conlleval counts them, whatever tags follow each other; accuracy by the tags as predicted.
+
+        A word of which the tokenizer leaves nothing has the background, or no tag at all.
+        """
+        gold = [list(self.config.tagged(record)[1]) for record in records]
+        found: list[list[str | None]] = [[self.config.background] * len(tags) for tags in gold]
+        for row, classes in zip(rows, decoded, strict=True):
+            for word, class_ in zip(row["words"], classes, strict=True):
+                found[row["record"]][word] = self.classes[class_]
+
+        counts = [self._counts(right, tags) for right, tags in zip(gold, found, strict=True)]
+        num_words = sum(map(len, gold))
+        frequencies = Counter(tag for tags in gold for tag in tags)
+        constant, num_constant = frequencies.most_common(1)[0]
+        num_right = sum(
+            tag == guess for pair in zip(gold, found, strict=True) for tag, guess in zip(*pair, strict=True)
+        )
+        metrics = {
+            **span_scores(added(counts)),
+            "accuracy": ratio(num_right, num_words),
+            "constant_f1": span_scores(added(self._counts(tags, [constant] * len(tags)) for tags in gold))["f1"],
+            "constant_accuracy": ratio(num_constant, num_words),
+            "words_dropped": float(num_words - sum(map(len, decoded))),
+        }
+        items = tuple(span_item(record.id, count) for record, count in zip(records, counts, strict=True))
+        return Scores(metrics, collapsed=len({class_ for row in decoded for class_ in row}) == 1, items=items)
+
+    def _counts(self, gold: Sequence[str], found: Sequence[str | None]) -> dict[str, Counts]:
+        return span_counts(self.config.spans(gold), self.config.spans(found))

@@ -1,0 +1,269 @@
+"""A text, one label or several: sentiment, topics."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from dice_ray.data.records import TextRecord
+from dice_ray.errors import DataError
+from dice_ray.metrics.classification import (
+    Counts,
+    ItemCounts,
+    best_threshold,
+    binary_scores,
+    class_scores,
+    confusion,
+    constant_f1,
+    ratio,
+)
+from dice_ray.metrics.spans import storable
+from dice_ray.models.encoder import TextHead
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.rows import padded, windows
+from dice_ray.terms import Link, Term, TermFacts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+class TextClassificationConfig(TaskBranch):
+    """Classify texts.
+
+    Attributes:
+        labels: `one` label a text, by softmax; or `several` that do not exclude each other, by one logit a label.
+        positive: With one label of two: the label whose F1 is scored, at a half and at a threshold tuned on dev.
+        score: The metric that decides. `f1` is that of the positive label, or over all pairs of a text and a label.
+        max_length: The longest row, in tokens; a longer text becomes several that overlap, and their mean decides.
+        stride: By how many tokens they overlap.
+    """
+
+    name = "text_classification"
+    metric = "accuracy"
+    record = TextRecord
+
+    labels: Literal["one", "several"] = "one"
+    positive: str | None = None
+    score: Literal["accuracy", "macro_f1", "f1"] = Field(
+        default_factory=lambda above: "f1" if above.get("positive") or above.get("labels") == "several" else "accuracy",
+        description="f1 for a positive label or several labels, else accuracy",
+    )
+    max_length: int = Field(128, ge=8)
+    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
+
+    @model_validator(mode="after")
+    def _fits(self) -> TextClassificationConfig:
+        if self.labels == "several" and (self.positive is not None or self.score == "accuracy"):
+            raise ValueError("several labels have no positive one, and are scored by f1 or macro_f1")
+        if self.labels == "one" and self.score == "f1" and self.positive is None:
+            raise ValueError("score f1 needs `positive`, the label whose F1 is meant; or use accuracy or macro_f1")
+        if self.stride > self.max_length // 2:
+            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
+        return self
+
+    def objective(self) -> str:
+        return self.score
+
+    def links(self) -> frozenset[Link]:
+        return frozenset({"softmax" if self.labels == "one" else "sigmoid"})
+
+    def classes(self, records: Sequence[TextRecord]) -> tuple[str, ...]:
+        """The labels of the training split, the positive one last."""
+        found = sorted({label for record in records for label in record.labels})
+        if self.positive is not None and (self.positive not in found or len(found) != 2):
+            raise DataError(
+                f"text_classification with a positive label needs exactly two labels in the training split, one of "
+                f"them {self.positive!r} (task.text_classification.positive), got {found[:20]}"
+            )
+        if len(found) < (2 if self.labels == "one" else 1):
+            raise DataError(f"text_classification needs at least two labels in the training split, got {found}")
+        return tuple(sorted(found, key=lambda label: label == self.positive))
+
+    def build(self, classes: tuple[str, ...]) -> TextTask:
+        return OneLabel(self, classes) if self.labels == "one" else SeveralLabels(self, classes)
+
+
+class TextTask(Task[TextRecord]):
+    """Texts with one term, `label`, in windows; what a text gets is the mean over its windows."""
+
+    def __init__(self, config: TextClassificationConfig, classes: tuple[str, ...]) -> None:
+        self.config = config
+        self.classes = classes
+
+    @abstractmethod
+    def target(self, present: list[int]) -> int | list[int]:
+        """What the term needs of a text, from the classes of its labels."""
+
+    def texts(self, records: Sequence[TextRecord]) -> list[str]:
+        return [record.text for record in records]
+
+    def encode(self, records: Sequence[TextRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        indices = {label: index for index, label in enumerate(self.classes)}
+        labels = []
+        for record in records:
+            if unknown := [label for label in record.labels if label not in indices]:
+                raise DataError(f"text {record.id}: its labels must be among {self.classes}, got {unknown[0]!r}")
+            if self.config.labels == "one" and len(record.labels) != 1:
+                raise DataError(
+                    f"text {record.id} must have one label, got {record.labels}; "
+                    "task.text_classification.labels=several takes any number"
+                )
+            labels.append(self.target([indices[label] for label in record.labels]))
+        rows = windows(tokenizer, [record.text for record in records], self.config.max_length, self.config.stride)
+        return [{**row, "label": labels[row["record"]]} for row in rows]
+
+    def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        chosen = [rows[index] for index in indices]
+        targets = {"label": torch.tensor([row["label"] for row in chosen])}
+        return Batch(padded(chosen, tokenizer), targets, tuple(indices))
+
+    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+        return {"label": TextHead(width, len(self.classes), dropout)}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        return {"label": Term(logits["label"], batch.targets["label"])}
+
+
+class OneLabel(TextTask):
+    """One class a text, by softmax."""
+
+    def target(self, present: list[int]) -> int:
+        return present[0]
+
+    def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
+        counts = np.bincount([row["label"] for row in rows], minlength=len(self.classes)).tolist()
+        return (TermFacts("label", "softmax", self.classes, tuple(counts), background=0 if len(counts) == 2 else None),)
+
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
+        """The probability of each class."""
+        found: list[list[float]] = logits["label"].double().softmax(-1).tolist()
+        return found
+
+    def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
+        if self.config.positive is None:
+            return {}
+        labels_N, probabilities_NC = _by_record(rows, decoded)
+        return {"threshold": best_threshold(probabilities_NC[:, 1], labels_N)}
+
+    def score(
+        self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+    ) -> Scores:
+        labels_N, probabilities_NC = _by_record(rows, decoded)
+        predicted_N = probabilities_NC.argmax(-1)
+        counts_CC = confusion(labels_N, predicted_N, len(self.classes))
+        most_frequent = np.full_like(labels_N, counts_CC.sum(1).argmax())
+        constant = class_scores(confusion(labels_N, most_frequent, len(self.classes)))
+        metrics = class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in ("accuracy", "macro_f1")}
+        if self.config.positive is None:
+            metrics |= _f1_of_classes(self.classes, counts_CC)
+        else:
+            positive_N = probabilities_NC[:, 1]
+            metrics |= binary_scores(positive_N, labels_N, 0.5) | decisions
+            metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
+            metrics["constant_f1"] = constant_f1(labels_N)
+        return Scores(
+            metrics, collapsed=len(np.unique(predicted_N)) == 1, items=self._items(records, labels_N, predicted_N)
+        )
+
+    def _items(
+        self, records: Sequence[TextRecord], labels_N: NDArray[np.int64], predicted_N: NDArray[np.int64]
+    ) -> tuple[ItemCounts, ...]:
+        """The counts of the positive class, or of all classes where none is positive: their F1 is the accuracy."""
+        counted = {1} if self.config.positive is not None else set(range(len(self.classes)))
+        return tuple(
+            ItemCounts(
+                record.id,
+                tp=int(guess == label and label in counted),
+                fp=int(guess != label and guess in counted),
+                fn=int(guess != label and label in counted),
+            )
+            for record, label, guess in zip(records, labels_N.tolist(), predicted_N.tolist(), strict=True)
+        )
+
+
+class SeveralLabels(TextTask):
+    """Any number of labels a text, by a logit for each: an item is a text and a label."""
+
+    def target(self, present: list[int]) -> list[int]:
+        return [int(index in present) for index in range(len(self.classes))]
+
+    def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
+        counts = np.bincount(np.ravel([row["label"] for row in rows]), minlength=2).tolist()
+        return (TermFacts("label", "sigmoid", ("without", "with"), tuple(counts), background=0),)
+
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
+        """The probability of each label."""
+        found: list[list[float]] = logits["label"].double().sigmoid().tolist()
+        return found
+
+    def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
+        labels_NC, probabilities_NC = _by_record(rows, decoded)
+        return {"threshold": best_threshold(probabilities_NC.ravel(), labels_NC.ravel())}
+
+    def score(
+        self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+    ) -> Scores:
+        labels_NC, probabilities_NC = _by_record(rows, decoded)
+        predicted_NC = probabilities_NC > 0.5
+        counts = _label_counts(labels_NC, predicted_NC)
+        tuned = _label_counts(labels_NC, probabilities_NC > decisions["threshold"])
+        every = _label_counts(labels_NC, np.ones_like(predicted_NC))
+        # The best constant set of labels holds the most frequent ones.
+        frequent = sorted(every, key=lambda label: -label.tp)
+        total = sum(every, Counts()).tp
+        metrics = {
+            **_micro_and_macro(counts),
+            **{f"{name}_tuned": value for name, value in _micro_and_macro(tuned).items() if "f1" in name},
+            **decisions,
+            "constant_f1": max(
+                ratio(2 * sum(frequent[:size], Counts()).tp, size * len(labels_NC) + total)
+                for size in range(1, len(frequent) + 1)
+            ),
+            "constant_macro_f1": _micro_and_macro(every)["macro_f1"],
+            **{f"f1_{storable(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
+        }
+        items = tuple(
+            ItemCounts(record.id, int((gold & guess).sum()), int((~gold & guess).sum()), int((gold & ~guess).sum()))
+            for record, gold, guess in zip(records, labels_NC.astype(bool), predicted_NC, strict=True)
+        )
+        return Scores(metrics, collapsed=bool(predicted_NC.all() or not predicted_NC.any()), items=items)
+
+
+def _by_record(
+    rows: Sequence[Row], decoded: Sequence[list[float]]
+) -> tuple[NDArray[np.int64], NDArray[np.floating[Any]]]:
+    """The targets of each record, and its probabilities: the mean over its windows."""
+    records = np.array([row["record"] for row in rows])
+    _, firsts, num_windows = np.unique(records, return_index=True, return_counts=True)
+    sums_NC = np.add.reduceat(np.array(decoded), firsts)
+    return np.array([rows[first]["label"] for first in firsts]), sums_NC / num_windows[:, None]
+
+
+def _f1_of_classes(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[str, float]:
+    right, sizes = counts_CC.diagonal(), counts_CC.sum(0) + counts_CC.sum(1)
+    return {
+        f"f1_{storable(name)}": ratio(2 * int(hit), int(size))
+        for name, hit, size in zip(classes, right, sizes, strict=True)
+    }
+
+
+def _label_counts(labels_NC: NDArray[np.int64], predicted_NC: NDArray[np.bool_]) -> list[Counts]:
+    tp_C, found_C, gold_C = ((labels_NC == 1) & predicted_NC).sum(0), predicted_NC.sum(0), labels_NC.sum(0)
+    return [
+        Counts(int(tp), int(found - tp), int(gold - tp)) for tp, found, gold in zip(tp_C, found_C, gold_C, strict=True)
+    ]
+
+
+def _micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
+    """Micro scores, and the mean F1 of the labels that occur in gold or prediction."""
+    total = sum(counts, Counts())
+    f1 = [label.f1 for label in counts if label != Counts()]
+    micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
+    return micro | {"macro_f1": ratio(sum(f1), len(f1))}

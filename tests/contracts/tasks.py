@@ -1,0 +1,114 @@
+"""The tasks that the contract suite is run with: every registered task, in each form of its own, with its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+from torch import Tensor
+
+from dice_ray.data.records import PairRecord, TaggedRecord, TextRecord
+from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
+from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.settings import branches_of
+from dice_ray.tasks import TaskConfig
+from dice_ray.tasks.base import Batch, Row, Scores, Task, TaskBranch
+from dice_ray.terms import Term
+
+WIDTH = 8
+FORMS: dict[str, list[dict[str, Any]]] = {
+    "sentence_pair": [{"link": "softmax"}, {"link": "sigmoid"}],
+    "tagging": [
+        {},
+        {"unit": "character"},
+        {"tags": "plain"},
+        {"tags": "plain", "unit": "character"},
+        {"tags": "plain", "background": "O"},
+    ],
+    "text_classification": [{}, {"score": "macro_f1"}, {"positive": "safety"}, {"labels": "several"}],
+}
+CUT: dict[str, str] = {"sentence_pair": "the longer sentence of a pair is cut, and the row marked"}
+"""Tasks whose rows may lose text, and why."""
+
+
+def configs() -> list[TaskBranch]:
+    """Every registered task in each of its forms; a task without forms of its own in its default."""
+    task: TypeAdapter[TaskBranch] = TypeAdapter(TaskConfig)
+    return [task.validate_python({name: form}) for name in branches_of(TaskConfig) for form in FORMS.get(name, [{}])]
+
+
+def name_of(config: TaskBranch) -> str:
+    """The task and what is written of its form."""
+    written = [f"{key}={getattr(config, key)}" for key in sorted(config.model_fields_set)]
+    return " ".join([config.name, *written])
+
+
+def records_of(config: TaskBranch, size: int = 60) -> tuple[Any, ...]:
+    """Generated records as this form of the task wants them."""
+    (kind,) = [kind for kind, (record, _) in KINDS.items() if record is config.record]
+    records = generate(SyntheticConfig(kind=kind, size=size))["train"]
+    if getattr(config, "positive", None) == "safety":
+        return tuple(
+            replace(record, labels=("safety" if number % 3 else "other",)) for number, record in enumerate(records)
+        )
+    if getattr(config, "labels", None) == "several":
+        return tuple(replace(record, labels=tuple(dict.fromkeys((*record.labels, "loud")))) for record in records)
+    return records
+
+
+def longer(record: Any, times: int) -> Any:
+    """The same record, `times` as long."""
+    match record:
+        case PairRecord():
+            return replace(record, first=" ".join([record.first] * times), second=" ".join([record.second] * times))
+        case TextRecord():
+            return replace(record, text=" ".join([record.text] * times))
+        case TaggedRecord():
+            return replace(record, words=record.words * times, tags=record.tags * times)
+    raise AssertionError(f"say what a longer {type(record).__name__} is")
+
+
+class Built:
+    """A task, the tokenizer, and its encoded records."""
+
+    def __init__(self, config: TaskBranch, records: Sequence[Any]) -> None:
+        self.name, self.objective = config.name, config.objective()
+        self.records = records
+        self.task: Task[Any] = config.build(config.classes(records))
+        self.tokenizer = load_tokenizer(ModelConfig(), self.task.texts(records))
+        self.rows: list[Row] = self.task.encode(records, self.tokenizer)
+        self.facts = self.task.facts(self.rows)
+        self.heads = self.task.heads(self.facts, WIDTH, 0.0)
+
+    def batches(self, size: int = 16) -> list[Batch]:
+        every = range(len(self.rows))
+        return [self.task.collate(self.rows, every[first : first + size], self.tokenizer) for first in every[::size]]
+
+    def gold_scores(self) -> Scores:
+        """The scores of logits that say nothing but the targets."""
+        decoded = [item for batch in self.batches() for item in self.task.decode(self.gold(batch), batch)]
+        decisions = self.task.decide(self.records, self.rows, decoded)
+        return self.task.score(self.records, self.rows, decoded, decisions)
+
+    def logits(self, batch: Batch) -> dict[str, Tensor]:
+        """What fresh heads say of random hidden states."""
+        generator = torch.Generator().manual_seed(0)
+        hidden_BLH = torch.randn((*batch.inputs["input_ids"].shape, WIDTH), generator=generator)
+        return {name: head(hidden_BLH, batch.inputs, batch.targets) for name, head in self.heads.items()}
+
+    def gold(self, batch: Batch) -> dict[str, Tensor]:
+        """Logits that say the targets, in the shapes of the heads."""
+        logits = self.logits(batch)
+        links = {facts.name: facts.link for facts in self.facts}
+        terms = self.task.terms(logits, batch)
+        return {name: _gold(links[name], term).reshape(logits[name].shape) for name, term in terms.items()}
+
+
+def _gold(link: str, term: Term) -> Tensor:
+    if link == "sigmoid":
+        return 100.0 * term.targets - 50
+    targets = term.targets.clamp(min=0)
+    return 50 * torch.nn.functional.one_hot(targets, term.logits.shape[-1]).to(term.logits)

@@ -1,0 +1,112 @@
+"""Every registered task keeps the contract of a task: nothing is lost between a record and its score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder
+from dice_ray.settings import branches_of
+from dice_ray.tasks import TaskConfig
+from dice_ray.tasks.base import TaskBranch
+from tests.contracts.tasks import CUT, FORMS, Built, configs, longer, name_of, records_of
+
+EVERY = pytest.mark.parametrize("config", configs(), ids=name_of)
+
+
+def test_every_task_is_here() -> None:
+    assert {config.name for config in configs()} == set(branches_of(TaskConfig))
+    assert set(FORMS) <= set(branches_of(TaskConfig))
+
+
+@EVERY
+def test_gold_logits_get_a_perfect_score(config: TaskBranch) -> None:
+    built = Built(config, records_of(config))
+    scores = built.gold_scores()
+    assert scores.metrics[config.objective()] == 1
+    assert not scores.collapsed
+    assert [item.id for item in scores.items] == [record.id for record in built.records]
+    assert all(item.fp == item.fn == 0 for item in scores.items)
+    assert sum(item.tp for item in scores.items) > 0
+
+
+@EVERY
+def test_the_constant_predictor_is_scored_by_the_same_metric(config: TaskBranch) -> None:
+    metrics = Built(config, records_of(config)).gold_scores().metrics
+    assert 0 <= metrics[f"constant_{config.objective()}"] < 1
+
+
+@EVERY
+def test_terms_have_the_shapes_that_losses_take(config: TaskBranch) -> None:
+    built = Built(config, records_of(config))
+    facts = {facts.name: facts for facts in built.facts}
+    assert {term.link for term in facts.values()} <= config.links()
+    num_items = dict.fromkeys(facts, 0)
+    for batch in built.batches():
+        terms = built.task.terms(built.logits(batch), batch)
+        assert set(terms) == set(facts)
+        for name, term in terms.items():
+            shape = term.logits.shape[:-1] if facts[name].link == "softmax" else term.logits.shape
+            if facts[name].link == "softmax":
+                assert term.logits.shape[-1] == len(facts[name].classes)
+            assert term.targets.shape == shape
+            assert term.mask is None or (term.mask.shape == shape and term.mask.dtype == torch.bool)
+            num_items[name] += int(term.mask.sum()) if term.mask is not None else term.targets.numel()
+    assert num_items == {name: term.num_items for name, term in facts.items()}
+
+
+@EVERY
+def test_padding_changes_nothing(config: TaskBranch) -> None:
+    first, *others = records_of(config, 20)
+    built = Built(config, [longer(first, 3), *others])
+    torch.manual_seed(0)
+    encoder = load_encoder(ModelConfig(), built.tokenizer)
+    heads = built.task.heads(built.facts, encoder.config.hidden_size, 0.0)
+    model = EncoderWithHeads(encoder, heads).eval()
+
+    def decoded(batch_size: int) -> list[Any]:
+        return [
+            item
+            for batch in built.batches(batch_size)
+            for item in built.task.decode(model(batch.inputs, batch.targets), batch)
+        ]
+
+    alone, together = decoded(1), decoded(len(built.rows))
+    assert len(alone) == len(together) == len(built.rows)
+    for one, other in zip(alone, together, strict=True):
+        assert one == pytest.approx(other, abs=1e-4)
+
+
+@EVERY
+@pytest.mark.parametrize("stride", [0, 3, 8])
+def test_a_long_record_loses_nothing_whatever_the_stride(config: TaskBranch, stride: int) -> None:
+    records = [longer(record, 1 + number % 4) for number, record in enumerate(records_of(config, 24))]
+    whole = Built(config.model_copy(update={"max_length": 500}), records)
+    short = Built(
+        config.model_copy(update={"max_length": 16} | ({"stride": stride} if hasattr(config, "stride") else {})),
+        records,
+    )
+    assert all(len(row["input_ids"]) <= 16 for row in short.rows)
+    if config.name in CUT:
+        assert {row["record"] for row in short.rows if row["cut"]} == {
+            row["record"] for row in whole.rows if len(row["input_ids"]) > 16
+        }
+        return
+    assert len(short.rows) > len(whole.rows) == len(records)
+    assert not any(row["cut"] for row in short.rows)
+    assert short.gold_scores().items == whole.gold_scores().items
+    read = [set[int]() for _ in records]
+    for row in short.rows:
+        read[row["record"]].update(row["input_ids"])
+    assert read == [set(row["input_ids"]) for row in whole.rows]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, task in branches_of(TaskConfig).items() if "stride" in task.model_fields]
+)
+def test_windows_must_move_on(name: str) -> None:
+    with pytest.raises(ValidationError, match="at most half of max_length 16"):
+        branches_of(TaskConfig)[name].model_validate({"max_length": 16, "stride": 9})

@@ -1,0 +1,46 @@
+"""Windows: every word is decided once, where it has the most context."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.tasks.rows import decided, windows
+
+TOKENIZER = load_tokenizer(ModelConfig(), ["a bc def", "the router broke"])
+WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_size=30)
+
+
+@given(words=WORDS, stride=st.integers(0, 8))
+def test_the_first_piece_of_every_word_decides_it_once(words: list[str], stride: int) -> None:
+    rows = windows(TOKENIZER, [words], max_length=16, stride=stride)
+    found = decided([row["word_ids"] for row in rows])
+    assert sorted(word for items in found for word in items) == list(range(len(words)))
+    for row, items in zip(rows, found, strict=True):
+        pieces = TOKENIZER.convert_ids_to_tokens(row["input_ids"])
+        assert list(items.values()) == sorted(items.values())
+        for word, place in items.items():
+            assert pieces[place] == TOKENIZER.tokenize(words[word])[0]
+
+
+def test_a_word_is_decided_where_its_poorer_side_is_richest() -> None:
+    words = [None, *range(8), None], [None, *range(4, 12), None], [None, *range(8, 16), None]
+    assert [list(items) for items in decided(words)] == [[*range(6)], [6, 7, 8, 9], [*range(10, 16)]]
+
+
+@pytest.mark.parametrize("texts", [["a bc de " * 4 + "ff " * 9, "a"], [["a", "bc", "de"] * 4 + ["ff"] * 9, ["a"]]])
+def test_windows_overlap_by_the_stride_and_name_their_record(texts: list[str]) -> None:
+    rows = windows(TOKENIZER, texts, max_length=10, stride=3)
+    assert [row["record"] for row in rows] == [0] * (len(rows) - 1) + [1]
+    for before, after in pairwise(rows[:-1]):
+        assert before["input_ids"][-4:-1] == after["input_ids"][1:4]
+    words = [word for row in rows[:-1] for word in row["word_ids"][1:-1]]
+    assert (
+        len(words) - 3 * (len(rows) - 2)
+        == len(TOKENIZER(texts[0], is_split_into_words=isinstance(texts[0], list))["input_ids"]) - 2
+    )
+    assert windows(TOKENIZER, [], max_length=10, stride=3) == []

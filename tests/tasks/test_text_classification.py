@@ -1,0 +1,151 @@
+"""Text classification: one label, a positive one, several. Windows decide together; generated texts are learnt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from sklearn.metrics import accuracy_score, f1_score
+
+from dice_ray import launch
+from dice_ray.config.load import Layer, resolve
+from dice_ray.data.records import TextRecord
+from dice_ray.errors import DataError
+from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.tasks.text_classification import TextClassificationConfig, TextTask
+
+LABELS = ["a", "b", "c", "a", "a"]
+ONE = tuple(TextRecord(str(number), f"text {number}", (label,)) for number, label in enumerate(LABELS))
+SEVERAL = tuple(
+    TextRecord(str(number), f"text {number}", labels)
+    for number, labels in enumerate([("a",), ("a", "b"), ("c",), ("a", "c"), ("b",)])
+)
+
+
+def built(records: tuple[TextRecord, ...], **settings: Any) -> TextTask:
+    config = TextClassificationConfig.model_validate(settings)
+    return config.build(config.classes(records))
+
+
+def scored(task: TextTask, records: tuple[TextRecord, ...], decoded: list[list[float]]) -> dict[str, float]:
+    rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
+    return task.score(records, rows, decoded, task.decide(records, rows, decoded)).metrics
+
+
+def test_one_label_is_scored_as_scikit_learn_does() -> None:
+    predicted = np.array([0, 1, 1, 2, 0])
+    metrics = scored(built(ONE), ONE, np.eye(3)[predicted].tolist())
+    gold = ["abc".index(label) for label in LABELS]
+    assert metrics["accuracy"] == accuracy_score(gold, predicted)
+    assert metrics["macro_f1"] == pytest.approx(f1_score(gold, predicted, average="macro"))
+    assert [metrics[f"f1_{name}"] for name in "abc"] == pytest.approx(f1_score(gold, predicted, average=None))
+    assert metrics["constant_accuracy"] == 0.6
+    assert metrics["constant_macro_f1"] == pytest.approx(f1_score(gold, [0] * 5, average="macro", zero_division=0))
+
+
+def test_a_positive_label_is_scored_at_a_half_and_at_its_tuned_threshold() -> None:
+    records = tuple(TextRecord(str(number), "x", (label,)) for number, label in enumerate(["no", "yes", "yes", "no"]))
+    task = built(records, positive="no")
+    assert task.classes == ("yes", "no")
+    metrics = scored(task, records, [[0.6, 0.4], [0.9, 0.1], [0.8, 0.2], [0.3, 0.7]])
+    assert metrics["f1"] == pytest.approx(2 / 3)
+    assert metrics["f1_tuned"] == 1
+    assert 0.2 < metrics["threshold"] < 0.4
+    assert metrics["constant_f1"] == pytest.approx(2 / 3)
+    assert task.config.objective() == "f1"
+
+
+def test_several_labels_are_scored_as_scikit_learn_does() -> None:
+    state = np.random.default_rng(0)
+    probabilities = state.random((5, 3))
+    metrics = scored(built(SEVERAL, labels="several"), SEVERAL, probabilities.tolist())
+    gold = np.array([["abc"[index] in record.labels for index in range(3)] for record in SEVERAL]).astype(int)
+    for threshold, suffix in ((0.5, ""), (metrics["threshold"], "_tuned")):
+        predicted = (probabilities > threshold).astype(int)
+        assert metrics[f"f1{suffix}"] == pytest.approx(f1_score(gold, predicted, average="micro"))
+        assert metrics[f"macro_f1{suffix}"] == pytest.approx(f1_score(gold, predicted, average="macro"))
+    assert metrics["f1_tuned"] >= metrics["f1"]
+    constants = [
+        f1_score(gold, np.tile(labels, (5, 1)), average="micro", zero_division=0) for labels in np.ndindex(2, 2, 2)
+    ]
+    assert metrics["constant_f1"] == pytest.approx(max(constants))
+
+
+def test_a_label_that_occurs_nowhere_has_no_part_in_the_macro_f1() -> None:
+    metrics = scored(built(SEVERAL, labels="several"), SEVERAL[:2], [[0.9, 0.1, 0.1], [0.9, 0.1, 0.1]])
+    assert metrics["macro_f1"] == pytest.approx((1 + 0) / 2)
+
+
+def test_several_labels_are_as_many_items_of_two_classes() -> None:
+    task = built(SEVERAL, labels="several")
+    tokenizer = load_tokenizer(ModelConfig(), task.texts(SEVERAL))
+    rows = task.encode(SEVERAL, tokenizer)
+    (facts,) = task.facts(rows)
+    assert (facts.link, facts.counts, facts.background) == ("sigmoid", (8, 7), 0)
+    term = task.terms({"label": torch.zeros(2, 3)}, task.collate(rows, [1, 2], tokenizer))["label"]
+    assert term.targets.tolist() == [[1, 1, 0], [0, 0, 1]]
+
+
+def test_the_windows_of_a_text_decide_together() -> None:
+    records = (TextRecord("1", "a b c d e f g h i j", ("b",)), TextRecord("2", "b", ("a",)))
+    task = built(records, max_length=8, stride=0)
+    tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
+    rows = task.encode(records, tokenizer)
+    assert [row["record"] for row in rows] == [0, 0, 1]
+    assert task.facts(rows)[0].counts == (1, 2)
+    scores = task.score(records, rows, [[0.6, 0.4], [0.1, 0.9], [0.7, 0.3]], {})
+    assert scores.metrics["accuracy"] == 1
+    assert [(item.id, item.tp) for item in scores.items] == [("1", 1), ("2", 1)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "objective"),
+    [
+        ({}, "accuracy"),
+        ({"score": "macro_f1"}, "macro_f1"),
+        ({"positive": "a"}, "f1"),
+        ({"positive": "a", "score": "accuracy"}, "accuracy"),
+        ({"labels": "several"}, "f1"),
+        ({"labels": "several", "score": "macro_f1"}, "macro_f1"),
+    ],
+)
+def test_what_decides_is_stated_or_follows_from_the_labels(settings: dict[str, Any], objective: str) -> None:
+    assert TextClassificationConfig.model_validate(settings).objective() == objective
+
+
+@pytest.mark.parametrize(
+    "settings", [{"score": "f1"}, {"labels": "several", "positive": "a"}, {"labels": "several", "score": "accuracy"}]
+)
+def test_scores_that_do_not_fit_the_labels_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"several labels have no positive one|score f1 needs `positive`"):
+        TextClassificationConfig.model_validate(settings)
+
+
+def test_labels_that_do_not_fit_are_an_error() -> None:
+    with pytest.raises(DataError, match="exactly two labels"):
+        built(ONE, positive="a")
+    with pytest.raises(DataError, match="at least two labels"):
+        built(ONE[:1])
+    tokenizer = load_tokenizer(ModelConfig(), ["text"])
+    with pytest.raises(DataError, match=r"text 9: its labels must be among .* got 'z'"):
+        built(ONE).encode([TextRecord("9", "text", ("z",))], tokenizer)
+    with pytest.raises(DataError, match=r"must have one label, got \('a', 'b'\); task\.text_classification\.labels"):
+        built(ONE).encode([SEVERAL[1]], tokenizer)
+
+
+@pytest.mark.parametrize("labels", ["one", "several"])
+def test_a_tiny_encoder_learns_the_generated_texts(tmp_path: Path, labels: str) -> None:
+    """By 50 points of macro F1 over the constant predictor; without the rare class it would stand at 74."""
+    preset = {
+        "task": {"text_classification": {"labels": labels, "score": "macro_f1"}},
+        "data": {"source": {"synthetic": {"kind": "texts", "size": 800}}},
+        "training": {"epochs": 4, "batch_size": 16, "lr": 2e-3},
+    }
+    list(launch.start(config := resolve([Layer("preset", preset)]), tmp_path))
+    test = launch.evaluate(config, tmp_path, "test")
+    assert test["test/macro_f1"] > test["test/constant_macro_f1"] + 0.5
+    assert test["test/f1_safety"] > 0.6
