@@ -63,9 +63,7 @@ def test_a_name_that_is_not_there_is_told_with_what_is_known(
 
 def test_usage_is_checked() -> None:
     assert "either a preset, or --resume" in run("tune").stderr
-    assert "leave out seed, trials" in " ".join(
-        run("tune", "--resume", "x", "--trials", "5", "--seed", "4").stderr.split()
-    )
+    assert "leave out" in run("tune", "--resume", "x", "--seed", "4").stderr
     assert run("tune", "synthetic_pairs", "--trials", "0").returncode == 2
 
 
