@@ -79,7 +79,7 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
     import ray
 
     if ray.is_initialized():
-        raise RunError("Ray is already running in this process: call ray.shutdown() first, or give its address")
+        raise RunError("Ray is already running in this process: call ray.shutdown() first")
     scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
     ours: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
     with quiet(log):
@@ -108,5 +108,7 @@ def quiet(log: Path) -> Iterator[TextIO]:
             os.dup2(file.fileno(), number)
         # Loggers keep the stream that they find: one that is never closed.
         out, err = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        for stream in (out, err):
+            stack.callback(stream.flush)
         with redirect_stdout(out), redirect_stderr(err):
             yield terminal

@@ -77,10 +77,11 @@ try:
     with cluster.quiet(Path("log.txt")) as terminal:
         print("unseen")
         print("seen", file=terminal)
+        print("and partial", end="")
         raise ValueError("on its way")
 except ValueError as error:
     print(error)
 """
     done = python(code, tmp_path)
     assert done.stdout == "seen\non its way\n"
-    assert (tmp_path / "log.txt").read_text() == "unseen\n"
+    assert (tmp_path / "log.txt").read_text() == "unseen\nand partial"

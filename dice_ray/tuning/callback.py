@@ -12,8 +12,7 @@ from ray import tune
 from ray.tune.experiment import Trial
 
 from dice_ray import launch
-from dice_ray.config.load import resolve
-from dice_ray.errors import ConfigError
+from dice_ray.errors import DiceRayError
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
@@ -56,7 +55,7 @@ class Recorder:
 
     def __init__(self, plan: SweepPlan | StudyPlan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
-        self._config = resolve(plan.layers)
+        self._config = plan.base()
         self._since = time.monotonic()
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._best: tuple[float, Flat] | None = None
@@ -147,11 +146,10 @@ class Recorder:
             name = f"{trial.arm} seed {trial.seed}"
         try:
             config = self._plan.config(trial)
-        except ConfigError:
-            params = trial.params
-        else:
             params = flat(config)
             tags |= config.tags()
+        except DiceRayError:  # it ends as failed, and says why
+            params = trial.params
         self._writer.open(trial.id, name=name, params=params, tags=tags, parent=self._plan.name)
 
     def _end_run(self, ended: Ended) -> None:
@@ -159,12 +157,13 @@ class Recorder:
         if ended.failure is not None:
             tags[schema.FAILURE] = ended.failure
         if ended.score is not None:
-            last = ended.curve[-1][0]
-            best = {schema.best_metric(launch.objective(self._config)): ended.score}
-            self._writer.metrics(ended.id, last, best | ended.test)
-            scores = ended.metrics[-1] | ended.test
-            kept = "test/collapsed" if ended.test else "dev/collapsed"
-            tags[schema.COLLAPSED] = "true" if scores.get(kept) else "false"
+            objective = launch.objective(self._config)
+            best = {schema.best_metric(objective): ended.score}
+            self._writer.metrics(ended.id, ended.curve[-1][0], best | ended.test)
+            _, kept = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
+            if ended.test:
+                objective, kept = launch.objective(self._config, "test"), ended.test
+            tags[schema.COLLAPSED] = "true" if kept.get(schema.collapsed_metric(objective)) else "false"
         self._writer.tags(ended.id, tags)
         self._writer.end(ended.id, "FAILED" if ended.state == "failed" else "FINISHED")
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError
-from dice_ray.settings import Flat, Nested, merge
+from dice_ray.settings import Flat, Nested, nested
 from dice_ray.tuning.ledger import Begun
 
 RESULTS_VERSION = 1
@@ -29,16 +28,39 @@ class Plan(BaseModel):
     Attributes:
         name: Of the folder, of MLflow's experiment and of its parent run.
         layers: What was written below the trials: preset and settings, never a resolved configuration.
+        seeds_option: What gives the seeds on the command line.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     layers: tuple[Layer, ...]
+    seeds_option: ClassVar[str]
 
     def config(self, trial: Begun) -> RunConfig:
-        """The configuration of one of its trials."""
-        origin = "trial" if trial.arm is None else f"arm {trial.arm}"
-        return resolve([*self.layers, values_layer(origin, trial.params | {"training.seed": trial.seed})])
+        """The configuration of one of its trials.
+
+        Raises:
+            ConfigError: It cannot run, or writes what is not a trial's to write.
+        """
+        layer = values_layer("trial" if trial.arm is None else f"arm {trial.arm}", trial.params)
+        if problems := [*self._written_seed(layer), *_written_launch(layer)]:
+            raise ConfigError(problems)
+        return resolve([*self.layers, layer, values_layer("seed", {"training.seed": trial.seed})])
+
+    def base(self) -> RunConfig:
+        """The configuration below its trials.
+
+        Raises:
+            ConfigError: It cannot run, or writes the seed.
+        """
+        if problems := [problem for layer in self.layers for problem in self._written_seed(layer)]:
+            raise ConfigError(problems)
+        return resolve(self.layers)
+
+    def _written_seed(self, layer: Layer) -> Iterator[Problem]:
+        if "training.seed" in _paths(layer.values):
+            must = f"must not be written: {self.seeds_option} gives it to every trial"
+            yield Problem("training.seed", must, origin=layer.origin)
 
 
 class SweepPlan(Plan):
@@ -50,6 +72,7 @@ class SweepPlan(Plan):
         seed: Of the sampler, and `training.seed` of every trial.
     """
 
+    seeds_option = "--seed"
     kind: Literal["sweep"] = "sweep"
     space: str
     trials: int = Field(ge=1)
@@ -73,6 +96,7 @@ class StudyPlan(Plan):
         digest: Of the data.
     """
 
+    seeds_option = "--seeds"
     kind: Literal["study"] = "study"
     arms: dict[str, Flat]
     baseline: str
@@ -83,54 +107,84 @@ class StudyPlan(Plan):
         """Arms by seeds, all arms of a seed before the next seed.
 
         Raises:
-            ConfigError: An arm cannot run, or writes what another one writes.
+            ConfigError: An arm cannot run, or runs what another one runs.
         """
         problems: list[Problem] = []
-        written: dict[str, str] = {}
+        try:
+            self.base()
+        except ConfigError as error:
+            problems += error.problems
+        identities: dict[str, str] = {}
         for arm, values in self.arms.items():
+            problems += _not_plain(arm, values)
             try:
-                self.config(Begun(id="", params=values, seed=self.seeds[0], arm=arm))
+                same = identities.setdefault(self.identity(arm, self.seeds[0]), arm)
             except ConfigError as error:
                 problems += error.problems
-            same = written.setdefault(self._identity(values, self.seeds[0]), arm)
-            if same != arm:
-                problems.append(Problem(f"arms.{arm}", f"must differ from arm {same}", json.dumps(values)))
+            else:
+                if same != arm:
+                    problems.append(Problem(f"arms.{arm}", f"must differ from arm {same}", repr(values)))
         if self.baseline not in self.arms:
             problems.append(Problem("baseline", "must be an arm", self.baseline, known=tuple(self.arms)))
         if problems:
-            raise ConfigError(problems)
+            raise ConfigError(list(dict.fromkeys(problems)))
         return [
-            Begun(id=self._identity(values, seed), params=values, seed=seed, arm=arm)
+            Begun(id=self.identity(arm, seed), params=values, seed=seed, arm=arm)
             for seed in self.seeds
             for arm, values in self.arms.items()
         ]
 
-    def _identity(self, values: Flat, seed: int) -> str:
-        """What decides the numbers of a cell; where it runs does not."""
-        written = _written([*self.layers, values_layer("arm", values | {"training.seed": seed})])
-        parts = json.dumps([written, self.digest, RESULTS_VERSION], sort_keys=True)
+    def identity(self, arm: str, seed: int) -> str:
+        """What decides the numbers of a cell: its configuration, but for where it runs, defaults included.
+
+        However a value is written, and whether it is written or a default: the same configuration is the same cell.
+        """
+        return self._identity(self.config(Begun(id="", params=self.arms[arm], seed=seed, arm=arm)))
+
+    def continues(self, there: StudyPlan) -> bool:
+        """Whether it can go on where another one was: an arm's name means the same in both."""
+        shared = self.arms.keys() & there.arms.keys()
+        return self._identity(self.base()) == there._identity(there.base()) and all(
+            self.identity(arm, 0) == there.identity(arm, 0) for arm in shared
+        )
+
+    def over(self, there: StudyPlan) -> StudyPlan:
+        """Both as one: this one with the arms and seeds that only the other one has."""
+        seeds = tuple(dict.fromkeys([*there.seeds, *self.seeds]))
+        return self.model_copy(update={"arms": there.arms | self.arms, "seeds": seeds})
+
+    def _identity(self, config: RunConfig) -> str:
+        decisive = {section: values for section, values in nested(config).items() if section != "launch"}
+        parts = json.dumps([decisive, self.digest, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 
 _PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | StudyPlan, Field(discriminator="kind")])
 
 
-def store(plan: SweepPlan | StudyPlan, folder: Path) -> None:
-    """Write `plan.yaml`; a sweep's stays as it is, a study's may grow by arms and seeds.
+def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
+    """Write `plan.yaml`; a sweep's stays as it is, a study's only grows by arms and seeds. Returns what is stored.
 
     Raises:
         RunError: The folder holds another plan.
+        ConfigError: An arm runs what a stored one of another name runs.
     """
     path = folder / "plan.yaml"
-    if path.exists() and not _continues(plan, there := read(folder)):
-        raise RunError(
-            f"{path} must hold this plan, and holds another {there.kind} of that name: go on with that one, or choose "
-            "another name"
-        )
+    if path.exists():
+        there = read(folder)
+        if isinstance(plan, StudyPlan) and isinstance(there, StudyPlan) and plan.continues(there):
+            plan = plan.over(there)
+            plan.cells()
+        elif plan != there:
+            raise RunError(
+                f"{path} must hold this plan, and holds another {there.kind} of that name: go on with that one, or "
+                "choose another name"
+            )
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".tmp")
     unfinished.write_text(as_yaml(plan), encoding="utf-8")
     unfinished.replace(path)
+    return plan
 
 
 def read(folder: Path) -> SweepPlan | StudyPlan:
@@ -151,20 +205,29 @@ def as_yaml(plan: SweepPlan | StudyPlan) -> str:
     return text
 
 
-def _continues(plan: SweepPlan | StudyPlan, there: SweepPlan | StudyPlan) -> bool:
-    """Whether the folder of one plan can go on with the other: an arm's name means the same in both."""
-    if not (isinstance(plan, StudyPlan) and isinstance(there, StudyPlan)):
-        return plan == there
-    shared = plan.arms.keys() & there.arms.keys()
-    return (_written(plan.layers), plan.digest) == (_written(there.layers), there.digest) and all(
-        plan.arms[arm] == there.arms[arm] for arm in shared
-    )
+def _written_launch(layer: Layer) -> Iterator[Problem]:
+    for path in _paths(layer.values):
+        if path.partition(".")[0] == "launch":
+            must = "must not be written: launch belongs to the preset or --set, all trials share it"
+            yield Problem(path, must, origin=layer.origin)
 
 
-def _written(layers: Sequence[Layer]) -> Nested:
-    """What layers wrote together, but for where it runs."""
-    written: Nested = reduce(lambda below, layer: merge(RunConfig, below, layer.values), layers, {})
-    return {section: values for section, values in written.items() if section != "launch"}
+def _not_plain(arm: str, values: Flat) -> Iterator[Problem]:
+    """What of an arm cannot be stored."""
+    for path, value in values.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            yield Problem(path, "must be a number, text, list or mapping of such", f"{value!r:.60}", f"arm {arm}")
+
+
+def _paths(values: Nested, prefix: str = "") -> list[str]:
+    """Each path that a layer writes."""
+    found = []
+    for key, value in values.items():
+        inner = _paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
+        found += inner or [f"{prefix}{key}"]
+    return found
 
 
 @dataclass(frozen=True)
@@ -181,9 +244,8 @@ class Demand:
             RunError: Not one.
         """
         if cpus < self.own + self.workers:
-            raise RunError(
-                f"a trial must find its {self.own + self.workers} CPUs (launch.workers x launch.threads), got {cpus}"
-            )
+            what = "launch.workers x launch.threads, and 1 that waits for them" if self.workers else "launch.threads"
+            raise RunError(f"a trial must find its {self.own + self.workers} CPUs ({what}), got {cpus}")
         return cpus // (self.own + self.workers)
 
 

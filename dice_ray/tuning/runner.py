@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from dice_ray import cluster
-from dice_ray.config.load import resolve
+from dice_ray.data import sources
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
@@ -68,7 +68,7 @@ class Session:
         from dice_ray.tuning.callback import RecorderCallback
         from dice_ray.tuning.trial import Trial, Work
 
-        needs = demand(resolve(self.plan.layers))
+        needs = demand(self.plan.base())
         with cluster.started(self.address, num_cpus=self.num_cpus, log=self.folder / "log.txt") as ray:
             trainable = tune.with_parameters(Trial, work=Work(self.plan, self.folder.resolve()))
             tuner = tune.Tuner(
@@ -103,11 +103,11 @@ def session(
     show: Show | None,
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
+    sources.load(plan.base().data)  # its mistakes are told before anything starts
     with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal, ExitStack() as stack:
-        store(plan, folder)
+        plan = store(plan, folder)
         cluster.prepare(address)
-        writer = Writer(plan.name)
-        stack.callback(writer.close)
+        writer = stack.enter_context(Writer(plan.name))
         screen = stack.enter_context(show(terminal)) if show else None
         yield Session(plan, folder, ledger, writer, screen, address, num_cpus)
 

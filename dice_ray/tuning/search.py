@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.config.load import resolve
 from dice_ray.tuning import space
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import Show, session
@@ -34,7 +33,7 @@ def run(
     Raises:
         DiceRayError: Another driver is at work, or the plan cannot run; a trial's own failure is in the ledger.
     """
-    resolve(plan.layers)
+    plan.base()
     space.load(plan.space)
     with session(plan, folder, address=address, num_cpus=num_cpus, show=show) as driver:
         from dice_ray.tuning.searchers import SweepSearcher, asha

@@ -7,12 +7,12 @@ import importlib.util
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -23,30 +23,40 @@ SpaceFunction: TypeAlias = "Callable[[Trial | FixedTrial], None]"
 
 @dataclass(frozen=True)
 class Space:
-    """A space that can be pickled: it is its address, and is loaded where it is called."""
+    """A space that can be pickled: it is its address, and is loaded when it is first called."""
 
     address: str
+
+    def __reduce__(self) -> tuple[type[Space], tuple[str]]:
+        return type(self), (self.address,)
 
     def __call__(self, trial: Trial | FixedTrial) -> None:
         """Suggest every parameter of a trial.
 
         Raises:
-            RunError: The function returned something: it would override what is suggested.
+            InputError: The function failed, or returned something: it would override what is suggested.
         """
-        returned: Any = load(self.address)(trial)
+        function = self._function
+        try:
+            returned: Any = function(trial)
+        except Exception as error:
+            raise InputError(f"the space {self.address} must suggest a trial, and raised {_said(error)}") from error
         if returned is not None:
-            raise RunError(
+            raise InputError(
                 f"a space must return nothing, and {self.address} returned {type(returned).__name__}: "
                 "constants stand in a preset or in --set"
             )
 
+    @cached_property
+    def _function(self) -> SpaceFunction:
+        return load(self.address)
 
-@cache
+
 def load(address: str) -> SpaceFunction:
     """The function at `module:function` or `file.py:function`."""
     where, colon, name = address.rpartition(":")
     if not colon or not where:
-        raise RunError(f"a space must be given as module:function or file.py:function, got {address!r}")
+        raise InputError(f"a space must be given as module:function or file.py:function, got {address!r}")
     module = module_at(where)
     function: SpaceFunction | None = getattr(module, name, None)
     if not inspect.isfunction(function):
@@ -68,18 +78,23 @@ def module_at(where: str) -> ModuleType:
 def _module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        raise RunError(f"a space or study must be in a module that can be imported, got {name!r}: {error}") from error
+    except Exception as error:
+        raise InputError(f"a space or study must be in a module that runs, and {name} raised {_said(error)}") from error
 
 
 def _file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise RunError(f"a space or study must be in a file that is there, got {path} in {Path.cwd()}")
+        raise InputError(f"a space or study must be in a file that is there, got {path} in {Path.cwd()}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise InputError(f"a space or study must be in a file that runs, and {path} raised {_said(error)}") from error
     return module
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +47,13 @@ class Kill:
     before: Ledger
     code: int
     file: Path
+
+    @property
+    def lost(self) -> list[str]:
+        """The trials that did not begin and end once each, in all that the ledger holds."""
+        events = Counter((event["event"], event["id"]) for event in map(json.loads, self.file.read_text().splitlines()))
+        ids = {f"{number:04d}" for number in range(1, NUM_TRIALS + 1)} | {id_ for _, id_ in events}
+        return sorted(id_ for id_ in ids if (events["begin", id_], events["end", id_]) != (1, 1))
 
 
 def killed_and_resumed(folder: Path, scratch: Path) -> Kill:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,8 +26,7 @@ def test_a_killed_sweep_is_resumed(tmp_path: Path, scratch: Path) -> None:
     kill = killed_and_resumed(tmp_path, scratch)
     assert len(kill.before.ended) < NUM_TRIALS, kill.moment
     assert kill.code == 0, kill.moment
-    events = Counter(line.partition('"id": "')[0] for line in kill.file.read_text().splitlines())
-    assert events == {'{"event": "begin", ': NUM_TRIALS, '{"event": "end", ': NUM_TRIALS}, kill.moment
+    assert not kill.lost, kill.moment
     ledger = Ledger(kill.file)
     assert sorted(ledger.ended) == [f"{number:04d}" for number in range(1, NUM_TRIALS + 1)]
     assert kill.before.begun.items() <= ledger.begun.items()

@@ -9,14 +9,22 @@ from typing import Any
 import pytest
 
 from dice_ray.config.load import Layer
+from dice_ray.errors import DataError
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.callback import Recorder
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 FOCAL = Begun(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
 DICE = Begun(id="0002", params={"loss": "dice"}, seed=4)
+COLUMNS = {"pair": {"first": "a", "second": "b", "label": "label"}}
+FILES = {
+    "folder": "$NO_SUCH_VARIABLE",
+    "train": "train.tsv",
+    "reader": {"tables": {"quoting": False, "columns": COLUMNS}},
+}
+LOST = Begun(id="0004", params={"data.source": {"files": FILES}}, seed=4)
 WRONG = Begun(id="0003", params={"loss.focal.gama": 1}, seed=4)
 
 
@@ -77,3 +85,35 @@ def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPl
     assert set(read("sweep")["id"]) == {"sweep", "0001"}
     points = set(curves("sweep")[["metric", "step", "value"]].itertuples(index=False, name=None))
     assert points == {("dev/f1", 5, 0.25), ("dev/f1", 10, 0.5), ("dev/best_f1", 10, 0.5)}
+
+
+def test_a_trial_collapsed_where_its_best_evaluation_or_its_test_did(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    metrics = tuple({"dev/collapsed": collapsed} for collapsed in (1.0, 0.0, 1.0))
+    ended: dict[str, Any] = {"state": "done", "curve": ((5, 0.25), (10, 0.5), (15, 0.25)), "metrics": metrics}
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for id_, test in (("of dev", {}), ("of test", {"test/f1": 0.0, "test/collapsed": 1.0})):
+        ledger.append(DICE.model_copy(update={"id": id_, "arm": "dice"}))
+        ledger.append(Ended(id=id_, test=test, **ended))
+    arms = {"dice": {"loss": "dice"}}
+    with Writer("study") as writer:
+        recorder = Recorder(
+            StudyPlan(name="study", layers=layers, arms=arms, baseline="dice", seeds=(4,)), ledger, writer, ["of dev"]
+        )
+        recorder.open(())
+        recorder.close()
+    assert read("study").set_index("id")["tags.collapsed"].dropna().to_dict() == {"of dev": "false", "of test": "true"}
+
+
+def test_a_trial_whose_data_cannot_be_described_is_noted(
+    tmp_path: Path, plan: SweepPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_VARIABLE", raising=False)
+    with pytest.raises(DataError, match="NO_SUCH_VARIABLE"):
+        plan.config(LOST).tags()
+    with Writer("sweep") as writer:
+        recorder = Recorder(plan, Ledger(tmp_path / "ledger.jsonl"), writer, plan.ids)
+        recorder.open(())
+        recorder.begin(LOST)
+        recorder.end(LOST.id, {"failure": "the variable must be set"})
+        recorder.close()
+    assert read("sweep").set_index("id").loc["0004", "tags.failure"] == "the variable must be set"

@@ -9,6 +9,7 @@ import pytest
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import ConfigError, RunError
+from dice_ray.tuning.ledger import Begun
 from dice_ray.tuning.plan import Demand, StudyPlan, SweepPlan, demand, read, store
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
@@ -38,7 +39,12 @@ def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:
     store(study(), tmp_path)
     store(study(seeds=(1, 2, 3), arms=study().arms | {"dice": {"loss": "dice"}}), tmp_path)
     assert isinstance(there := read(tmp_path), StudyPlan)
-    assert (len(there.seeds), list(there.arms)) == (3, ["ce", "focal", "dice"])
+    assert (there.seeds, list(there.arms)) == ((1, 2, 3), ["ce", "focal", "dice"])
+    assert store(study(seeds=(4, 1), arms={"ce": {"loss": "cross_entropy"}}), tmp_path) == read(tmp_path)
+    assert isinstance(there := read(tmp_path), StudyPlan)
+    assert (there.seeds, list(there.arms)) == ((1, 2, 3, 4), ["ce", "focal", "dice"])
+    with pytest.raises(ConfigError, match=r"arms.renamed: must differ from arm ce"):
+        store(study(arms={"renamed": {"loss": "cross_entropy"}}, baseline="renamed"), tmp_path)
     for changes in (
         {"arms": study().arms | {"focal": {"loss": "focal"}}},
         {"layers": (*LAYERS, Layer("--set", {"training": {"lr": 1}}))},
@@ -62,27 +68,64 @@ def test_a_trial_runs_the_layers_and_then_its_own(tmp_path: Path) -> None:
     assert (cell.arm, config.loss.name, config.training.seed, config.training.epochs) == ("focal", "focal", 1, 1)
 
 
-def test_a_cell_is_what_was_written_not_its_name_nor_where_it_runs() -> None:
+def test_a_cell_is_what_it_runs_not_its_name_nor_how_it_is_written_nor_where_it_runs() -> None:
     ids = [cell.id for cell in study().cells()]
     assert len(set(ids)) == 4
-    renamed = {"base": {"loss": "cross_entropy"}, "f": {"loss": "focal", "loss.focal.gamma": 1}}
+    renamed = {"base": {"loss": {"cross_entropy": {}}}, "f": {"loss": "focal", "loss.focal.gamma": "1e0"}}
     elsewhere = (*LAYERS, values_layer("--set", {"launch.threads": 2}))
     assert [cell.id for cell in study(arms=renamed, baseline="base", layers=elsewhere).cells()] == ids
     assert not set(ids) & {cell.id for cell in study(digest="other data").cells()}
 
 
-def test_arms_that_write_the_same_or_cannot_run_are_all_named() -> None:
-    arms = study().arms | {"same": {"loss": "cross_entropy"}, "wrong": {"loss.focal.gama": 1}}
+def test_arms_that_run_the_same_or_cannot_run_are_all_named() -> None:
+    arms = study().arms | {
+        "same": {"training.epochs": "1"},
+        "wrong": {"loss.focal.gama": 1},
+        "odd": {"training.lr": {1e-3}},
+        "wide": {"launch.workers": 2},
+        "seeded": {"training": {"seed": 7}},
+    }
     with pytest.raises(ConfigError) as error:
         study(arms=arms, baseline="none").cells()
     said = str(error.value)
-    for part in ("arms.same: must differ from arm ce", "loss.focal.gama", "from arm wrong", "baseline: must be an arm"):
+    for part in (
+        "arms.same: must differ from arm ce",
+        "loss.focal.gama",
+        "from arm wrong",
+        "training.lr: must be a number, text, list or mapping of such, got {0.001} (from arm odd)",
+        "launch.workers: must not be written: launch belongs to the preset or --set",
+        "from arm wide",
+        "training.seed: must not be written: --seeds gives it to every trial (from arm seeded)",
+        "baseline: must be an arm",
+    ):
         assert part in said
+
+
+def test_the_seed_of_the_layers_would_be_lost_and_is_refused() -> None:
+    layers = (*LAYERS, values_layer("--set", {"training.seed": 3}))
+    with pytest.raises(ConfigError, match=r"must not be written: --seed gives it .*from --set"):
+        SWEEP.model_copy(update={"layers": layers}).base()
+    with pytest.raises(ConfigError, match=r"must not be written: --seeds gives it .*from --set"):
+        study(layers=layers).cells()
+
+
+@pytest.mark.parametrize("params", [{"launch.workers": 2}, {"training.seed": 3}])
+def test_a_trial_writes_neither_its_workers_nor_its_seed(params: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match=r"must not be written: .* \(from trial\)"):
+        SWEEP.config(Begun(id="0001", params=params, seed=0))
+
+
+def test_the_shipped_study_compares_arms_that_differ() -> None:
+    from search_spaces.studies.loss_comparison import ARMS, BASELINE
+
+    assert len(study(arms=ARMS, baseline=BASELINE, seeds=(1,)).cells()) == len(ARMS)
 
 
 def test_trials_fit_by_their_demand() -> None:
     config = SWEEP.config(study().cells()[0])
     assert demand(config).slots(2) == 2
     assert Demand(1, 4).slots(10) == 2
-    with pytest.raises(RunError, match="must find its 5 CPUs"):
-        Demand(1, 4).slots(4)
+    with pytest.raises(RunError, match=r"must find its 3 CPUs .launch.workers x launch.threads, and 1 that waits"):
+        Demand(1, 2).slots(2)
+    with pytest.raises(RunError, match=r"must find its 4 CPUs .launch.threads., got 3"):
+        Demand(4, 0).slots(3)

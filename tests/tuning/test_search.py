@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, TextIO
 import psutil
 import pytest
 
-from dice_ray.config.load import Layer
+from dice_ray.config.load import Layer, values_layer
+from dice_ray.errors import DataError
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning import search
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.runner import session
 
 if TYPE_CHECKING:
     from dice_ray.tuning.callback import Progress
@@ -42,6 +44,32 @@ class Watch:
             sockets = [socket for process in [me, *me.children(recursive=True)] for socket in process.net_connections()]
             self.listening = {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
             print("a line for the user", file=self.terminal)
+
+
+def test_data_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -> None:
+    reader = {"tables": {"quoting": False, "columns": {"pair": {"first": "a", "second": "b", "label": "c"}}}}
+    files = {"train": "none.tsv", "folder": str(tmp_path), "reader": reader}
+    layers = (values_layer("preset", {"task": "sentence_pair", "data.source": {"files": files}}),)
+    with pytest.raises(DataError, match=r"none.tsv"):
+        search.run(SweepPlan(name="lost", layers=layers, space=SPACE, trials=1), tmp_path / "lost")
+    assert not (tmp_path / "lost").exists()
+
+
+def test_what_could_not_be_stored_never_hides_what_went_wrong(
+    tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "no_folder").touch()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/no_folder/mlflow.db")
+    plan = SweepPlan(name="lost", layers=layers, space=SPACE, trials=1)
+
+    def go_wrong() -> None:
+        with session(plan, tmp_path / "lost", address=None, num_cpus=1, show=None) as driver:
+            driver.writer.open("lost", name="lost", params={}, tags={})
+            raise ValueError("on its way")
+
+    with pytest.raises(ValueError, match="on its way") as error:
+        go_wrong()
+    assert "must be stored in" in error.value.__notes__[0]
 
 
 @pytest.mark.ray

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 
 import pytest
 from optuna.trial import FixedTrial
 
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.tuning.space import Space, load
 
 SPACE = """
@@ -16,6 +17,9 @@ from optuna import Trial
 
 def rate(trial):
     trial.suggest_float("training.lr", 1e-5, 1e-3)
+
+def wrong(trial):
+    trial.suggest_float("training.lr", "low", 1)
 
 def constants(trial):
     return {"training.lr": 1}
@@ -38,12 +42,12 @@ def test_a_space_of_a_module_and_one_of_a_file(file: Path) -> None:
 
 
 def test_a_space_that_returns_something_is_refused(file: Path) -> None:
-    with pytest.raises(RunError, match=r"must return nothing, and .*mine.py:constants returned dict"):
+    with pytest.raises(InputError, match=r"must return nothing, and .*mine.py:constants returned dict"):
         Space(f"{file}:constants")(FixedTrial({}))
 
 
 def test_an_unknown_function_names_the_spaces_of_the_file(file: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"did you mean 'rate'\? Known: constants, rate"):
+    with pytest.raises(UnknownNameError, match=r"did you mean 'rate'\? Known: constants, rate, wrong"):
         load(f"{file}:rates")
 
 
@@ -56,5 +60,38 @@ def test_an_unknown_function_names_the_spaces_of_the_file(file: Path) -> None:
     ],
 )
 def test_an_address_that_leads_nowhere(address: str, said: str) -> None:
-    with pytest.raises(RunError, match=said):
+    with pytest.raises(InputError, match=said):
         load(address)
+
+
+def test_a_space_that_raises_names_itself_and_why(file: Path) -> None:
+    with pytest.raises(InputError, match=r"mine.py:wrong must suggest a trial, and raised TypeError: '>' not"):
+        Space(f"{file}:wrong")(FixedTrial({}))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [("def f(:", "SyntaxError: "), ("import no_such", "ModuleNotFoundError: No m")]
+)
+def test_a_file_that_does_not_run_names_itself_and_why(file: Path, code: str, said: str) -> None:
+    file.write_text(code)
+    with pytest.raises(InputError, match=rf"^a space or study .*mine.py raised {said}"):
+        Space(f"{file}:rate")(FixedTrial({}))
+
+
+def test_a_module_that_does_not_run_names_itself_and_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.with_name("spaces_with_a_typo.py").write_text("import no_such")
+    monkeypatch.syspath_prepend(file.parent)
+    with pytest.raises(InputError, match=r"^a space .* spaces_with_a_typo raised ModuleNotFoundError: No m"):
+        load("spaces_with_a_typo:rate")
+
+
+def test_an_edited_file_is_read_again_but_not_while_it_is_searched(file: Path) -> None:
+    space, trial = Space(f"{file}:rate"), FixedTrial({"training.lr": 1e-4, "training.epochs": 1})
+    space(trial)
+    stat = file.stat()
+    file.write_text(SPACE.replace('float("training.lr", 1e-5, 1e-3)', 'int("training.epochs", 1, 3)'))
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    for now, path in ((space, "training.lr"), (Space(space.address), "training.epochs")):
+        trial = FixedTrial({"training.lr": 1e-4, "training.epochs": 1})
+        now(trial)
+        assert list(trial.params) == [path]
