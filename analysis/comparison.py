@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -13,6 +13,8 @@ from analysis.scores import by_seed, collapsed, constant, scores, tuned_scores
 from analysis.statistics import Difference, Interval, holm, paired_difference, t_interval
 
 CONSTANT: Final = "constant predictor"
+TUNED: Final = ", tuned threshold"
+"""Follows the arm's name where its runs are read at the threshold tuned on dev."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,9 @@ class Arm:
     Attributes:
         name: Of the arm, or of a second reading of its runs.
         score: The mean over its seeds.
-        difference: To the baseline over the seeds shared; none for the baseline itself and the constant predictor.
-        p: Of the difference, corrected by Holm over the arms.
+        difference: To the baseline read the same way, over the seeds shared; none for the baseline itself and the
+            constant predictor.
+        p: Of the difference, corrected by Holm over all rows.
         collapsed: Cells that predict one class only at the threshold of .5.
         failed: Cells without a score.
     """
@@ -38,18 +41,21 @@ class Arm:
 
 def compare(cells: pd.DataFrame, metric: str, baseline: str) -> list[Arm]:
     """The baseline first, then the arms by their mean, those without a score, and the constant predictor."""
-    reference = cells[cells["arm"] == baseline]
-    against = by_seed(scores(reference, metric), reference["seed"])
+    readings = {"": scores(cells, metric), TUNED: tuned_scores(cells, metric)}
+    one_class, is_baseline = collapsed(cells, metric), cells["arm"] == baseline
     arms = []
-    for name, runs in cells.groupby("arm"):
-        for reading, values, num_collapsed in _readings(str(name), runs, metric):
-            scored = by_seed(values, runs["seed"])
+    for reading, values in readings.items():
+        against = by_seed(values[is_baseline], cells["seed"][is_baseline])
+        for name, runs in cells.groupby("arm"):
+            scored = by_seed(values[runs.index], runs["seed"])
+            if reading and not scored:
+                continue
             arms.append(
                 Arm(
-                    reading,
+                    f"{name}{reading}",
                     t_interval(list(scored.values())),
-                    None if reading == baseline else paired_difference(scored, against),
-                    collapsed=num_collapsed,
+                    None if name == baseline else paired_difference(scored, against),
+                    collapsed=None if reading else int(one_class[runs.index].sum()),
                     failed=len(runs) - len(scored),
                 )
             )
@@ -57,14 +63,6 @@ def compare(cells: pd.DataFrame, metric: str, baseline: str) -> list[Arm]:
     if (predictor := constant(cells, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
     return _corrected(arms)
-
-
-def _readings(arm: str, runs: pd.DataFrame, metric: str) -> Iterator[tuple[str, pd.Series[float], int | None]]:
-    """The score at .5 and, where there is one, at the threshold tuned on dev: two readings of the same runs."""
-    yield arm, scores(runs, metric), int(collapsed(runs, metric).sum())
-    tuned = tuned_scores(runs, metric)
-    if tuned.notna().any():
-        yield f"{arm}, tuned threshold", tuned, None
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:

@@ -54,9 +54,9 @@ def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
 
 
 def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:
-    """Whether a run predicts one class only."""
-    measured = column(runs, f"metrics.{schema.collapsed_metric(metric)}") > 0
-    return measured | (column(runs, "tags.collapsed") == "true")
+    """Whether a run predicts one class only: by its tag, that of the best evaluation, else by the last value."""
+    tag, last = column(runs, "tags.collapsed"), column(runs, f"metrics.{schema.collapsed_metric(metric)}")
+    return (tag == "true") | (tag.isna() & (last > 0))
 
 
 def states(runs: pd.DataFrame) -> pd.Series[str]:

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.comparison import CONSTANT, Arm, compare
+from analysis.comparison import CONSTANT, TUNED, Arm, compare
 from analysis.layout import Scale, Table
 from analysis.scores import column, constant, losses, said_by_parent, scores, states
 from analysis.statistics import what_seeds_allow
+from dice_ray.tracking import schema
 
 NUM_BEST: Final = 10
 """Trials shown; the file holds all."""
@@ -31,11 +32,11 @@ def comparison(frame: pd.DataFrame) -> list[Table]:
     for number, (place, group) in enumerate(groups, start=1):
         name = "comparison" if len(groups) == 1 else f"comparison_{number}"
         title = f"{metric} by arm" + (f" on {place}" if place else "")
-        latest = group.drop_duplicates(["arm", "seed"], keep="last")
+        once = _once_each(group, metric)
         notes = []
-        if replaced := len(group) - len(latest):
-            notes.append(f"{replaced} earlier cells of the same arm and seed were replaced by later ones.")
-        tables.append(_comparison(name, title, compare(latest, metric, baseline), metric, baseline, notes))
+        if replaced := len(group) - len(once):
+            notes.append(f"Left out: {replaced} of the same arm and seed as another; the latest with a score counts.")
+        tables.append(_comparison(name, title, compare(once, metric, baseline), metric, baseline, notes))
     return tables
 
 
@@ -52,21 +53,27 @@ def best_trials(frame: pd.DataFrame) -> list[Table]:
         | {path: column(trials, f"params.{path}") for path in searched}
     )
     data = data.dropna(subset="score").sort_values("score", ascending=False, kind="stable")
-    data.insert(0, "rank", range(1, len(data) + 1))
-    best, scale = data.head(NUM_BEST), Scale.of(data["score"])
+    if data.empty:
+        return []
+    data.insert(0, "rank", pd.Series(range(1, len(data) + 1), data.index, "Int64"))
+    num, best = len(data), data.head(NUM_BEST)
+    if (predictor := constant(trials, metric)) is not None:
+        last = pd.DataFrame([{"trial": CONSTANT, "score": predictor.mean}])
+        data, best = (pd.concat([rows, last], ignore_index=True) for rows in (data, best))
+    scale = Scale.of(data["score"])
     shown = pd.DataFrame(
         {
-            "rank": best["rank"].astype("str"),
+            "rank": best["rank"].astype("str").fillna(""),
             "trial": best["trial"],
             scale.heading(metric): [scale.show(score) for score in best["score"]],
-            "state": best["state"],
-            "loss": best["loss"],
+            "state": best["state"].fillna(""),
+            "loss": best["loss"].fillna(""),
             "searched": [_parameters(trial, searched) for trial in best.to_dict("records")],
         }
     )
     notes = ["The trials were chosen by this very score, so it is optimistic: a study compares on the test split."]
-    if len(best) < len(data):
-        notes.append(f"The first {len(best)} of {len(data)}.")
+    if num > NUM_BEST:
+        notes.append(f"The first {NUM_BEST} of {num}.")
     return [Table("best_trials", "The best trials", data, shown, tuple(notes))]
 
 
@@ -77,10 +84,12 @@ def by_loss(frame: pd.DataFrame) -> list[Table]:
         return []
     metric = said_by_parent(frame, "metric")
     rows = []
-    for loss, group in trials.groupby(losses(trials), dropna=False):
+    for loss, group in trials.groupby(losses(trials)):
         score, state = scores(group, metric), states(group)
         counts = {name: int((state == name).sum()) for name in ("done", "pruned", "failed")}
         rows.append({"loss": loss, "best": score.max(), "median": score.median(), "trials": len(group)} | counts)
+    if not rows:
+        return []
     data = pd.DataFrame(rows).sort_values("best", ascending=False, kind="stable", ignore_index=True)
     if (predictor := constant(trials, metric)) is not None:
         last = pd.DataFrame([{"loss": CONSTANT, "best": predictor.mean, "median": predictor.mean}])
@@ -101,7 +110,9 @@ def alone(frame: pd.DataFrame) -> list[Table]:
     if runs.empty:
         return []
     metrics = column(runs, "tags.metric").astype("str").fillna("")
-    score = pd.concat([scores(group, str(metric)) for metric, group in runs.groupby(metrics)])
+    groups = [(str(metric), group) for metric, group in runs.groupby(metrics)]
+    score = pd.concat([scores(group, metric) for metric, group in groups])
+    predictor = pd.concat([column(group, f"metrics.{schema.constant_metric(metric)}") for metric, group in groups])
     data = pd.DataFrame(
         {
             "run": runs["id"],
@@ -110,13 +121,15 @@ def alone(frame: pd.DataFrame) -> list[Table]:
             "seed": runs["seed"],
             "metric": metrics,
             "score": score,
+            CONSTANT: predictor,
             "status": runs["status"].str.lower(),
         }
     )
-    scale = Scale.of(score)
+    scale = Scale.of(pd.concat([score, predictor]))
     shown = data.astype("str").fillna("")
-    shown["score"] = [scale.show(value) for value in data["score"]]
-    shown = shown.rename(columns={"score": scale.heading("score")})
+    for name in ("score", CONSTANT):
+        shown[name] = [scale.show(value) for value in data[name]]
+    shown = shown.rename(columns={name: scale.heading(name) for name in ("score", CONSTANT)})
     return [Table("runs", "Runs", data, shown, ("One run each: it takes several seeds to say what a loss is worth.",))]
 
 
@@ -137,6 +150,12 @@ def without_score(frame: pd.DataFrame) -> list[Table]:
         }
     )
     return [Table("without_score", "Runs without a score", data, data.astype("str").fillna(""))]
+
+
+def _once_each(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """One cell for each arm and seed: the latest with a score, else the latest."""
+    scored_last = scores(cells, metric).notna().sort_values(kind="stable").index
+    return cells.loc[scored_last].drop_duplicates(["arm", "seed"], keep="last").sort_index()
 
 
 def _comparison(name: str, title: str, arms: Sequence[Arm], metric: str, baseline: str, notes: Sequence[str]) -> Table:
@@ -177,7 +196,9 @@ def _comparison(name: str, title: str, arms: Sequence[Arm], metric: str, baselin
 
 
 def _how_sure(arms: Sequence[Arm], baseline: str, scale: Scale) -> Iterator[str]:
-    yield "Means over seeds with 95 % t intervals; differences paired by seed; p corrected by Holm over the arms."
+    yield "Means over seeds with 95 % t intervals; differences paired by seed; p corrected by Holm over all rows."
+    if any(arm.name.endswith(TUNED) for arm in arms):
+        yield f"Scores at a tuned threshold are compared with {baseline} at its tuned threshold, the others at .5."
     compared = [(arm, arm.difference.interval) for arm in arms if arm.difference]
     seeds = min((difference.num for _, difference in compared if difference.num), default=0)
     yield f"At least {seeds} seeds shared with {baseline}: {what_seeds_allow(seeds)}."
@@ -187,9 +208,8 @@ def _how_sure(arms: Sequence[Arm], baseline: str, scale: Scale) -> Iterator[str]
 
 
 def _parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
-    """What was searched, named from the chosen loss on: `gamma=2, training.lr=2e-05`."""
-    inside = f"loss.{trial['loss']}."
-    return ", ".join(f"{path.removeprefix(inside)}={_value(trial[path])}" for path in paths if not pd.isna(trial[path]))
+    """What was searched beside the loss, by path: `loss.focal.gamma=2, training.lr=2e-05`."""
+    return ", ".join(f"{path}={_value(trial[path])}" for path in paths if not pd.isna(trial[path]))
 
 
 def _value(value: object) -> str:

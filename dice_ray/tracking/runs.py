@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
-from dice_ray.tracking.store import quiet_client, shown, sqlite_file
+from dice_ray.tracking.sources import all_pages
+from dice_ray.tracking.store import locked, quiet_client, shown, sqlite_file
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -107,12 +109,12 @@ class Runs:
     """
 
     def __init__(self, experiment: str, uri: str) -> None:
-        if file := sqlite_file(uri):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(file)) as database:
-                database.execute("pragma journal_mode=wal")  # the file remembers it
-        self._client = quiet_client(uri)
-        self._experiment = self._find(experiment, uri)
+        with locked(uri):
+            if file := sqlite_file(uri):
+                with closing(sqlite3.connect(file)) as database:
+                    database.execute("pragma journal_mode=wal")  # the file remembers it
+            self._client = quiet_client(uri)
+            self._experiment = self._find(experiment, uri)
         self._ids: dict[str, str] = {}
         self._stored: dict[str, set[tuple[str, int]]] = {}
 
@@ -191,10 +193,10 @@ class Runs:
         return self._ids[key]
 
     def _search(self, key: str) -> Run | None:
-        quote = '"' if "'" in key else "'"
-        query = f"tags.`{schema.ID}` = {quote}{key}{quote}"
-        found = self._client.search_runs([self._experiment], query, max_results=1)
-        return found[0] if found else None
+        # A filter of MLflow's cannot hold every character: `_` stands for any.
+        query = f"tags.`{schema.ID}` LIKE '{re.sub(r'[^a-zA-Z0-9-]', '_', key)}'"
+        found = all_pages(lambda token: self._client.search_runs([self._experiment], query, page_token=token))
+        return next((run for run in found if run.data.tags[schema.ID] == key), None)
 
 
 def _param(name: str, value: str) -> Any:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from dice_ray.errors import RunError
-from dice_ray.tracking.store import quiet, quiet_client, shown, sqlite_file, store_uri
+from dice_ray.tracking.store import locked, quiet, quiet_client, shown, sqlite_file, store_uri
 
 REVISION: Final = "dc11669786a5"
 """Of the tables that are read by SQL (MLflow 3.17); a file of another revision is read through MLflow."""
@@ -69,10 +69,11 @@ def opened(uri: str | None) -> Iterator[Source]:
 
 
 class Database:
-    """An SQLite file of ours, read by SQL: ten times as quick as MLflow's search."""
+    """An SQLite file of ours, read by SQL, all at one moment: ten times as quick as MLflow's search."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+        database.execute("begin")  # else each select would see the runs that were added since the last
 
     def experiments(self) -> dict[str, str]:
         rows = self._database.execute(
@@ -113,10 +114,11 @@ class Api:
     """Any store, read through MLflow in pages."""
 
     def __init__(self, uri: str) -> None:
-        self._client = quiet_client(uri)
+        with locked(uri):
+            self._client = quiet_client(uri)
 
     def experiments(self) -> dict[str, str]:
-        found = _all_pages(lambda token: self._client.search_experiments(max_results=PAGE, page_token=token))
+        found = all_pages(lambda token: self._client.search_experiments(max_results=PAGE, page_token=token))
         return {each.name: each.experiment_id for each in found if each.experiment_id != "0"}
 
     def runs(self, experiment: str) -> dict[str, Stored]:
@@ -130,7 +132,7 @@ class Api:
                 run.data.metrics,
                 run.data.tags,
             )
-            for run in _all_pages(
+            for run in all_pages(
                 lambda token: self._client.search_runs([experiment], max_results=PAGE, page_token=token)
             )
         }
@@ -157,10 +159,12 @@ def _answering(uri: str) -> Iterator[None]:
 def _revision(database: sqlite3.Connection) -> str | None:
     if not database.execute("select 1 from sqlite_master where name = 'alembic_version'").fetchone():
         return None
-    return str(database.execute("select version_num from alembic_version").fetchone()[0])
+    row = database.execute("select version_num from alembic_version").fetchone()
+    return str(row[0]) if row else None
 
 
-def _all_pages(page: Callable[[str | None], Any]) -> Iterator[Any]:
+def all_pages(page: Callable[[str | None], Any]) -> Iterator[Any]:
+    """Every item of a search of MLflow's, given how to ask for the page of a token."""
     token = None
     while True:
         found = page(token)

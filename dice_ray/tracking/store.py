@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -44,8 +47,24 @@ def shown(text: str) -> str:
     return re.sub(r"://[^@/\s]*@", "://***@", text)
 
 
+@contextmanager
+def locked(uri: str) -> Iterator[None]:
+    """One process or thread at a time; no SQLite file, no lock.
+
+    MLflow creates its tables without one: of two that begin, one would fail on the other's tables.
+    """
+    file = sqlite_file(uri)
+    if file is None:
+        yield
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.with_name(f"{file.name}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def quiet_client(uri: str) -> MlflowClient:
-    """MLflow's client for a store; an SQLite file is created and migrated here (about a second)."""
+    """MLflow's client for a store; an SQLite file is created and migrated here (about a second), so be `locked`."""
     quiet()
     from mlflow import MlflowClient
 

@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis import tables
 from analysis.report import Report, report
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
@@ -29,6 +30,11 @@ F1 = {
     NASTY: [0.0] * 5,
 }
 """Test F1 by arm over seeds 0 to 4; NaN: the cell failed."""
+TUNED = {
+    "cross_entropy": [0.74, 0.73, 0.74, 0.73, 0.72],
+    "dice": [0.76, 0.79, 0.74, 0.77, 0.78],
+}
+"""The same at the threshold tuned on dev, by the arms that have one."""
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +65,8 @@ def tell_study(writer: Writer) -> None:
                 writer.tags(key, {schema.STATE: "failed", schema.FAILURE: "the loss must be finite,\ngot nan | step 3"})
             else:
                 metrics = {"test/f1": score, "test/constant_f1": 2 / 3, "test/collapsed": float(score == 0)}
-                writer.metrics(key, 1, metrics | ({"test/f1_tuned": score + 0.01} if arm == "dice" else {}))
+                tuned = TUNED[arm][seed] if arm in TUNED else math.nan
+                writer.metrics(key, 1, metrics | ({} if math.isnan(tuned) else {"test/f1_tuned": tuned}))
                 writer.tags(key, {schema.STATE: "done"})
             writer.end(key, "FINISHED")
     writer.end("study", "FINISHED")
@@ -103,27 +110,42 @@ def test_arms_by_their_mean_each_against_the_baseline(frames: dict[str, pd.DataF
     made = report(frames["study"])
     assert made.title == "loss_comparison"
     arms = rows(made, "comparison")
-    assert list(arms) == ["cross_entropy", "dice, tuned threshold", "dice", "focal", NASTY, "constant predictor"]
+    assert list(arms) == [
+        *("cross_entropy", "dice, tuned threshold", "dice", "cross_entropy, tuned threshold", "focal", NASTY),
+        "constant predictor",
+    ]
     low, high = stats.ttest_rel(F1["dice"], F1["cross_entropy"]).confidence_interval(0.95)
     expected = [np.mean(F1["dice"]), 0.052, low, high]
     assert picked(arms["dice"], "mean", "difference", "difference_low", "difference_high") == pytest.approx(expected)
-    assert arms["dice, tuned threshold"]["mean"] == pytest.approx(np.mean(F1["dice"]) + 0.01)
     assert arms["constant predictor"]["mean"] == pytest.approx(2 / 3)
     assert math.isnan(arms["cross_entropy"]["difference"])
 
 
 def test_p_is_corrected_over_all_rows_against_the_baseline(frames: dict[str, pd.DataFrame]) -> None:
-    def p(scores: Sequence[float]) -> float:
-        return float(stats.ttest_rel(scores, F1["cross_entropy"], nan_policy="omit").pvalue)
+    def p(scores: Sequence[float], baseline: Sequence[float]) -> float:
+        return float(stats.ttest_rel(scores, baseline, nan_policy="omit").pvalue)
 
-    none, tuned = p(F1[NASTY]), p([score + 0.01 for score in F1["dice"]])
-    dice, focal = p(F1["dice"]), p(F1["focal"])
-    assert none < tuned < dice < focal
+    none, dice, focal = (p(F1[name], F1["cross_entropy"]) for name in (NASTY, "dice", "focal"))
+    tuned = p(TUNED["dice"], TUNED["cross_entropy"])
+    assert none < dice < tuned < focal
     arms = rows(report(frames["study"]), "comparison")
-    corrected = [arms[name]["holm_p"] for name in (NASTY, "dice, tuned threshold", "dice", "focal")]
-    assert corrected == pytest.approx([4 * none, 3 * tuned, 2 * dice, focal])
+    corrected = [arms[name]["holm_p"] for name in (NASTY, "dice", "dice, tuned threshold", "focal")]
+    assert corrected == pytest.approx([4 * none, 3 * dice, 2 * tuned, focal])
     assert math.isnan(arms["cross_entropy"]["holm_p"])
     assert math.isnan(arms["constant predictor"]["holm_p"])
+
+
+def test_a_tuned_threshold_is_compared_with_the_baseline_at_its_own(frames: dict[str, pd.DataFrame]) -> None:
+    made = report(frames["study"])
+    arms = rows(made, "comparison")
+    dice, baseline = (arms[f"{name}, tuned threshold"] for name in ("dice", "cross_entropy"))
+    assert picked(dice, "mean", "difference", "shared_seeds") == pytest.approx([0.768, 0.768 - 0.732, 5])
+    assert picked(baseline, "mean", "seeds") == pytest.approx([0.732, 5])
+    assert pd.isna(picked(baseline, "difference", "shared_seeds", "holm_p")).all()
+    note = "Scores at a tuned threshold are compared with cross_entropy at its tuned threshold, the others at .5."
+    assert note in made.text()
+    without = frames["study"].drop(columns="metrics.test/f1_tuned")
+    assert "tuned" not in report(without).text()
 
 
 def test_failed_and_collapsed_cells_are_counted_and_listed(frames: dict[str, pd.DataFrame]) -> None:
@@ -143,7 +165,7 @@ def test_the_report_says_what_its_seeds_allow(frames: dict[str, pd.DataFrame]) -
     text = report(frame[frame["arm"] != "focal"]).text()
     assert "At least 5 seeds shared with cross_entropy: enough to show large effects only." in text
     assert [line for line in text.splitlines() if line.startswith("Told apart")] == [
-        f"Told apart from cross_entropy at p 0.05: dice, tuned threshold (+6.20), dice (+5.20), {NASTY} (-70.40)."
+        f"Told apart from cross_entropy at p 0.05: dice, tuned threshold (+3.60), dice (+5.20), {NASTY} (-70.40)."
     ]
 
 
@@ -162,19 +184,62 @@ def test_a_cell_that_ran_again_counts_once(frames: dict[str, pd.DataFrame]) -> N
     again["metrics.test/f1"] = 0.85
     made = report(pd.concat([frame, again], ignore_index=True))
     assert picked(rows(made, "comparison")["dice"], "mean", "seeds") == pytest.approx([0.776, 5])
-    assert "1 earlier cells" in made.text()
+    assert "Left out: 1 of the same arm and seed as another" in made.text()
+
+
+@pytest.mark.parametrize(("state", "score"), [("failed", 0.9), (None, math.nan)])
+def test_a_cell_with_a_score_is_not_replaced_by_one_without(
+    frames: dict[str, pd.DataFrame], state: str | None, score: float
+) -> None:
+    frame = frames["study"]
+    again = frame[frame["id"] == "1-0"].copy()
+    again["metrics.test/f1"], again["state"] = score, state
+    dice = rows(report(pd.concat([frame, again], ignore_index=True)), "comparison")["dice"]
+    assert picked(dice, "mean", "seeds", "failed") == pytest.approx([np.mean(F1["dice"]), 5, 0])
+
+
+def test_the_tag_says_which_cell_collapsed(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["study"].copy()
+    frame["tags.collapsed"] = frame["id"].map({"0-0": "true", "3-0": "false", "3-1": "true"})
+    arms = rows(report(frame), "comparison")
+    assert [arms[name]["collapsed"] for name in ("cross_entropy", "dice", NASTY)] == [1, 0, 4]
 
 
 def test_the_best_trials_show_what_was_searched(frames: dict[str, pd.DataFrame]) -> None:
     made = report(frames["sweep"])
     trials = rows(made, "best_trials")
     assert [picked(trial, "trial", "score") for trial in trials.values()] == [
-        *(["t3", 0.7], ["t0", 0.6], ["t4", 0.5], ["t1", 0.3])
+        *(["t3", 0.7], ["t0", 0.6], ["t4", 0.5], ["t1", 0.3], ["constant predictor", 0.4])
     ]
     assert trials[1]["loss.focal.gamma"] == 2.0
     (best,) = [table for table in made.tables if table.name == "best_trials"]
-    assert best.shown.to_numpy().tolist()[1] == ["2", "t0", "60.00", "done", "dice", "gamma=0.01"]
+    assert best.shown.to_numpy().tolist()[1] == ["2", "t0", "60.00", "done", "dice", "loss.dice.gamma=0.01"]
+    assert best.shown.to_numpy().tolist()[4] == ["", "constant predictor", "40.00", "", "", ""]
+    assert "The first" not in made.text()
     assert "training.epochs" not in made.text()
+
+
+def test_more_trials_than_are_shown(frames: dict[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "NUM_BEST", 2)
+    (best,) = [table for table in report(frames["sweep"]).tables if table.name == "best_trials"]
+    assert best.shown["trial"].tolist() == ["t3", "t0", "constant predictor"]
+    assert len(best.data) == 5
+    assert "The first 2 of 4." in best.notes
+
+
+def test_a_sweep_whose_trials_all_failed(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["sweep"]
+    failed = frame[(frame["kind"] == "sweep") | (frame["state"] == "failed")]
+    assert [table.name for table in report(failed).tables] == ["losses", "without_score"]
+    assert list(rows(report(failed), "losses")) == ["dice", "tversky", "constant predictor"]
+    nameless = failed.assign(**{"params.loss": math.nan})
+    assert [table.name for table in report(nameless).tables] == ["without_score"]
+
+
+def test_a_trial_without_a_loss_makes_no_row_of_losses(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["sweep"].copy()
+    frame.loc[frame["id"] == "t5", "params.loss"] = None
+    assert list(rows(report(frame), "losses")) == ["focal", "dice", "cross_entropy", "constant predictor"]
 
 
 def test_what_each_loss_reached(frames: dict[str, pd.DataFrame]) -> None:
@@ -194,14 +259,14 @@ def test_runs_trained_alone_stand_in_a_table(uri: str) -> None:
         tags = {schema.KIND: "run", schema.METRIC: metric, schema.LOSS: "dice", schema.SEED: "7"}
         writer.open(key, name=key, params={}, tags=tags)
         if value is not None:
-            writer.metrics(key, 1, {metric: value})
+            writer.metrics(key, 1, {metric: value, "dev/constant_f1": 0.4})
         writer.end(key, "FAILED" if value is None else "FINISHED")
     writer.close()
     (table,) = report(read("train", uri)).tables
     assert table.shown.to_numpy().tolist() == [
-        ["a", "", "dice", "7", "dev/f1", "50.00", "finished"],
-        ["b", "", "dice", "7", "dev/accuracy", "75.00", "finished"],
-        ["c", "", "dice", "7", "dev/f1", "", "failed"],
+        ["a", "", "dice", "7", "dev/f1", "50.00", "40.00", "finished"],
+        ["b", "", "dice", "7", "dev/accuracy", "75.00", "", "finished"],
+        ["c", "", "dice", "7", "dev/f1", "", "", "failed"],
     ]
 
 

@@ -83,6 +83,30 @@ def test_sql_and_mlflow_give_the_same(uri: str, monkeypatch: pytest.MonkeyPatch)
         assert_frame_equal(got, expected)
 
 
+def test_reading_beside_a_writer_sees_one_moment(uri: str) -> None:
+    script = """
+import sys
+from dice_ray.tracking import schema
+from dice_ray.tracking.writer import Writer
+with Writer("beside", sys.argv[1]) as writer:
+    for number in range(300):
+        key = str(number)
+        writer.open(key, name=key, params={"p": number}, tags={schema.KIND: "run"})
+        writer.metrics(key, 1, {"dev/f1": 0.5})
+        writer.end(key, "FINISHED")
+"""
+    Writer("beside", uri).close()
+    with subprocess.Popen([sys.executable, "-c", script, uri]) as writing:
+        num_reads, numbers = 0, {0}
+        while writing.poll() is None:
+            numbers.add(len(read("beside", uri)))
+            curves("beside", uri)
+            num_reads += 1
+    assert writing.returncode == 0
+    assert len(read("beside", uri)) == 300
+    assert len(numbers) > 20, f"{num_reads} reads must have met a store that grows"
+
+
 def test_every_page_is_read(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(uri)
     monkeypatch.setattr(sources, "PAGE", 2)

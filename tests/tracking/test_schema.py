@@ -13,7 +13,6 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.arm",
         "dice_ray.baseline",
         "dice_ray.collapsed",
-        "dice_ray.commit",
         "dice_ray.data",
         "dice_ray.encoder",
         "dice_ray.failure",
@@ -26,7 +25,6 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.seed",
         "dice_ray.state",
         "dice_ray.task",
-        "dice_ray.version",
         "mlflow.parentRunId",
     }
     assert get_args(schema.Kind) == ("run", "sweep", "trial", "study", "cell")

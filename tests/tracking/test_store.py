@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.tracking.reader import read
 from dice_ray.tracking.store import shown, sqlite_file, store_uri
 
 
@@ -30,6 +31,41 @@ def test_the_environment_overrides_the_default_and_an_argument_the_environment(
 def test_no_password_is_shown() -> None:
     assert "secret" not in shown("mysql://me:secret@host:1/runs")
     assert shown("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
+
+
+def test_two_processes_make_a_new_store_at_once(tmp_path: Path) -> None:
+    script = """
+import sys
+from dice_ray.tracking.store import quiet
+from dice_ray.tracking.writer import Writer
+quiet()
+print("ready", flush=True)
+sys.stdin.readline()
+with Writer("together", sys.argv[1]) as writer:
+    writer.open(sys.argv[2], name=sys.argv[2], params={}, tags={})
+    writer.end(sys.argv[2], "FINISHED")
+"""
+    uri = f"sqlite:///{tmp_path}/new/mlflow.db"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, uri, key],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for key in ("a", "b")
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write(b"go\n")
+        process.stdin.flush()
+    for process in processes:
+        _, said = process.communicate(timeout=60)
+        assert (process.returncode, said) == (0, b"")
+    assert set(read("together", uri)["id"]) == {"a", "b"}
 
 
 def test_a_new_store_is_made_without_a_word(tmp_path: Path) -> None:

@@ -86,6 +86,33 @@ def test_a_run_opened_again_goes_on(uri: str) -> None:
     assert rows(uri, "select value from tags where key = 'told'") == [("range(0, 7)",)]
 
 
+KEYS = (
+    'it\'s "x"',
+    "its _x_",
+    'IT\'S "X"',
+    "a\\b",
+    "a\\\\b",
+    "50 %",
+    "50 _",
+    "`a`; 'b' -- c",
+    "zwei\nZeilen",
+    "größer",
+)
+
+
+def test_keys_of_any_characters_are_found_again(uri: str, tmp_path: Path) -> None:
+    for step in range(2):
+        with Writer("keys", uri) as writer:
+            for key in KEYS:
+                writer.open(key, name=key, params={}, tags={})
+                writer.metrics(key, step, {"step": step})
+                writer.text(key, 'it\'s "x".txt', key)
+    assert sorted(rows(uri, "select value from tags where key = 'dice_ray.id'")) == sorted((key,) for key in KEYS)
+    assert rows(uri, "select count(*) from metrics") == [(2 * len(KEYS),)]
+    stored = [file.read_text(encoding="utf-8") for file in (tmp_path / "mlartifacts").rglob("*.txt")]
+    assert sorted(stored) == sorted(KEYS)
+
+
 def test_many_and_long_values_are_within_the_limits(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRUNCATE_LONG_VALUES", "false")
     writer = Writer("many", uri)
