@@ -136,7 +136,7 @@ def main() -> None:
         )
     print(
         "worst_ratio, binary_ratio: the slowest of ours (mined apart) to torch, in all shapes and in two classes\n"
-        "authors_worst_ratio: the least that ours is faster than the published form of the same loss, from 20 classes on"
+        "authors_worst_ratio: the least that ours is faster than the published form of that loss, from 20 classes on"
     )
     print(json.dumps(figures(results)))
 
