@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
+from dice_ray import shipped
 from dice_ray.errors import DataError, DiceRayError, InputError, RunError, UnknownNameError
-from dice_ray.shipped import folder_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -168,7 +168,7 @@ def tune(
 
     name = _named(name or _new_name(f"{Path(preset).stem}-tune"))
     layers = tuple(_layers(preset, settings))
-    plan = SweepPlan(name=name, layers=layers, space=_space_address(space), trials=trials, seed=seed)
+    plan = SweepPlan(name=name, layers=layers, space=shipped.space_address(space), trials=trials, seed=seed)
     progress = search.run(plan, RUNS / name, address=address, show=show)
     return _ended(name, progress)
 
@@ -226,7 +226,7 @@ def ablate(
 
 def report(name: str) -> Report:
     """The tables of a sweep, a study, or the runs trained alone, from what MLflow holds of it."""
-    folder_of("analysis")
+    shipped.folder_of("analysis")
     from analysis import report as reports
     from dice_ray.tracking.reader import read
 
@@ -245,11 +245,11 @@ def names() -> dict[str, list[str]]:
     from dice_ray.tasks import TaskConfig
 
     return {
-        "presets": list(_presets()),
+        "presets": list(shipped.presets()),
         "tasks": list(branches_of(TaskConfig)),
         "losses": list(branches_of(LossConfig)),
-        "spaces": list(_spaces()),
-        "studies": list(_studies()),
+        "spaces": list(shipped.spaces()),
+        "studies": list(shipped.studies()),
     }
 
 
@@ -264,7 +264,7 @@ def plot_losses(file: Path) -> None:
     """Draw the derivatives of the losses, as the paper's Figure 1 and corrected."""
     if file.suffix not in (".png", ".svg", ".pdf") or not file.absolute().parent.is_dir():
         raise InputError(f"a picture must be a .png, .svg or .pdf in a folder that is there, got {file}")
-    folder_of("analysis")
+    shipped.folder_of("analysis")
     from analysis.figures import draw_figure_1, figure_1
 
     draw_figure_1(figure_1(), file)
@@ -274,51 +274,14 @@ def _layers(preset: str | Path, settings: Written) -> list[Layer]:
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
     above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)
-    return [read_layer(_preset_file(preset)), above]
-
-
-def _preset_file(preset: str | Path) -> Path:
-    path = Path(preset)
-    if path.suffix in (".yaml", ".yml"):
-        if path.is_file():
-            return path
-        raise InputError(f"a preset must be a shipped name or a file that is there, got {path} in {Path.cwd()}")
-    presets = _presets()
-    if str(preset) not in presets:
-        raise UnknownNameError("preset", str(preset), presets)
-    return presets[str(preset)]
-
-
-def _presets() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(folder_of("search_spaces").glob("presets/*.yaml"))}
-
-
-def _spaces() -> dict[str, str]:
-    """The shipped spaces: modules with a function of their own name."""
-    files = sorted(folder_of("search_spaces").glob("*.py"))
-    return {file.stem: f"search_spaces.{file.stem}" for file in files if f"\ndef {file.stem}(" in file.read_text()}
-
-
-def _space_address(space: str) -> str:
-    """The address of a shipped `loss_tuning` or `loss_tuning:focal`; any other address as it is."""
-    where, _, function = space.partition(":")
-    if where in (spaces := _spaces()):
-        return f"{spaces[where]}:{function or where}"
-    if not function:
-        raise UnknownNameError("space", space, spaces)
-    return space
-
-
-def _studies() -> dict[str, str]:
-    files = sorted(folder_of("search_spaces").glob("studies/*.py"))
-    return {file.stem: f"search_spaces.studies.{file.stem}" for file in files if file.stem != "__init__"}
+    return [read_layer(shipped.preset_file(preset)), above]
 
 
 def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
     """The arms and the baseline of a shipped study, or of a Python file."""
     from dice_ray.tuning.space import module_at
 
-    studies = _studies()
+    studies = shipped.studies()
     if not study.endswith(".py") and study not in studies:
         raise UnknownNameError("study", study, studies)
     module = module_at(studies.get(study, study))

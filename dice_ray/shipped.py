@@ -1,11 +1,11 @@
-"""Where the packages shipped beside dice_ray lie; a package of the user's that stands in their way is named."""
+"""What ships beside dice_ray, found by its name: presets, spaces, studies; what stands in its way is named."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
 
-from dice_ray.errors import ShadowedError
+from dice_ray.errors import InputError, ShadowedError, UnknownNameError
 
 
 def folder_of(package: str) -> Path:
@@ -23,3 +23,43 @@ def folder_of(package: str) -> Path:
             "rename that one, or work in another folder"
         )
     return ours
+
+
+def preset_file(preset: str | Path) -> Path:
+    """The file of a preset: the user's own by its path, a shipped one by its name."""
+    path = Path(preset)
+    if path.suffix in (".yaml", ".yml"):
+        if path.is_file():
+            return path
+        raise InputError(f"a preset must be a shipped name or a file that is there, got {path} in {Path.cwd()}")
+    known = presets()
+    if str(preset) not in known:
+        raise UnknownNameError("preset", str(preset), known)
+    return known[str(preset)]
+
+
+def presets() -> dict[str, Path]:
+    """The shipped presets: file by name."""
+    return {path.stem: path for path in sorted(folder_of("search_spaces").glob("presets/*.yaml"))}
+
+
+def spaces() -> dict[str, str]:
+    """The shipped spaces: modules with a function of their own name."""
+    files = sorted(folder_of("search_spaces").glob("*.py"))
+    return {file.stem: f"search_spaces.{file.stem}" for file in files if f"\ndef {file.stem}(" in file.read_text()}
+
+
+def space_address(space: str) -> str:
+    """The address of a shipped `loss_tuning` or `loss_tuning:focal`; any other address as it is."""
+    where, _, function = space.partition(":")
+    if where in (known := spaces()):
+        return f"{known[where]}:{function or where}"
+    if not function:
+        raise UnknownNameError("space", space, known)
+    return space
+
+
+def studies() -> dict[str, str]:
+    """The shipped studies: module by name."""
+    files = sorted(folder_of("search_spaces").glob("studies/*.py"))
+    return {file.stem: f"search_spaces.studies.{file.stem}" for file in files if file.stem != "__init__"}
