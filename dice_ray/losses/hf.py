@@ -32,7 +32,7 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
         >>> rows = [{"input_ids": ids, "labels": ids % 3} for ids in torch.arange(5, 37).reshape(8, 4)]
         >>> sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
         >>> encoder = BertForTokenClassification(BertConfig(vocab_size=40, num_labels=3, **sizes))
-        >>> arguments = TrainingArguments(max_steps=2, report_to="none", save_strategy="no")
+        >>> arguments = TrainingArguments(max_steps=2, report_to="none", save_strategy="no", use_cpu=True)
         >>> loss = compute_loss_func(SelfAdjustingDiceConfig(), facts)
         >>> trainer = Trainer(encoder, arguments, train_dataset=rows, compute_loss_func=loss)
         >>> trainer.train().global_step

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from dice_ray.errors import DataError
 from dice_ray.tasks.base import Row
 
 if TYPE_CHECKING:
@@ -14,33 +15,70 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import Inputs
 
 
+class Window(NamedTuple):
+    """A row, and for each of its tokens the word and the characters of the text: none outside of the text.
+
+    Attributes:
+        words: The number of the word.
+        spans: The first character and the one after the last, of the text, or of the word where words are given.
+    """
+
+    row: Row
+    words: list[int | None]
+    spans: list[tuple[int, int] | None]
+
+
 def windows(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str] | Sequence[Sequence[str]], max_length: int, stride: int
-) -> list[Row]:
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[str] | Sequence[Sequence[str]],
+    max_length: int,
+    stride: int,
+    questions: Sequence[str] | Sequence[Sequence[str]] | None = None,
+) -> list[Window]:
     """Each text, or list of words, as one row, or as several that share `stride` tokens with their neighbours.
 
-    Beside the tokenizer's keys a row has `word_ids`, the word of each token: none for special tokens.
+    With questions, every window of a text stands behind its question, which is never cut.
+
+    Raises:
+        DataError: A question leaves the windows of its text no room to move on.
     """
     if not texts:
         return []
+    if questions is not None:
+        _leave_room(tokenizer, questions, max_length, stride)
     encoded = tokenizer(
-        list(texts),
+        *([list(texts)] if questions is None else [list(questions), list(texts)]),
         is_split_into_words=not isinstance(texts[0], str),
-        truncation=True,
+        truncation=True if questions is None else "only_second",
         max_length=max_length,
         stride=stride,
         return_overflowing_tokens=True,
     )
     records = encoded.pop("overflow_to_sample_mapping")
-    return [
-        {
-            **{key: encoded[key][number] for key in encoded},
-            "record": record,
-            "cut": False,
-            "word_ids": encoded.encodings[number].word_ids,
-        }
-        for number, record in enumerate(records)
-    ]
+    found = []
+    for number, record in enumerate(records):
+        of_row = encoded.encodings[number]
+        inside = [sequence == (questions is not None) for sequence in of_row.sequence_ids]
+        row = {**{key: encoded[key][number] for key in encoded}, "record": record, "cut": False}
+        words = [word if kept else None for word, kept in zip(of_row.word_ids, inside, strict=True)]
+        spans = [span if kept else None for span, kept in zip(of_row.offsets, inside, strict=True)]
+        found.append(Window(row, words, spans))
+    return found
+
+
+def _leave_room(
+    tokenizer: PreTrainedTokenizerBase, questions: Sequence[str] | Sequence[Sequence[str]], max_length: int, stride: int
+) -> None:
+    """A window needs room for the stride and for one token more, else the next one begins where it began."""
+    split = not isinstance(questions[0], str)
+    sizes = map(len, tokenizer(list(questions), is_split_into_words=split, add_special_tokens=False)["input_ids"])
+    longest, number = max((size, -number) for number, size in enumerate(sizes))
+    room = max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
+    if room <= stride:
+        raise DataError(
+            f"max_length must leave a window more than its stride of {stride} tokens behind the longest question, of "
+            f"{longest} tokens: got max_length {max_length}, question {questions[-number]!r:.80}"
+        )
 
 
 def decided(windows_of_text: Sequence[Sequence[int | None]]) -> list[dict[int, int]]:

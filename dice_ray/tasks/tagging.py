@@ -114,12 +114,11 @@ class Tagging(Task[TaggedRecord]):
         units = [self.config.tagged(record) for record in records]
         encoded = windows(tokenizer, [words for words, _ in units], self.config.max_length, self.config.stride)
         rows = []
-        for record, group in groupby(encoded, key=lambda row: row["record"]):
+        for record, group in groupby(encoded, key=lambda window: window.row["record"]):
             of_record = list(group)
-            word_ids = [row.pop("word_ids") for row in of_record]
-            for row, items in zip(of_record, decided(word_ids), strict=True):
+            for window, items in zip(of_record, decided([window.words for window in of_record]), strict=True):
                 tags = [indices.get(units[record][1][word], NO_TARGET) for word in items]
-                rows.append({**row, "words": list(items), "places": list(items.values()), "tags": tags})
+                rows.append({**window.row, "words": list(items), "places": list(items.values()), "tags": tags})
         return rows
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:

@@ -116,8 +116,8 @@ class TextTask(Task[TextRecord]):
                     "task.text_classification.labels=several takes any number"
                 )
             labels.append(self.target([indices[label] for label in record.labels]))
-        rows = windows(tokenizer, [record.text for record in records], self.config.max_length, self.config.stride)
-        return [{**row, "label": labels[row["record"]]} for row in rows]
+        found = windows(tokenizer, [record.text for record in records], self.config.max_length, self.config.stride)
+        return [{**window.row, "label": labels[window.row["record"]]} for window in found]
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]

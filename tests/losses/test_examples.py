@@ -25,7 +25,6 @@ def test_every_loss_has_an_example() -> None:
 
 
 def test_the_example_of_the_trainer() -> None:
-    pytest.importorskip("accelerate", reason="Hugging Face's Trainer needs it")
     module = importlib.import_module("dice_ray.losses.hf")
     (example,) = (test for test in doctest.DocTestFinder().find(module) if test.examples)
     printed: list[str] = []

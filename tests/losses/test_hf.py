@@ -51,7 +51,6 @@ def tiny_encoder() -> nn.Module:
 
 
 def trained(folder: Path, loss: LossBranch, batch: int, accumulation: int, steps: int) -> tuple[nn.Module, list[float]]:
-    pytest.importorskip("accelerate", reason="Hugging Face's Trainer needs it")
     from transformers import Trainer, TrainingArguments
 
     settings: dict[str, Any] = {"report_to": "none", "use_cpu": True, "save_strategy": "no", "disable_tqdm": True}

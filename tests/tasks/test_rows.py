@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.tasks.rows import decided, windows
 
@@ -18,10 +19,10 @@ WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_siz
 @given(words=WORDS, stride=st.integers(0, 8))
 def test_the_first_piece_of_every_word_decides_it_once(words: list[str], stride: int) -> None:
     rows = windows(TOKENIZER, [words], max_length=16, stride=stride)
-    found = decided([row["word_ids"] for row in rows])
+    found = decided([window.words for window in rows])
     assert sorted(word for items in found for word in items) == list(range(len(words)))
-    for row, items in zip(rows, found, strict=True):
-        pieces = TOKENIZER.convert_ids_to_tokens(row["input_ids"])
+    for window, items in zip(rows, found, strict=True):
+        pieces = TOKENIZER.convert_ids_to_tokens(window.row["input_ids"])
         assert list(items.values()) == sorted(items.values())
         for word, place in items.items():
             assert pieces[place] == TOKENIZER.tokenize(words[word])[0]
@@ -35,12 +36,39 @@ def test_a_word_is_decided_where_its_poorer_side_is_richest() -> None:
 @pytest.mark.parametrize("texts", [["a bc de " * 4 + "ff " * 9, "a"], [["a", "bc", "de"] * 4 + ["ff"] * 9, ["a"]]])
 def test_windows_overlap_by_the_stride_and_name_their_record(texts: list[str]) -> None:
     rows = windows(TOKENIZER, texts, max_length=10, stride=3)
-    assert [row["record"] for row in rows] == [0] * (len(rows) - 1) + [1]
+    assert [window.row["record"] for window in rows] == [0] * (len(rows) - 1) + [1]
     for before, after in pairwise(rows[:-1]):
-        assert before["input_ids"][-4:-1] == after["input_ids"][1:4]
-    words = [word for row in rows[:-1] for word in row["word_ids"][1:-1]]
+        assert before.row["input_ids"][-4:-1] == after.row["input_ids"][1:4]
+    words = [word for window in rows[:-1] for word in window.words[1:-1]]
     assert (
         len(words) - 3 * (len(rows) - 2)
         == len(TOKENIZER(texts[0], is_split_into_words=isinstance(texts[0], list))["input_ids"]) - 2
     )
     assert windows(TOKENIZER, [], max_length=10, stride=3) == []
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_a_question_stands_before_every_window(split: bool) -> None:
+    text, question = "a bc de " * 9 + "ff", "bc ff"
+    texts = [text.split() if split else text, ["a"] if split else "a"]
+    questions = [question.split() if split else question] * 2
+    rows = windows(TOKENIZER, texts, max_length=14, stride=3, questions=questions)
+    assert [window.row["record"] for window in rows] == [0] * (len(rows) - 1) + [1]
+    assert len(rows) > 2
+    pieces = TOKENIZER(questions[0], is_split_into_words=split)["input_ids"]
+    for window in rows:
+        assert window.row["input_ids"][: len(pieces)] == pieces
+        assert all(word is None for word in [*window.words[: len(pieces)], window.words[-1]])
+    read = {
+        word: text.split()[word][span[0] : span[1]] if split else text[span[0] : span[1]]
+        for window in rows[:-1]
+        for word, span in zip(window.words, window.spans, strict=True)
+        if word is not None and span is not None
+    }
+    assert sorted(read) == list(range(28))
+    assert all(text.split()[word].endswith(piece) for word, piece in read.items())
+
+
+def test_a_question_that_leaves_no_room_is_an_error() -> None:
+    with pytest.raises(DataError, match="of 16 tokens: got max_length 16, question 'a bc"):
+        windows(TOKENIZER, ["a", "a"], max_length=16, stride=1, questions=["a", "a bc de " * 4])
