@@ -18,18 +18,15 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, DiceRayError, RunError
-from dice_ray.models.encoder import EncoderWithHeads, load_encoder, load_tokenizer, start_heads
+from dice_ray.models.encoder import EncoderWithHeads, load_encoder, start_heads
 from dice_ray.settings import nested
-from dice_ray.tasks.base import Task
-from dice_ray.terms import TermFacts
+from dice_ray.tasks.encoding import Encoding, encode
 from dice_ray.training import workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.loop import Evaluation, Parts, fit
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
     from dice_ray.data.records import Splits
 
 
@@ -37,18 +34,22 @@ if TYPE_CHECKING:
 class Prepared:
     """A task with its data encoded for an encoder: what runs that differ in loss or training share."""
 
-    task: Task[Any]
-    tokenizer: PreTrainedTokenizerBase
+    encoding: Encoding
     splits: Splits
-    train: EncodedSplit
-    dev: EncodedSplit
-    facts: tuple[TermFacts, ...]
+
+    @property
+    def train(self) -> EncodedSplit:
+        return EncodedSplit(self.splits.train, self.encoding.train)
+
+    @property
+    def dev(self) -> EncodedSplit:
+        return EncodedSplit(self.splits.dev, self.encoding.dev)
 
     def test(self) -> EncodedSplit:
         """The test split, encoded only when a run is scored on it."""
         if not self.splits.test:
             raise DataError("the data must have a test split to be scored on: it has none")
-        return EncodedSplit(self.splits.test, self.task.encode(self.splits.test, self.tokenizer))
+        return EncodedSplit(self.splits.test, self.encoding.test(self.splits.test))
 
 
 def objective(config: RunConfig, split: str = "dev") -> str:
@@ -57,10 +58,10 @@ def objective(config: RunConfig, split: str = "dev") -> str:
 
 
 def prepare(config: RunConfig) -> Prepared:
-    """Load and encode the data of a run; the last ones stay in memory for the next run."""
+    """Load and encode the data of a run, from the cache if any process did so before; the last ones stay open."""
     sections = {name: nested(config)[name] for name in ("task", "data")}
     written = json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True)
-    return _prepared(written, sources.stamps(config.data))
+    return _prepared(written, json.dumps(sources.key(config.data)))
 
 
 def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
@@ -98,26 +99,24 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
 
 def _build(config: RunConfig) -> Parts:
     prepared = prepare(config)
-    if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
+    encoding, facts = prepared.encoding, prepared.encoding.facts
+    if problems := check_data(config, facts, len(encoding.train)):
         raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
-    encoder = load_encoder(config.model, prepared.tokenizer)
-    heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
-    start_heads(heads, prepared.facts, config.model.head_bias)
-    losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
+    encoder = load_encoder(config.model, encoding.tokenizer)
+    heads = encoding.task.heads(facts, encoder.config.hidden_size, config.model.dropout)
+    start_heads(heads, facts, config.model.head_bias)
+    losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in facts}
     model = EncoderWithHeads(encoder, heads)
-    return Parts(prepared.task, prepared.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
+    return Parts(encoding.task, encoding.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
 
 
 @lru_cache(maxsize=2)
-def _prepared(written: str, stamps: tuple[int, ...]) -> Prepared:
-    """What these sections say; the stamps of the files tell a changed file from the one that was read."""
+def _prepared(written: str, key: str) -> Prepared:
+    """What these sections say; the key tells a changed file from the one that was read."""
     config = resolve([Layer("the run", json.loads(written))])
     splits = sources.load(config.data)
-    task = config.task.build(config.task.classes(splits.train))
-    tokenizer = load_tokenizer(config.model, task.texts(splits.train))
-    train, dev = (EncodedSplit(records, task.encode(records, tokenizer)) for records in (splits.train, splits.dev))
-    return Prepared(task, tokenizer, splits, train, dev, task.facts(train.rows))
+    return Prepared(encode(config.task, config.model, splits, sources.describe(config.data)), splits)
 
 
 def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, TypeAlias
 
@@ -142,6 +142,15 @@ class LoadReport:
         """The report as plain values, to be stored with a run."""
         return asdict(self)
 
+    @classmethod
+    def of(cls, plain: dict[str, Any]) -> LoadReport:
+        """The report of its plain values."""
+        read = {
+            split: ReadReport(**{**report, **{name: _tallies(report[name]) for name in ("dropped", "noted")}})
+            for split, report in plain["read"].items()
+        }
+        return cls(**{**plain, "read": read})
+
     def __str__(self) -> str:
         lines = []
         for split, read in self.read.items():
@@ -162,9 +171,9 @@ class Splits:
         digest: A hash of the content of all splits: equal for equal data, wherever it lies.
     """
 
-    train: tuple[Any, ...]
-    dev: tuple[Any, ...]
-    test: tuple[Any, ...]
+    train: Sequence[Any]
+    dev: Sequence[Any]
+    test: Sequence[Any]
     report: LoadReport
     digest: str
 
@@ -174,12 +183,32 @@ def _told(reason: str, tally: Tally) -> str:
     return f"{reason} ({places}{', ...' if tally.count > len(tally.first) else ''})"
 
 
-def digest(splits: Iterable[tuple[Record, ...]]) -> str:
-    """A hash of the records in their order, the same on every machine and Python."""
-    found = hashlib.sha256()
-    for records in splits:
+def _tallies(plain: dict[str, Any]) -> dict[str, Tally]:
+    return {reason: Tally(**tally) for reason, tally in plain.items()}
+
+
+class Digest:
+    """A hash of records in their order, the same on every machine and Python; each split is closed by `end`."""
+
+    def __init__(self) -> None:
+        self._found = hashlib.sha256()
+
+    def add(self, records: Sequence[Record]) -> None:
         names = [item.name for item in fields(records[0])] if records else []
-        for record in records:
-            found.update(json.dumps([getattr(record, name) for name in names]).encode())
-        found.update(b"\n")
-    return found.hexdigest()[:16]
+        written = [json.dumps([getattr(record, name) for name in names]) for record in records]
+        self._found.update("".join(written).encode())
+
+    def end(self) -> None:
+        self._found.update(b"\n")
+
+    def __str__(self) -> str:
+        return self._found.hexdigest()[:16]
+
+
+def digest(splits: Iterable[Sequence[Record]]) -> str:
+    """The hash of whole splits."""
+    found = Digest()
+    for records in splits:
+        found.add(records)
+        found.end()
+    return str(found)

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import os
-import random
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable
+from copy import copy
+from functools import partial
+from itertools import count, islice, tee
 from pathlib import Path
 from string import Template
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
+from dice_ray.data import cache
+from dice_ray.data.arrow import Records
+from dice_ray.data.cache import file_hash
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Bad, Drop, Found, Kept, Place, unreadable
-from dice_ray.data.records import LoadReport, ReadReport, Record, Splits, Tally, digest
+from dice_ray.data.readers.base import Found, Kept
+from dice_ray.data.reading import OnBadRow, Part, Reading, store
+from dice_ray.data.records import LoadReport, ReadReport, Record, Splits
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, nearest
-from dice_ray.settings import Branch, Choice, Settings
-
-NUM_PLACES_SHOWN = 5
-
-OnBadRow: TypeAlias = Literal["error", "skip"]
-Loaded: TypeAlias = tuple[tuple[Record, ...], ReadReport]
+from dice_ray.settings import Branch, Choice, Settings, nested
 
 
 class FilesConfig(Branch):
@@ -50,16 +49,27 @@ class FilesConfig(Branch):
     def yields(self) -> type[Record]:
         return self.reader.yields()
 
-    def read(self) -> dict[str, Loaded]:
+    def read(self) -> dict[str, Part]:
         """Each split that has a file."""
+        return {
+            split: Part(path.name, path, partial(self.reader.read, path), self.on_bad_row)
+            for split, path in self._paths().items()
+        }
+
+    def key(self) -> dict[str, Any]:
+        """What the records depend on: what the files hold, wherever the folder lies, and how they are read."""
+        paths = [other for path in self._paths().values() for other in self.reader.files(path)]
+        settings = {name: value for name, value in nested(self).items() if name != "folder"}
+        return {**settings, "hashes": [file_hash(path) for path in paths]}
+
+    def _paths(self) -> dict[str, Path]:
         folder = filled(self.folder)
         named = {"train": self.train, "dev": self.dev, "test": self.test}
-        found = {}
-        for split, name in named.items():
-            if name is not None:
-                path = _existing(folder, name, f"data.source.files.{split}")
-                found[split] = gather(path, self.reader.read(path), self.on_bad_row)
-        return found
+        return {
+            split: _existing(folder, name, f"data.source.files.{split}")
+            for split, name in named.items()
+            if name is not None
+        }
 
 
 SourceConfig: TypeAlias = Annotated[SyntheticConfig | FilesConfig, Choice()]
@@ -90,73 +100,49 @@ def describe(config: DataConfig) -> str:
     return filled(config.source.folder).resolve().name
 
 
-def stamps(config: DataConfig) -> tuple[int, ...]:
-    """When each file of the data was last written: the same stamps, the same records."""
-    if isinstance(config.source, SyntheticConfig):
-        return ()
-    folder, source = filled(config.source.folder), config.source
-    files = [folder / name for name in (source.train, source.dev, source.test) if name is not None]
-    return tuple(file.stat().st_mtime_ns for file in files if file.exists())
+def key(config: DataConfig) -> dict[str, Any]:
+    """What the splits depend on: the settings, and what files hold."""
+    source = config.source
+    of_source = nested(source) if isinstance(source, SyntheticConfig) else source.key()
+    return {source.name: of_source, "dev_share": config.dev_share, "split_seed": config.split_seed}
 
 
 def load(config: DataConfig) -> Splits:
-    """Read all splits, draw a dev split if there is none, and say what was dropped and what stands in two splits."""
-    found = generated(config.source) if isinstance(config.source, SyntheticConfig) else config.source.read()
-    splits = {split: records for split, (records, _) in found.items()}
-    drawn = None
-    if "dev" not in splits:
-        splits["train"], splits["dev"] = _with_dev(splits["train"], config.dev_share, config.split_seed)
-        drawn = f"{config.dev_share:g} of train, drawn with seed {config.split_seed}"
-    for split, records in splits.items():
-        if not records:
-            read = found.get(split, found["train"])[1]
-            dropped = "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in read.dropped.items())
-            raise DataError(f"the {split} split must hold a record, got none from {read.origin}{dropped}")
-    report = LoadReport(
-        read={split: report for split, (_, report) in found.items()},
-        sizes={split: len(records) for split, records in splits.items()},
-        drawn=drawn,
-        shared=_shared(splits),
-    )
-    train, dev, test = splits["train"], splits["dev"], splits.get("test", ())
-    return Splits(train, dev, test, report, digest([train, dev, test]))
+    """Read all splits, draw a dev split if there is none, and say what was dropped and what stands in two splits.
+
+    What was read before, by whichever process, comes from the cache.
+    """
+    before, kind = key(config), config.yields()
+
+    def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
+        parts = generated(config.source) if isinstance(config.source, SyntheticConfig) else config.source.read()
+        report, digest = store(parts, kind, config.dev_share, config.split_seed, folder)
+        if key(config) != before:
+            raise DataError(
+                f"the files of {describe(config)} must stay as they are while they are read: one was changed"
+            )
+        return report.sizes, {"report": report.plain(), "digest": digest}
+
+    found = cache.entry("records", before, {"data": describe(config)}, write)
+    splits = {split: Records(table, kind) for split, table in found.tables.items()}
+    report = LoadReport.of(found.holds["report"])
+    return Splits(splits["train"], splits["dev"], splits.get("test", ()), report, found.holds["digest"])
 
 
-def generated(config: SyntheticConfig) -> dict[str, Loaded]:
+def generated(config: SyntheticConfig) -> dict[str, Part]:
     """Each split of a generated corpus."""
     origin = f"synthetic:{config.kind}"
     return {
-        split: (records, ReadReport(origin, len(records), len(records))) for split, records in generate(config).items()
+        split: Part(origin, Path(origin), partial(map, Kept, count(1), records))
+        for split, records in generate(config).items()
     }
 
 
-def gather(path: Path, rows: Iterable[Found], on_bad_row: OnBadRow) -> Loaded:
-    """The records of a file and what was dropped of it; the first bad row is an error unless bad rows are skipped."""
-    records: list[Record] = []
-    ids: dict[str, Place] = {}
-    dropped: defaultdict[str, list[Place]] = defaultdict(list)
-    noted: defaultdict[str, list[Place]] = defaultdict(list)
-    num_rows = 0
-    for row in rows:
-        num_rows += 1
-        if isinstance(row, Kept) and (first := ids.setdefault(row.record.id, row.place)) != row.place:
-            row = Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
-        match row:
-            case Kept(place, record, note):
-                records.append(record)
-                if note:
-                    noted[note].append(place)
-            case Drop(place, reason):
-                dropped[reason].append(place)
-            case Bad(place, expected, found):
-                if on_bad_row == "error":
-                    raise unreadable(path, place, expected, found)
-                dropped[f"not {expected}"].append(place)
-    return tuple(records), ReadReport(path.name, num_rows, len(records), _tallies(dropped), _tallies(noted))
-
-
-def _tallies(places: Mapping[str, list[Place]]) -> dict[str, Tally]:
-    return {reason: Tally(len(found), found[:NUM_PLACES_SHOWN]) for reason, found in places.items()}
+def gather(path: Path, rows: Iterable[Found], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
+    """The records of a file, in memory, and what was dropped of it."""
+    (again,) = tee(rows, 1)
+    reading = Reading(Part(path.name, path, lambda: copy(again), on_bad_row))
+    return tuple(record for records in reading.chunks() for record in records), reading.report()
 
 
 def filled(folder: str) -> Path:
@@ -182,24 +168,3 @@ def _existing(folder: Path, name: str, setting: str) -> Path:
     raise DataError(
         f"{setting}: there must be a file {path}{meant} The folder holds: {', '.join(known[:20]) or 'no files'}."
     )
-
-
-def _with_dev(records: Sequence[Record], share: float, seed: int) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-    """The training split in two, train and dev, in their old order; records of one group stay together."""
-    groups = [getattr(record, "group", record.id) for record in records]
-    order = list(dict.fromkeys(groups))
-    random.Random(seed).shuffle(order)
-    chosen = set(order[: max(1, round(share * len(order)))])
-    train = tuple(record for record, group in zip(records, groups, strict=True) if group not in chosen)
-    dev = tuple(record for record, group in zip(records, groups, strict=True) if group in chosen)
-    return train, dev
-
-
-def _shared(splits: Mapping[str, Sequence[Record]]) -> dict[str, int]:
-    """How many records of one split also stand in another, by content."""
-    shared = {}
-    for first, second in [("train", "dev"), ("train", "test"), ("dev", "test")]:
-        known = {record.content for record in splits.get(first, ())}
-        if count := sum(record.content in known for record in splits.get(second, ())):
-            shared[f"{first} and {second}"] = count
-    return shared

@@ -15,6 +15,7 @@ from dice_ray.errors import RunError
 from dice_ray.settings import Settings
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from dice_ray.terms import TermFacts
@@ -44,12 +45,31 @@ class ModelConfig(Settings):
 def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedTokenizerBase:
     """The encoder's tokenizer; the tiny one is trained on the texts."""
     if config.encoder == "tiny":
-        return _tiny_tokenizer(texts)
+        return tiny_tokenizer(_trained(texts))
     from transformers import AutoTokenizer
 
     with _explained(config.encoder):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(config.encoder)
     return tokenizer
+
+
+def written(tokenizer: PreTrainedTokenizerBase) -> str:
+    """All that a tokenizer does to a text, as its own library writes it."""
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    backend.no_truncation()  # how the last texts were cut is no part of it, and each call sets it anew
+    backend.no_padding()
+    return backend.to_str()
+
+
+def tiny_tokenizer(written: str) -> PreTrainedTokenizerBase:
+    """The tiny encoder's tokenizer, as it was written."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    names = ["input_ids", "token_type_ids", "attention_mask"]
+    return PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer.from_str(written), model_input_names=names, **SPECIAL_TOKENS
+    )
 
 
 def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
@@ -128,10 +148,9 @@ def _with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
     return settings
 
 
-def _tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerBase:
+def _trained(texts: Iterable[str]) -> str:
     """WordPiece over frequent words and all characters: trained merges would differ from process to process."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast
 
     normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     counts: Counter[str] = Counter()
@@ -149,8 +168,7 @@ def _tiny_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerBase:
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
         special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
     )
-    names = ["input_ids", "token_type_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_input_names=names, **SPECIAL_TOKENS)
+    return tokenizer.to_str()
 
 
 @contextmanager

@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 RecordT = TypeVar("RecordT")
 
 Row: TypeAlias = dict[str, Any]
-"""One encoder input as plain lists and numbers: the tokenizer's own keys (`input_ids`, ...), `record` (the index of its
-record), `cut` (whether text was lost to the length limit), and what the task needs for targets, masks and decoding."""
+"""One encoder input: the tokenizer's own keys (`input_ids`, ...), `record` (the index of its record), `cut` (whether text
+was lost to the length limit), and what the task needs for targets, masks and decoding.
+
+Its values are whole numbers, floats, booleans, texts, or flat lists of numbers, and all rows of a task have the same
+keys and kinds of values. `encode` gives lists as lists; from the cache they come as arrays of NumPy that are not to be
+written to, so whatever takes rows must take both (`torch.tensor`, `numpy.asarray`)."""
 Decisions: TypeAlias = dict[str, float]
 """What dev decides for a run and test only applies: a threshold."""
 
@@ -72,7 +76,7 @@ class Task(ABC, Generic[RecordT]):
 
     @abstractmethod
     def encode(self, records: Sequence[RecordT], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        """The rows of a split, in the order of its records."""
+        """The rows of records, in their order: of a split, or of a chunk of one, `record` counted from its start."""
 
     @abstractmethod
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:

@@ -4,28 +4,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
 
 from dice_ray.errors import DataError
 from dice_ray.tasks.base import Row
 
 if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.models.encoder import Inputs
 
 
-class Window(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Window:
     """A row, and for each of its tokens the word and the characters of the text: none outside of the text.
 
     Attributes:
-        words: The number of the word.
-        spans: The first character and the one after the last, of the text, or of the word where words are given.
+        row: The row.
+        encoding: What the tokenizer says of it.
+        sequence: Which of its sequences is the text: 1 behind a question, else 0.
     """
 
     row: Row
-    words: list[int | None]
-    spans: list[tuple[int, int] | None]
+    encoding: Encoding
+    sequence: int
+
+    @property
+    def words(self) -> list[int | None]:
+        """The number of the word."""
+        words: list[int | None] = self.encoding.word_ids
+        if self.sequence == 0:  # what belongs to no sequence has no word
+            return words
+        return [word if inside else None for word, inside in zip(words, self._inside(), strict=True)]
+
+    @property
+    def spans(self) -> list[tuple[int, int] | None]:
+        """The first character and the one after the last, of the text, or of the word where words are given."""
+        return [span if inside else None for span, inside in zip(self.encoding.offsets, self._inside(), strict=True)]
+
+    def _inside(self) -> list[bool]:
+        return [sequence == self.sequence for sequence in self.encoding.sequence_ids]
 
 
 def windows(
@@ -46,24 +70,46 @@ def windows(
         return []
     if questions is not None:
         _leave_room(tokenizer, questions, max_length, stride)
-    encoded = tokenizer(
-        *([list(texts)] if questions is None else [list(questions), list(texts)]),
-        is_split_into_words=not isinstance(texts[0], str),
-        truncation=True if questions is None else "only_second",
-        max_length=max_length,
-        stride=stride,
-        return_overflowing_tokens=True,
-    )
-    records = encoded.pop("overflow_to_sample_mapping")
+    behind = questions is not None
     found = []
-    for number, record in enumerate(records):
-        of_row = encoded.encodings[number]
-        inside = [sequence == (questions is not None) for sequence in of_row.sequence_ids]
-        row = {**{key: encoded[key][number] for key in encoded}, "record": record, "cut": False}
-        words = [word if kept else None for word, kept in zip(of_row.word_ids, inside, strict=True)]
-        spans = [span if kept else None for span, kept in zip(of_row.offsets, inside, strict=True)]
-        found.append(Window(row, words, spans))
+    for record, encoding in enumerate(
+        encodings(
+            tokenizer,
+            list(texts) if questions is None else list(zip(questions, texts, strict=True)),
+            max_length,
+            stride=stride,
+            strategy="only_second" if behind else "longest_first",
+            split=not isinstance(texts[0], str),
+        )
+    ):
+        for window in [encoding, *encoding.overflowing]:
+            row = {**inputs_of(window, tokenizer), "record": record, "cut": False}
+            found.append(Window(row, window, int(behind)))
     return found
+
+
+def encodings(
+    tokenizer: PreTrainedTokenizerBase,
+    texts: Sequence[Any],
+    max_length: int,
+    *,
+    stride: int = 0,
+    strategy: Literal["longest_first", "only_second"] = "longest_first",
+    split: bool = False,
+) -> list[Encoding]:
+    """What the tokenizer's own library says of texts or pairs: transformers' lists beside it take as long again."""
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    backend.no_padding()
+    backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=tokenizer.truncation_side)
+    found: list[Encoding] = backend.encode_batch(texts, is_pretokenized=split)
+    return found
+
+
+def inputs_of(encoding: Encoding, tokenizer: PreTrainedTokenizerBase) -> Row:
+    """What the encoder takes of an encoding, but for the mask, which `padded` makes."""
+    if "token_type_ids" in tokenizer.model_input_names:
+        return {"input_ids": encoding.ids, "token_type_ids": encoding.type_ids}
+    return {"input_ids": encoding.ids}
 
 
 def _leave_room(
@@ -110,5 +156,30 @@ def decided(windows_of_text: Sequence[Sequence[int | None]]) -> list[dict[int, i
 
 def padded(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Inputs:
     """What the encoder takes of these rows, padded to the longest."""
-    names = [name for name in tokenizer.model_input_names if name in rows[0]]
-    return dict(tokenizer.pad([{name: row[name] for name in names} for row in rows], return_tensors="pt"))
+    fillers = {"input_ids": tokenizer.pad_token_id or 0, "token_type_ids": tokenizer.pad_token_type_id}
+    inputs = {
+        name: torch.from_numpy(stacked([row[name] for row in rows], filler, tokenizer.padding_side))
+        for name, filler in fillers.items()
+        if name in rows[0]
+    }
+    if "attention_mask" in tokenizer.model_input_names:
+        ones = [np.ones(len(row["input_ids"]), dtype=np.int64) for row in rows]
+        inputs["attention_mask"] = torch.from_numpy(stacked(ones, 0, tokenizer.padding_side))
+    return inputs
+
+
+def stacked(values: Sequence[Any], filler: int, side: str = "right") -> NDArray[np.int64]:
+    """Lists or arrays of whole numbers as one array, the shorter ones filled up."""
+    length = max(map(len, values))
+    found_BL = np.full((len(values), length), filler, dtype=np.int64)
+    for found_L, value in zip(found_BL, values, strict=True):
+        if side == "left":
+            found_L[length - len(value) :] = value
+        else:
+            found_L[: len(value)] = value
+    return found_BL
+
+
+def whole_numbers(rows: Sequence[Row], name: str) -> list[list[int]]:
+    """One key of all rows as plain lists, wherever the rows come from."""
+    return [np.asarray(row[name]).tolist() for row in rows]

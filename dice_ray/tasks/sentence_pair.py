@@ -15,7 +15,7 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.classification import ItemCounts, best_threshold, binary_scores, constant_f1
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
-from dice_ray.tasks.rows import padded
+from dice_ray.tasks.rows import encodings, inputs_of, padded
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -67,22 +67,16 @@ class SentencePair(Task[PairRecord]):
         return [text for record in records for text in (record.first, record.second)]
 
     def encode(self, records: Sequence[PairRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        if not records:
-            return []
-        encoded = tokenizer(
-            [record.first for record in records],
-            [record.second for record in records],
-            truncation="longest_first",
-            max_length=self.config.max_length,
-        )
+        pairs = [(record.first, record.second) for record in records]
         indices = {label: index for index, label in enumerate(self.classes)}
         rows = []
-        for number, record in enumerate(records):
+        encoded = encodings(tokenizer, pairs, self.config.max_length)
+        for number, (record, encoding) in enumerate(zip(records, encoded, strict=True)):
             if record.label not in indices:
                 raise DataError(f"pair {record.id}: its label must be one of {self.classes}, got {record.label!r}")
-            row = {key: encoded[key][number] for key in encoded}
-            cut = bool(encoded.encodings[number].overflowing)
-            rows.append({**row, "record": number, "cut": cut, "label": indices[record.label]})
+            cut = bool(encoding.overflowing)
+            inputs = inputs_of(encoding, tokenizer)
+            rows.append({**inputs, "record": number, "cut": cut, "label": indices[record.label]})
         return rows
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:

@@ -17,7 +17,7 @@ from dice_ray.metrics.classification import Counts, ratio
 from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores, spans_of
 from dice_ray.models.encoder import TokenHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
-from dice_ray.tasks.rows import decided, padded, windows
+from dice_ray.tasks.rows import decided, padded, whole_numbers, windows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Tagging(Task[TaggedRecord]):
         return Batch(inputs, {"tag": tags_BL, "item": items_BL}, tuple(indices))
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        counts = Counter(tag for row in rows for tag in row["tags"])
+        counts = Counter(tag for tags in whole_numbers(rows, "tags") for tag in tags)
         # A two-class term has a background, whether the task names it or not.
         background = 0 if self.config.background is not None or len(self.classes) == 2 else None
         of_classes = tuple(counts[index] for index in range(len(self.classes)))
@@ -165,8 +165,8 @@ class Tagging(Task[TaggedRecord]):
         """
         gold = [list(self.config.tagged(record)[1]) for record in records]
         found: list[list[str | None]] = [[self.config.background] * len(tags) for tags in gold]
-        for row, classes in zip(rows, decoded, strict=True):
-            for word, class_ in zip(row["words"], classes, strict=True):
+        for row, words, classes in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
+            for word, class_ in zip(words, classes, strict=True):
                 found[row["record"]][word] = self.classes[class_]
 
         counts = [self._counts(right, tags) for right, tags in zip(gold, found, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -121,7 +121,7 @@ class TextTask(Task[TextRecord]):
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
-        targets = {"label": torch.tensor([row["label"] for row in chosen])}
+        targets = {"label": torch.from_numpy(_labels(chosen))}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
     def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
@@ -138,7 +138,7 @@ class OneLabel(TextTask):
         return present[0]
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        counts = np.bincount([row["label"] for row in rows], minlength=len(self.classes)).tolist()
+        counts = np.bincount(_labels(rows), minlength=len(self.classes)).tolist()
         return (TermFacts("label", "softmax", self.classes, tuple(counts), background=0 if len(counts) == 2 else None),)
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
@@ -195,7 +195,7 @@ class SeveralLabels(TextTask):
         return [int(index in present) for index in range(len(self.classes))]
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        counts = np.bincount(np.ravel([row["label"] for row in rows]), minlength=2).tolist()
+        counts = np.bincount(_labels(rows).ravel(), minlength=2).tolist()
         return (TermFacts("label", "sigmoid", ("without", "with"), tuple(counts), background=0),)
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
@@ -243,7 +243,11 @@ def _by_record(
     records = np.array([row["record"] for row in rows])
     _, firsts, num_windows = np.unique(records, return_index=True, return_counts=True)
     sums_NC = np.add.reduceat(np.array(decoded), firsts)
-    return np.array([rows[first]["label"] for first in firsts]), sums_NC / num_windows[:, None]
+    return _labels([rows[first] for first in firsts.tolist()]), sums_NC / num_windows[:, None]
+
+
+def _labels(rows: Iterable[Row]) -> NDArray[np.int64]:
+    return np.array([row["label"] for row in rows], dtype=np.int64)
 
 
 def _f1_of_classes(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[str, float]:

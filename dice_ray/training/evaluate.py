@@ -30,7 +30,8 @@ def decoded(
 ) -> list[Any]:
     """What the task decodes of every row, in the order of rows; each row is predicted by exactly one worker."""
     model.eval()
-    by_length = sorted(range(len(split.rows)), key=lambda index: len(split.rows[index]["input_ids"]))
+    lengths = [len(row["input_ids"]) for row in split.rows]
+    by_length = sorted(range(len(lengths)), key=lengths.__getitem__)
     mine = workers.share(by_length)
     found: dict[int, Any] = {}
     for start in range(0, len(mine), batch_size):

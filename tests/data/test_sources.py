@@ -62,7 +62,7 @@ def test_a_missing_dev_split_is_drawn_by_seed_and_loses_nothing(tmp_path: Path) 
     assert splits.dev != other.dev
     assert splits.digest != other.digest
     assert (len(splits.train), len(splits.dev), len(splits.test)) == (36, 4, 0)
-    assert sorted(int(record.id) for record in splits.train + splits.dev) == list(range(2, 42))
+    assert sorted(int(record.id) for record in [*splits.train, *splits.dev]) == list(range(2, 42))
     assert "0.1 of train, drawn with seed 0" in str(splits.report)
 
 

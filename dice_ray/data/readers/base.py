@@ -63,6 +63,10 @@ class ReaderBranch(Branch, ABC):
     def yields(self) -> type[Record]:
         """What a row becomes; a task that needs something else can say so before anything is read."""
 
+    def files(self, path: Path) -> list[Path]:
+        """Every file that is read for this one."""
+        return [path]
+
     @abstractmethod
     def read(self, path: Path) -> Iterator[Found]:
         """Every row of the file once. What makes the whole file unreadable is raised as a DataError."""

@@ -55,8 +55,12 @@ class ParallelConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
+    def files(self, path: Path) -> list[Path]:
+        other = self._tag_file(path)
+        return [path, other] if other.is_file() else [path]
+
     def read(self, path: Path) -> Iterator[Found]:
-        other = path.with_name(self.tag_file.replace("*", path.name.partition(".")[0]))
+        other = self._tag_file(path)
         if not other.is_file():
             raise unreadable(path, 1, f"a file of tags {other.name} beside it", "none")
         for sentence, tags in zip_longest(lines(path), lines(other)):
@@ -68,3 +72,6 @@ class ParallelConfig(ReaderBranch):
                 yield Bad(sentence[0], "as many tags as words", f"{len(marks)} tags for {len(words)} words")
             elif words:
                 yield tagged(sentence[0], words, marks, self.tags)
+
+    def _tag_file(self, path: Path) -> Path:
+        return path.with_name(self.tag_file.replace("*", path.name.partition(".")[0]))

@@ -1,0 +1,240 @@
+"""From the rows of a source to stored splits: drops and duplicates counted, a dev split drawn, memory flat throughout.
+
+What all records must be compared by, ids, groups and contents, is kept as hashes of 8 bytes.
+"""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+from numpy.typing import NDArray
+
+from dice_ray.data.arrow import Records, Table, Writer, batch_of_records
+from dice_ray.data.readers.base import Bad, Drop, Found, Kept, Place, unreadable
+from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Tally
+from dice_ray.errors import DataError
+
+ItemT = TypeVar("ItemT")
+OnBadRow: TypeAlias = Literal["error", "skip"]
+Hashes: TypeAlias = NDArray[np.int64]
+
+NUM_PLACES_SHOWN = 5
+CHUNK = 2000
+"""Records in memory at once."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One split of a source, to be read.
+
+    Attributes:
+        origin: What the report calls it.
+        where: What errors call it.
+        rows: Reads its rows from the first one on.
+    """
+
+    origin: str
+    where: Path
+    rows: Callable[[], Iterable[Found]]
+    on_bad_row: OnBadRow = "error"
+
+
+class Reading:
+    """Reads a part once; what was dropped and noted is counted meanwhile."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self._num_rows = self._num_kept = 0
+        self._dropped: dict[str, Tally] = {}
+        self._noted: dict[str, Tally] = {}
+
+    def chunks(self) -> Iterator[list[Record]]:
+        """The records in their order; the first bad row is an error unless bad rows are skipped."""
+        ids = Known()
+        for chunk, failure in _chunks(self.part.rows()):
+            hashes = (hash(row.record.id) for row in chunk if isinstance(row, Kept))
+            repeated = iter(ids.add(np.fromiter(hashes, np.int64)).tolist())
+            records = []
+            for row in chunk:
+                match self._unless_twice(row) if isinstance(row, Kept) and next(repeated) else row:
+                    case Kept(place, record, note):
+                        records.append(record)
+                        if note:
+                            _count(self._noted, note, place)
+                    case Drop(place, reason):
+                        _count(self._dropped, reason, place)
+                    case Bad(place, expected, found):
+                        if self.part.on_bad_row == "error":
+                            raise unreadable(self.part.where, place, expected, found)
+                        _count(self._dropped, f"not {expected}", place)
+            self._num_rows += len(chunk)
+            self._num_kept += len(records)
+            if records:
+                yield records
+            if failure:
+                raise failure
+
+    def report(self) -> ReadReport:
+        """What was read, once it has been."""
+        return ReadReport(self.part.origin, self._num_rows, self._num_kept, self._dropped, self._noted)
+
+    def _unless_twice(self, row: Kept) -> Found:
+        """A bad row, if another one before it has its id."""
+        same = (other for other in self.part.rows() if isinstance(other, Kept) and other.record.id == row.record.id)
+        first = next(same).place
+        if first == row.place:
+            return row
+        return Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
+
+
+class Known:
+    """The hashes that were met, in sorted arrays, each at least twice as long as the next."""
+
+    def __init__(self) -> None:
+        self._sorted: list[Hashes] = []
+
+    def add(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which of the hashes were met before, here or earlier among themselves."""
+        new, firsts = np.unique(hashes, return_index=True)
+        met = np.ones(len(hashes), dtype=bool)
+        met[firsts] = False
+        for known in self._sorted:
+            met |= known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes
+        while len(new) and self._sorted and len(self._sorted[-1]) < 2 * len(new):
+            new = np.union1d(self._sorted.pop(), new)
+        if len(new):
+            self._sorted.append(new)
+        return met
+
+
+def store(
+    parts: Mapping[str, Part], kind: type[Record], share: float, seed: int, folder: Path
+) -> tuple[LoadReport, str]:
+    """Read every part into an Arrow file of the folder, and draw the dev split where there is none.
+
+    Returns:
+        The report and the digest.
+    """
+    read, contents = dict[str, ReadReport](), dict[str, Hashes]()
+    groups = array("q")
+    for split, part in parts.items():
+        reading, found = Reading(part), array("q")
+        with Writer(folder / f"{split}.arrow") as file:
+            for records in reading.chunks():
+                file.write(batch_of_records(records))
+                found.extend(hash(record.content) for record in records)
+                if split == "train" and "dev" not in parts:
+                    groups.extend(hash(getattr(record, "group", record.id)) for record in records)
+        read[split], contents[split] = reading.report(), np.array(found)
+    _refuse_empty(contents, read)
+    if "dev" not in parts:
+        is_dev = drawn(np.array(groups), share, seed)
+        contents |= {"train": contents["train"][~is_dev], "dev": contents["train"][is_dev]}
+        _refuse_empty(contents, read)
+        _divide(folder, is_dev)
+    report = LoadReport(
+        read=read,
+        sizes={split: len(hashes) for split, hashes in contents.items()},
+        drawn=None if "dev" in parts else f"{share:g} of train, drawn with seed {seed}",
+        shared=_shared(contents),
+    )
+    digest = Digest()
+    for split in ("train", "dev", "test"):
+        if split in contents:
+            for records in chunked(Records(Table(folder / f"{split}.arrow"), kind)):
+                digest.add(records)
+        digest.end()
+    return report, str(digest)
+
+
+def chunked(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
+    """The items, so many at once as are held in memory."""
+    rest = iter(items)
+    while chunk := list(islice(rest, CHUNK)):
+        yield chunk
+
+
+def drawn(groups: Hashes, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which records make the dev split: those of a share of the groups."""
+    _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
+    order = array("q", np.argsort(firsts).tobytes())
+    random.Random(seed).shuffle(order)
+    chosen = np.zeros(len(order), dtype=bool)
+    chosen[np.array(order[: max(1, round(share * len(order)))])] = True
+    is_chosen: NDArray[np.bool_] = chosen[members]
+    return is_chosen
+
+
+def _divide(folder: Path, is_dev: NDArray[np.bool_]) -> None:
+    """Put the records of the training split that make the dev split into a file of their own."""
+    whole = (folder / "train.arrow").rename(folder / "whole.arrow")
+    first = 0
+    with Writer(folder / "train.arrow") as train, Writer(folder / "dev.arrow") as dev:
+        for batch in Table(whole).batches():
+            of_batch = pa.array(is_dev[first : first + batch.num_rows])
+            train.write(batch.filter(pa.compute.invert(of_batch)))
+            dev.write(batch.filter(of_batch))
+            first += batch.num_rows
+    whole.unlink()
+
+
+def _refuse_empty(contents: Mapping[str, Hashes], read: Mapping[str, ReadReport]) -> None:
+    for split, hashes in contents.items():
+        if not len(hashes):
+            report = read.get(split, read["train"])
+            dropped = "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in report.dropped.items())
+            raise DataError(f"the {split} split must hold a record, got none from {report.origin}{dropped}")
+
+
+def _shared(contents: Mapping[str, Hashes]) -> dict[str, int]:
+    """How many records of one split also stand in another, by content."""
+    shared = {}
+    for first, second in [("train", "dev"), ("train", "test"), ("dev", "test")]:
+        if first in contents and second in contents:
+            count = int(np.isin(contents[second], contents[first]).sum())
+            if count:
+                shared[f"{first} and {second}"] = count
+    return shared
+
+
+def _chunks(rows: Iterable[Found]) -> Iterator[tuple[list[Found], DataError | None]]:
+    """The rows in chunks, and what made the file unreadable after the last one."""
+    rest = iter(rows)
+    failure = None
+    while failure is None:
+        chunk: list[Found] = []
+        try:
+            chunk.extend(islice(rest, CHUNK))
+        except DataError as error:
+            failure = error
+        if not chunk and failure is None:
+            return
+        yield _whole(chunk), failure
+
+
+def _whole(chunk: list[Found]) -> list[Found]:
+    """The rows, those bad that JSON escapes half a character in: no file can hold it, and no tokenizer takes it."""
+    records = [row.record for row in chunk if isinstance(row, Kept)]
+    try:
+        if records:
+            batch_of_records(records)
+    except UnicodeEncodeError:
+        if len(chunk) > 1:
+            return [row for one in chunk for row in _whole([one])]
+        return [Bad(chunk[0].place, "text in UTF-8", "half of a surrogate pair")]
+    return chunk
+
+
+def _count(tallies: dict[str, Tally], reason: str, place: Place) -> None:
+    tally = tallies.get(reason, Tally(0, []))
+    first = tally.first if tally.count >= NUM_PLACES_SHOWN else [*tally.first, place]
+    tallies[reason] = Tally(tally.count + 1, first)
