@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-faults bench-losses tree
+.PHONY: help demo test check test-slow test-faults bench-losses bench-data tree
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -31,6 +31,9 @@ test-faults: $(READY) ## Kill running sweeps at random moments and resume them; 
 
 bench-losses: $(READY) ## Time the losses beside cross-entropy; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.losses
+
+bench-data: $(READY) ## Time reading and encoding beside `datasets`, on $$DICE_RAY_DATA; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.data
 
 tree: $(READY) ## Write the tree in README from the files' first sentences
 	$(BIN)/python -m tests.house.tree

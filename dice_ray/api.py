@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from analysis.report import Report
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
+    from dice_ray.data.cache import Listed
     from dice_ray.losses.table import Row
     from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.callback import Progress
@@ -251,6 +252,27 @@ def names() -> dict[str, list[str]]:
         "spaces": list(shipped.spaces()),
         "studies": list(shipped.studies()),
     }
+
+
+def cached() -> list[Listed]:
+    """What the cache holds of data sets and encoded rows, the last used first."""
+    from dice_ray.data import cache
+
+    return cache.listed()
+
+
+def cache_folder() -> Path:
+    """Where the cache lies."""
+    from dice_ray.data import cache
+
+    return cache.folder()
+
+
+def clear_cache() -> int:
+    """Delete what the cache holds; returns how many entries. What a run has open stays readable."""
+    from dice_ray.data import cache
+
+    return cache.clear()
 
 
 def losses() -> list[Row]:

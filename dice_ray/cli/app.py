@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -172,6 +173,36 @@ def losses(
             typer.echo(f"    {'; '.join(row.parameters)}")
     if plot:
         typer.echo(f"\nDrawn: {plot}")
+
+
+@app.command()
+def cache(
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Delete all entries; what runs have open stays readable.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List what was read and encoded once for all runs, or clear it."""
+    from dice_ray import api
+
+    if clear:
+        num_cleared = api.clear_cache()
+        if as_json:
+            _print_json({"folder": str(api.cache_folder()), "cleared": num_cleared})
+        else:
+            typer.echo(f"Cleared {num_cleared} entries from {api.cache_folder()}.")
+        return
+    entries = api.cached()
+    if as_json:
+        _print_json({"folder": str(api.cache_folder()), "entries": [vars(entry) for entry in entries]})
+        return
+    for entry in entries:
+        about = " ".join(entry.about.values()) or "(damaged)"
+        rows = ", ".join(f"{split} {count}" for split, count in entry.rows.items())
+        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
+        typer.echo(f"{entry.kind:8}{entry.size / 1e6:9.1f} MB  used {used}  {about}: {rows}")
+    total = sum(entry.size for entry in entries) / 1e6
+    typer.echo(f"{len(entries)} entries, {total:.1f} MB, in {api.cache_folder()}")
 
 
 @app.command()

@@ -28,7 +28,7 @@ OnBadRow: TypeAlias = Literal["error", "skip"]
 Hashes: TypeAlias = NDArray[np.int64]
 
 NUM_PLACES_SHOWN = 5
-CHUNK = 2000
+CHUNK = 1000
 """Records in memory at once."""
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 RecordT = TypeVar("RecordT")
 
 Row: TypeAlias = dict[str, Any]
-"""One encoder input: the tokenizer's own keys (`input_ids`, ...), `record` (the index of its record), `cut` (whether text
-was lost to the length limit), and what the task needs for targets, masks and decoding.
+"""One encoder input: the tokenizer's own keys (`input_ids`, ...), `record` (the index of its record), `cut` (whether
+text was lost to the length limit), and what the task needs for targets, masks and decoding.
 
 Its values are whole numbers, floats, booleans, texts, or flat lists of numbers, and all rows of a task have the same
 keys and kinds of values. `encode` gives lists as lists; from the cache they come as arrays of NumPy that are not to be

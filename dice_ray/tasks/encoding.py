@@ -76,7 +76,9 @@ def write_rows(task: Task[Any], tokenizer: PreTrainedTokenizerBase, records: Ite
     first = num_rows = 0
     with Writer(path) as file:
         for chunk in chunked(records):
-            rows = [{**row, "record": first + row["record"]} for row in task.encode(chunk, tokenizer)]
+            rows = task.encode(chunk, tokenizer)
+            for row in rows:
+                row["record"] += first
             if rows:
                 file.write(batch_of_rows(rows))
             first += len(chunk)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import Inputs
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """A row, and for each of its tokens the word and the characters of the text: none outside of the text.
 
     Attributes:
@@ -70,22 +68,30 @@ def windows(
         return []
     if questions is not None:
         _leave_room(tokenizer, questions, max_length, stride)
-    behind = questions is not None
-    found = []
-    for record, encoding in enumerate(
-        encodings(
-            tokenizer,
-            list(texts) if questions is None else list(zip(questions, texts, strict=True)),
-            max_length,
-            stride=stride,
-            strategy="only_second" if behind else "longest_first",
-            split=not isinstance(texts[0], str),
-        )
-    ):
-        for window in [encoding, *encoding.overflowing]:
-            row = {**inputs_of(window, tokenizer), "record": record, "cut": False}
-            found.append(Window(row, window, int(behind)))
-    return found
+    sequence = 0 if questions is None else 1
+    encoded = encodings(
+        tokenizer,
+        list(texts) if questions is None else list(zip(questions, texts, strict=True)),
+        max_length,
+        stride=stride,
+        strategy="longest_first" if questions is None else "only_second",
+        split=not isinstance(texts[0], str),
+    )
+    return [
+        Window({**inputs_of(window, tokenizer), "record": record, "cut": False}, window, sequence)
+        for record, encoding in enumerate(encoded)
+        for window in [encoding, *encoding.overflowing]
+    ]
+
+
+def text_rows(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, stride: int) -> list[Row]:
+    """The rows of `windows` alone, in less time."""
+    encoded = encodings(tokenizer, texts, max_length, stride=stride, places=False)
+    return [
+        {**inputs_of(window, tokenizer), "record": record, "cut": False}
+        for record, encoding in enumerate(encoded)
+        for window in [encoding, *encoding.overflowing]
+    ]
 
 
 def encodings(
@@ -96,12 +102,28 @@ def encodings(
     stride: int = 0,
     strategy: Literal["longest_first", "only_second"] = "longest_first",
     split: bool = False,
+    places: bool = True,
 ) -> list[Encoding]:
-    """What the tokenizer's own library says of texts or pairs: transformers' lists beside it take as long again."""
+    """What the tokenizer's own library says of texts, lists of words, or pairs of such.
+
+    Transformers, called for the same, makes lists of everything and takes twice as long.
+
+    Args:
+        tokenizer: Of the encoder.
+        texts: What is encoded, all of one kind.
+        max_length: The longest encoding; what is left over overflows into others.
+        stride: How many tokens those share.
+        strategy: What of a pair is cut.
+        split: Whether texts are lists of words.
+        places: Whether the words and characters of the tokens are told.
+    """
+    if not texts:
+        return []
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=tokenizer.truncation_side)
-    found: list[Encoding] = backend.encode_batch(texts, is_pretokenized=split)
+    run = backend.encode_batch if places else backend.encode_batch_fast
+    found: list[Encoding] = run(texts, is_pretokenized=split)
     return found
 
 
@@ -136,6 +158,10 @@ def decided(windows_of_text: Sequence[Sequence[int | None]]) -> list[dict[int, i
     >>> decided([[None, 0, 1, 1, None], [None, 1, 1, 2, None]])
     [{0: 1, 1: 2}, {2: 3}]
     """
+    if len(windows_of_text) == 1:
+        (words,) = windows_of_text
+        first = dict(zip(reversed(words), reversed(range(len(words))), strict=True))
+        return [{word: first[word] for word in dict.fromkeys(words) if word is not None}]
     best: dict[int, tuple[float, int, int]] = {}
     last = len(windows_of_text) - 1
     for number, words in enumerate(windows_of_text):

@@ -27,7 +27,7 @@ from dice_ray.metrics.classification import (
 from dice_ray.metrics.spans import storable
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
-from dice_ray.tasks.rows import padded, windows
+from dice_ray.tasks.rows import padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -116,8 +116,10 @@ class TextTask(Task[TextRecord]):
                     "task.text_classification.labels=several takes any number"
                 )
             labels.append(self.target([indices[label] for label in record.labels]))
-        found = windows(tokenizer, [record.text for record in records], self.config.max_length, self.config.stride)
-        return [{**window.row, "label": labels[window.row["record"]]} for window in found]
+        rows = text_rows(tokenizer, [record.text for record in records], self.config.max_length, self.config.stride)
+        for row in rows:
+            row["label"] = labels[row["record"]]
+        return rows
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]

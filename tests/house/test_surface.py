@@ -17,6 +17,7 @@ COMMANDS = {
     "list": {"--json"},
     "losses": {"--plot", "--json"},
     "validate": {"preset", "--set"},
+    "cache": {"--clear", "--json"},
 }
 
 

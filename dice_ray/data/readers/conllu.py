@@ -12,6 +12,7 @@ from dice_ray.data.readers.tags import tagged
 from dice_ray.data.records import Record, TaggedRecord
 
 NUM_COLUMNS = 10
+NO_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 COLUMNS = {"upos": 3, "xpos": 4}
 
 
@@ -48,9 +49,9 @@ class ConlluConfig(ReaderBranch):
             columns = text.split("\t")
             if len(columns) != NUM_COLUMNS:
                 return Bad(line, f"{NUM_COLUMNS} columns apart by tabs", f"{len(columns)}: {shown(text)}")
-            if re.fullmatch(r"\d+-\d+|\d+\.\d+", columns[0]):
-                continue
             if columns[0] != str(len(words) + 1):
+                if NO_WORD.fullmatch(columns[0]):
+                    continue
                 return Bad(line, f"the word number {len(words) + 1}", shown(columns[0]))
             words.append(columns[1])
             tags.append(columns[COLUMNS[self.tag]])

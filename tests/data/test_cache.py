@@ -1,0 +1,267 @@
+"""The cache: entries are whole or not there, whoever writes, damages, kills or clears meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dice_ray.data import cache
+from dice_ray.data.arrow import Rows, Writer, batch_of_rows
+from dice_ray.data.sources import DataConfig, load
+from dice_ray.errors import DataError
+
+WRITER = """
+import os, sys, time
+from pathlib import Path
+from dice_ray.data import cache
+from dice_ray.data.arrow import Rows, Writer, batch_of_rows
+
+def write(folder):
+    with Writer(folder / "train.arrow") as file:
+        file.write(batch_of_rows([{"number": 1}, {"number": 2}]))
+        print("writing", flush=True)
+        time.sleep(float(sys.argv[1]))
+    return {"train": 2}, {"writer": os.getpid()}
+
+entry = cache.entry("rows", {"of": "the test"}, {"data": "x"}, write)
+print(entry.holds["writer"], [row["number"] for row in Rows(entry.tables["train"])])
+"""
+
+
+@pytest.fixture(autouse=True)
+def _an_empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DICE_RAY_CACHE", str(tmp_path / "cache"))
+
+
+def writer(seconds: float) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(seconds)], stdout=subprocess.PIPE, text=True)
+
+
+def written(times: list[str], key: str = "a") -> cache.Entry:
+    def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
+        times.append(key)
+        with Writer(folder / "train.arrow") as file:
+            file.write(batch_of_rows([{"name": f"{key}{number}", "ids": [number] * 500} for number in range(40)]))
+        return {"train": 40}, {"key": key}
+
+    return cache.entry("rows", {"key": key}, {"data": key, "task": "tagging"}, write)
+
+
+def names(entry: cache.Entry) -> list[str]:
+    return [row["name"] for row in Rows(entry.tables["train"])]
+
+
+def test_an_entry_is_written_once_and_found_again() -> None:
+    times: list[str] = []
+    first, again, other = written(times), written(times), written(times, "b")
+    assert times == ["a", "b"]
+    assert first.folder == again.folder != other.folder
+    assert names(again) == [f"a{number}" for number in range(40)]
+    assert again.holds == {"key": "a"}
+
+
+def test_writers_at_the_same_time_agree_on_one_entry() -> None:
+    processes = [writer(3) for _ in range(4)]
+    said = [process.communicate(timeout=60)[0].splitlines() for process in processes]
+    assert sum(lines[0] == "writing" for lines in said) >= 2, "they were to overlap"
+    assert {lines[-1] for lines in said} == {said[0][-1]}
+    assert said[0][-1].endswith("[1, 2]")
+    assert int(said[0][-1].split()[0]) in {process.pid for process in processes}
+    assert [place.name.partition("-")[0] for place in cache.folder().iterdir()] == ["rows"]
+
+
+def test_a_writer_that_is_killed_leaves_nothing_that_is_trusted() -> None:
+    process = writer(600)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "writing\n"
+    (draft,) = cache.folder().iterdir()
+    assert cache.listed() == []
+    times: list[str] = []
+    written(times)
+    assert draft.exists(), "its writer lives"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert draft.exists()
+    assert [len(one.rows) for one in cache.listed()] == [1]
+    again = writer(0)
+    assert again.communicate(timeout=60)[0].splitlines() == ["writing", f"{again.pid} [1, 2]"]
+    assert not draft.exists()
+
+
+def truncated(entry: Path, other: Path) -> None:
+    os.truncate(entry / "train.arrow", 4000)
+
+
+def changed_in_the_middle(entry: Path, other: Path) -> None:
+    content = bytearray((entry / "train.arrow").read_bytes())
+    content[len(content) // 2] ^= 1
+    (entry / "train.arrow").write_bytes(content)
+
+
+def without_its_file(entry: Path, other: Path) -> None:
+    (entry / "train.arrow").unlink()
+
+
+def with_half_an_account(entry: Path, other: Path) -> None:
+    os.truncate(entry / "entry.json", 60)
+
+
+def with_another_account(entry: Path, other: Path) -> None:
+    (entry / "entry.json").write_text("[]")
+
+
+def of_another_key(entry: Path, other: Path) -> None:
+    shutil.rmtree(entry)
+    shutil.copytree(other, entry)
+
+
+def a_file(entry: Path, other: Path) -> None:
+    shutil.rmtree(entry)
+    entry.write_text("no folder")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(truncated, changed_in_the_middle, without_its_file, with_half_an_account, with_another_account),
+        *(of_another_key, a_file),
+    ],
+)
+def test_a_damaged_or_foreign_entry_is_written_anew(damage: Callable[[Path, Path], None]) -> None:
+    times: list[str] = []
+    first, other = written(times), written(times, "b")
+    damage(first.folder, other.folder)
+    assert names(written(times)) == [f"a{number}" for number in range(40)]
+    assert times == ["a", "b", "a"]
+    assert names(written(times)) == [f"a{number}" for number in range(40)]
+    assert times == ["a", "b", "a"]
+
+
+def test_another_version_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    times: list[str] = []
+    written(times)
+    monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
+    written(times)
+    assert times == ["a", "a"]
+    assert len(cache.listed()) == 2
+
+
+def test_a_writer_that_fails_leaves_nothing() -> None:
+    def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
+        (folder / "train.arrow").write_text("half")
+        raise DataError("a bad row")
+
+    with pytest.raises(DataError, match="a bad row"):
+        cache.entry("rows", {}, {}, write)
+    assert list(cache.folder().iterdir()) == []
+
+
+def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() -> None:
+    times: list[str] = []
+    first, second = written(times), written(times, "b")
+    long_ago = time.time() - 1000
+    os.utime(second.folder / "entry.json", (long_ago, long_ago))
+    (cache.folder() / "mine.txt").write_text("no entry")
+    listed = cache.listed()
+    assert [one.name for one in listed] == [first.folder.name, second.folder.name]
+    assert (listed[0].kind, listed[0].about, listed[0].rows) == (
+        "rows",
+        {"data": "a", "task": "tagging"},
+        {"train": 40},
+    )
+    assert listed[0].size == sum(file.stat().st_size for file in first.folder.iterdir())
+    written(times, "b")
+    assert [one.name for one in cache.listed()] == [second.folder.name, first.folder.name]
+    rows = Rows(first.tables["train"])
+    assert rows[1]["name"] == "a1"
+    assert cache.clear() == 2
+    assert [file.name for file in cache.folder().iterdir()] == ["mine.txt"]
+    assert rows[39]["name"] == "a39"
+    assert names(first)[0] == "a0"
+    assert cache.clear() == 0
+
+
+def test_the_folder_is_for_its_user_alone_and_lies_where_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DICE_RAY_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    written([])
+    assert cache.folder() == tmp_path / "xdg" / "dice_ray"
+    assert cache.folder().stat().st_mode & 0o777 == 0o700
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / ".cache" / "dice_ray"
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DICE_RAY_CACHE", str(tmp_path / "file"))
+    with pytest.raises(DataError, match=r"the cache must be a folder .* got .*file .*set DICE_RAY_CACHE"):
+        written([])
+
+
+def sentences(folder: Path, tag: str) -> DataConfig:
+    """A corpus whose tags stand in a second file."""
+    (folder / "sentences.txt").write_text("\n".join(["Ann came"] * 20))
+    (folder / "tags.txt").write_text("\n".join([f"{tag} O"] * 20))
+    files = {"folder": str(folder), "train": "sentences.txt", "reader": "parallel"}
+    return DataConfig.model_validate({"source": {"files": files}})
+
+
+def test_a_changed_file_is_read_anew_and_an_unchanged_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = load(sentences(tmp_path, "B-PER"))
+    assert first.train[0].tags == ("B-PER", "O")
+    assert len(cache.listed()) == 1
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert load(sentences(elsewhere, "B-PER")) == first
+    assert len(cache.listed()) == 1
+    assert load(sentences(tmp_path, "B-LOC")).train[0].tags == ("B-LOC", "O")
+    assert len(cache.listed()) == 2
+    config = sentences(tmp_path, "B-LOC")
+    assert load(config.model_copy(update={"split_seed": 1})).dev != load(config).dev
+    assert len(cache.listed()) == 3
+    monkeypatch.setattr("dice_ray.data.sources.store", None)
+    assert load(config).train[0].tags == ("B-LOC", "O")
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dice_ray.data import sources
+
+    config, store = sentences(tmp_path, "B-PER"), sources.store
+
+    def disturbed(*arguments: Any) -> Any:
+        (tmp_path / "tags.txt").write_text("\n".join(["B-ORG O"] * 20))
+        return store(*arguments)
+
+    monkeypatch.setattr(sources, "store", disturbed)
+    with pytest.raises(DataError, match="must stay as they are while they are read"):
+        load(config)
+    assert cache.listed() == []
+
+
+def test_what_is_listed_is_told_by_the_command(tmp_path: Path) -> None:
+    load(sentences(tmp_path, "B-PER"))
+
+    def said(*options: str) -> str:
+        command = [sys.executable, "-m", "dice_ray.cli.app", "cache", *options]
+        script = f"import sys; sys.argv = {command[2:]!r}; from dice_ray.cli.app import main; main()"
+        return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+
+    assert f"{tmp_path.name}: train 18, dev 2\n1 entries" in said()
+    told = json.loads(said("--json"))
+    assert told["folder"] == str(cache.folder())
+    assert [one["rows"] for one in told["entries"]] == [{"train": 18, "dev": 2}]
+    assert said("--clear") == f"Cleared 1 entries from {cache.folder()}.\n"
+    assert json.loads(said("--clear", "--json"))["cleared"] == 0
+    assert said() == f"0 entries, 0.0 MB, in {cache.folder()}\n"

@@ -1,0 +1,143 @@
+"""Reading in chunks: the same drops, duplicates, errors and draws as of records held all at once."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dice_ray.data import reading
+from dice_ray.data.arrow import Records, Table, Writer, batch_of_records
+from dice_ray.data.readers.base import Bad, Drop, Found, Kept
+from dice_ray.data.reading import Known, Part, Reading, drawn, store
+from dice_ray.data.records import (
+    PairRecord,
+    QueryRecord,
+    QuestionRecord,
+    Record,
+    Span,
+    TaggedRecord,
+    Tally,
+    TextRecord,
+    digest,
+)
+from dice_ray.data.sources import gather
+from dice_ray.errors import DataError
+
+RECORDS: list[list[Record]] = [
+    [PairRecord(str(number), f"a{number}", "😀\u200b\u2028", "1") for number in range(5)],
+    [TextRecord("1", "", ()), TextRecord("2", "b", ("x", "y"))],
+    [TaggedRecord("1", ("a", "\xa0"), ("B-X", "O")), TaggedRecord("2", (), ())],
+    [
+        QuestionRecord("1", "q", "c", ((Span("c", 0),), (Span("d", -1), Span("e", 5))), False, "g"),
+        QuestionRecord("2", "q", "c", (), True, "g"),
+    ],
+    [QueryRecord("1", ("a", "b"), "q", "T", ((0, 1), (0, 2)), "1"), QueryRecord("2", ("a",), "q", "U", (), "1")],
+]
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 3)
+
+
+def kept(ids: Sequence[str]) -> list[Found]:
+    return [Kept(line, TextRecord(id_, f"text {line}", ("x",))) for line, id_ in enumerate(ids, start=1)]
+
+
+@pytest.mark.parametrize("records", RECORDS, ids=lambda records: type(records[0]).__name__)
+def test_every_kind_of_record_comes_back_as_it_was(records: list[Record], tmp_path: Path) -> None:
+    with Writer(tmp_path / "a.arrow") as file:
+        for chunk in (records[:1], records[1:]):
+            file.write(batch_of_records(chunk))
+    found = Records(Table(tmp_path / "a.arrow"), type(records[0]))
+    assert list(found) == records
+    assert found == records
+    assert found != [*records[:-1], records[0]]
+    assert [found[index] for index in range(len(records))] == records
+    assert (found[-1], found[1:], len(found)) == (records[-1], records[1:], len(records))
+    assert digest([found]) == digest([records])
+    with pytest.raises(IndexError, match=f"row {len(records)} of {len(records)}"):
+        found[len(records)]
+
+
+@given(chunks=st.lists(st.lists(st.integers(0, 30)), max_size=30))
+def test_what_is_known_is_what_was_met(chunks: list[list[int]]) -> None:
+    known, before = Known(), set[int]()
+    for chunk in chunks:
+        expected = []
+        for value in chunk:
+            expected.append(value in before)
+            before.add(value)
+        assert known.add(np.array(chunk, dtype=np.int64)).tolist() == expected
+
+
+@given(
+    groups=st.lists(st.integers(0, 12), min_size=1, max_size=60), share=st.floats(0.01, 0.99), seed=st.integers(0, 9)
+)
+def test_dev_is_drawn_from_the_groups_in_the_order_of_the_file(groups: list[int], share: float, seed: int) -> None:
+    order = list(dict.fromkeys(groups))
+    random.Random(seed).shuffle(order)
+    chosen = set(order[: max(1, round(share * len(order)))])
+    assert drawn(np.array(groups), share, seed).tolist() == [group in chosen for group in groups]
+
+
+@pytest.mark.parametrize("second", [3, 5, 9])
+def test_an_id_that_stands_twice_is_found_in_any_chunk(second: int) -> None:
+    ids = [str(line) for line in range(1, 11)]
+    ids[second - 1] = "2"
+    with pytest.raises(
+        DataError, match=f"line {second}: expected an id that no other row has, found '2', which already stands at 2"
+    ):
+        gather(Path("a"), iter(kept(ids)), "error")
+    records, report = gather(Path("a"), iter(kept(ids)), "skip")
+    assert len(records) == 9
+    assert report.dropped == {"not an id that no other row has": Tally(1, [second])}
+
+
+def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
+    def rows() -> Iterator[Found]:
+        yield from kept(["1", "1"])
+        yield Bad(3, "a table", "a hole")
+        raise DataError("the end is missing")
+
+    with pytest.raises(DataError, match="line 2: expected an id"):
+        gather(Path("a"), rows(), "error")
+    with pytest.raises(DataError, match="the end is missing"):
+        gather(Path("a"), rows(), "skip")
+
+
+def test_drops_and_notes_are_counted_over_all_chunks() -> None:
+    rows: list[Found] = [Drop(line, "no label") for line in range(1, 8)]
+    rows += [Kept(line, TextRecord(str(line), "a", ()), "odd") for line in range(8, 11)]
+    reader = Reading(Part("a", Path("a"), lambda: rows))
+    assert [len(chunk) for chunk in reader.chunks()] == [2, 1]
+    report = reader.report()
+    assert (report.rows, report.kept) == (10, 3)
+    assert report.dropped == {"no label": Tally(7, [1, 2, 3, 4, 5])}
+    assert report.noted == {"odd": Tally(3, [8, 9, 10])}
+
+
+def test_half_a_character_is_a_bad_row() -> None:
+    rows: list[Found] = [*kept(["1", "2"]), Kept(3, TextRecord("3", "\ud83d", ("x",)))]
+    with pytest.raises(DataError, match="line 3: expected text in UTF-8, found half of a surrogate pair"):
+        gather(Path("a"), iter(rows), "error")
+    records, report = gather(Path("a"), iter(rows), "skip")
+    assert [record.id for record in records] == ["1", "2"]
+    assert report.dropped["not text in UTF-8"].first == [3]
+
+
+def test_a_drawn_dev_split_is_stored_apart(tmp_path: Path) -> None:
+    part = Part("a", Path("a"), lambda: kept([str(line) for line in range(1, 21)]))
+    report, found = store({"train": part}, TextRecord, 0.2, 0, tmp_path)
+    train, dev = (Records(Table(tmp_path / f"{split}.arrow"), TextRecord) for split in ("train", "dev"))
+    assert report.sizes == {"train": 16, "dev": 4}
+    assert sorted(int(record.id) for record in [*train, *dev]) == list(range(1, 21))
+    assert [int(record.id) for record in dev] == sorted(int(record.id) for record in dev)
+    assert found == digest([train, dev, ()])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["dev.arrow", "train.arrow"]
