@@ -20,13 +20,17 @@ from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, DiceRayError, RunError
 from dice_ray.models.encoder import EncoderWithHeads, load_encoder, start_heads
 from dice_ray.settings import nested
+from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
+from dice_ray.terms import TermFacts
 from dice_ray.training import workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.loop import Evaluation, Parts, fit
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
     from dice_ray.data.records import Splits
 
 
@@ -34,16 +38,13 @@ if TYPE_CHECKING:
 class Prepared:
     """A task with its data encoded for an encoder: what runs that differ in loss or training share."""
 
-    encoding: Encoding
+    task: Task[Any]
+    tokenizer: PreTrainedTokenizerBase
     splits: Splits
-
-    @property
-    def train(self) -> EncodedSplit:
-        return EncodedSplit(self.splits.train, self.encoding.train)
-
-    @property
-    def dev(self) -> EncodedSplit:
-        return EncodedSplit(self.splits.dev, self.encoding.dev)
+    train: EncodedSplit
+    dev: EncodedSplit
+    facts: tuple[TermFacts, ...]
+    encoding: Encoding
 
     def test(self) -> EncodedSplit:
         """The test split, encoded only when a run is scored on it."""
@@ -99,16 +100,15 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
 
 def _build(config: RunConfig) -> Parts:
     prepared = prepare(config)
-    encoding, facts = prepared.encoding, prepared.encoding.facts
-    if problems := check_data(config, facts, len(encoding.train)):
+    if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
-    encoder = load_encoder(config.model, encoding.tokenizer)
-    heads = encoding.task.heads(facts, encoder.config.hidden_size, config.model.dropout)
-    start_heads(heads, facts, config.model.head_bias)
-    losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in facts}
+    encoder = load_encoder(config.model, prepared.tokenizer)
+    heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
+    start_heads(heads, prepared.facts, config.model.head_bias)
+    losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
     model = EncoderWithHeads(encoder, heads)
-    return Parts(encoding.task, encoding.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
+    return Parts(prepared.task, prepared.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
 
 
 @lru_cache(maxsize=2)
@@ -116,7 +116,9 @@ def _prepared(written: str, key: str) -> Prepared:
     """What these sections say; the key tells a changed file from the one that was read."""
     config = resolve([Layer("the run", json.loads(written))])
     splits = sources.load(config.data)
-    return Prepared(encode(config.task, config.model, splits, sources.describe(config.data)), splits)
+    encoded = encode(config.task, config.model, splits, sources.describe(config.data))
+    train, dev = EncodedSplit(splits.train, encoded.train), EncodedSplit(splits.dev, encoded.dev)
+    return Prepared(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
 
 
 def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:

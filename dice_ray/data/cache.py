@@ -98,7 +98,7 @@ def entry(
             rows, holds = write(draft)
             files = {file.name: file_hash(file) for file in sorted(draft.iterdir())}
             told = {"written": written, "about": dict(about), "rows": rows, "files": files, "holds": holds}
-            (draft / "entry.json").write_text(json.dumps(told), encoding="utf-8")
+            _tell(draft, told)
             _publish(draft, place, written)
     raise RunError(
         f"the cache {folder()} changes faster than an entry can be written and read: is another clearing it?"
@@ -115,7 +115,7 @@ def listed() -> list[Listed]:
     """All entries, the last used first; those of other versions of dice_ray and damaged ones too."""
     found = []
     for place in _places(_ENTRY):
-        with contextlib.suppress(FileNotFoundError):  # cleared meanwhile
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # cleared meanwhile, or no entry
             told = _told(place) or {"about": {}, "rows": {}}
             size = sum(file.stat().st_size for file in place.iterdir())
             used = (place / "entry.json" if (place / "entry.json").exists() else place).stat().st_mtime
@@ -152,13 +152,21 @@ def _opened(place: Path, written: str) -> Entry | None:
     return Entry(place, tables, told["holds"])
 
 
+def _tell(place: Path, told: Plain) -> None:
+    text = json.dumps(told)
+    (place / "entry.json").write_text(f"{text}\n{hashlib.sha256(text.encode()).hexdigest()}\n", encoding="utf-8")
+
+
 def _told(place: Path) -> Plain | None:
+    """What `entry.json` says, if it is whole."""
     try:
-        told: Any = json.loads((place / "entry.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+        text, _, hashed = (place / "entry.json").read_text(encoding="utf-8").partition("\n")
+    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
         return None
-    is_ours = isinstance(told, dict) and {"written", "about", "rows", "files", "holds"} <= set(told)
-    return told if is_ours else None
+    if hashlib.sha256(text.encode()).hexdigest() != hashed.strip():
+        return None
+    told: Plain = json.loads(text)
+    return told
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ import pytest
 
 from dice_ray.data import cache
 from dice_ray.data.arrow import Rows, Writer, batch_of_rows
+from dice_ray.data.reading import store
 from dice_ray.data.sources import DataConfig, load
 from dice_ray.errors import DataError
 
@@ -117,7 +118,8 @@ def with_half_an_account(entry: Path, other: Path) -> None:
 
 
 def with_another_account(entry: Path, other: Path) -> None:
-    (entry / "entry.json").write_text("[]")
+    file = entry / "entry.json"
+    file.write_text(file.read_text().replace('"rows": {"train": 40}', '"rows": {"train": 41}'))
 
 
 def of_another_key(entry: Path, other: Path) -> None:
@@ -236,15 +238,13 @@ def test_a_changed_file_is_read_anew_and_an_unchanged_one_is_not(
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dice_ray.data import sources
-
-    config, store = sentences(tmp_path, "B-PER"), sources.store
+    config = sentences(tmp_path, "B-PER")
 
     def disturbed(*arguments: Any) -> Any:
         (tmp_path / "tags.txt").write_text("\n".join(["B-ORG O"] * 20))
         return store(*arguments)
 
-    monkeypatch.setattr(sources, "store", disturbed)
+    monkeypatch.setattr("dice_ray.data.sources.store", disturbed)
     with pytest.raises(DataError, match="must stay as they are while they are read"):
         load(config)
     assert cache.listed() == []
