@@ -90,7 +90,7 @@ def entry(
         write: Puts Arrow files into a folder, and returns the number of rows by split and what else is to be held.
     """
     written = json.dumps({"version": VERSION, "kind": kind, "key": key}, sort_keys=True)
-    place = folder() / f"{kind}-{hashlib.sha256(written.encode()).hexdigest()[:32]}"
+    place = folder() / f"{kind}-{_text_hash(written)[:32]}"
     for _ in range(NUM_ATTEMPTS):
         if (found := _opened(place, written)) is not None:
             return found
@@ -153,20 +153,24 @@ def _opened(place: Path, written: str) -> Entry | None:
 
 
 def _tell(place: Path, told: Plain) -> None:
-    text = json.dumps(told)
-    (place / "entry.json").write_text(f"{text}\n{hashlib.sha256(text.encode()).hexdigest()}\n", encoding="utf-8")
+    account = {"hash": _text_hash(json.dumps(told)), "told": told}
+    (place / "entry.json").write_text(json.dumps(account), encoding="utf-8")
 
 
 def _told(place: Path) -> Plain | None:
     """What `entry.json` says, if it is whole."""
     try:
-        text, _, hashed = (place / "entry.json").read_text(encoding="utf-8").partition("\n")
-    except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
+        account = json.loads((place / "entry.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
-    if hashlib.sha256(text.encode()).hexdigest() != hashed.strip():
+    if not isinstance(account, dict) or account.get("hash") != _text_hash(json.dumps(account.get("told"))):
         return None
-    told: Plain = json.loads(text)
+    told: Plain = account["told"]
     return told
+
+
+def _text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @contextlib.contextmanager
