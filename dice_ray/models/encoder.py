@@ -50,6 +50,11 @@ def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedToken
 
     with _explained(config.encoder):
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(config.encoder)
+    if not tokenizer.is_fast:
+        raise RunError(
+            f"model.encoder must have a fast tokenizer, as its tokenizer.json holds one: {config.encoder!r} has a "
+            f"{type(tokenizer).__name__} alone"
+        )
     return tokenizer
 
 

@@ -68,3 +68,12 @@ def test_padding_changes_no_logit() -> None:
     alone = model(dict(tokenizer([TEXTS[0]], return_tensors="pt")), {})
     padded = model(dict(tokenizer([TEXTS[0], " ".join(TEXTS)], return_tensors="pt", padding=True)), {})
     torch.testing.assert_close(padded["label"][:1], alone["label"])
+
+
+def test_an_encoder_without_a_fast_tokenizer_is_refused(tmp_path: Path) -> None:
+    from transformers import CanineConfig, CanineTokenizer
+
+    CanineTokenizer().save_pretrained(tmp_path)
+    CanineConfig().save_pretrained(tmp_path)
+    with pytest.raises(RunError, match=r"model\.encoder must have a fast tokenizer.* CanineTokenizer alone"):
+        load_tokenizer(ModelConfig(encoder=str(tmp_path)), [])
