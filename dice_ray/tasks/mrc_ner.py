@@ -27,7 +27,7 @@ from dice_ray.settings import Settings
 from dice_ray.tasks.asked import Asked, AskedRecord, asked, gold_of, sentence_of, types_of
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.queries import QUERIES
-from dice_ray.tasks.rows import Window, padded, windows
+from dice_ray.tasks.rows import Window, padded, whole_numbers, windows
 from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -228,14 +228,17 @@ class MrcNer(Task[AskedRecord]):
         return Batch(inputs, targets, tuple(indices))
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        yes, items = Counter[str](answerable=sum(row["answerable"] for row in rows)), Counter[str](answerable=len(rows))
-        for row in rows:
-            decided = [above == 0 < upto for above, upto in zip(row["above"], row["upto"], strict=True)]
-            for name, places in (("start", row["starts"]), ("end", row["ends"])):
+        yes = Counter[str](
+            match=sum(len(row["gold"]) // 2 for row in rows), answerable=sum(int(row["answerable"]) for row in rows)
+        )
+        items = Counter[str](answerable=len(rows))
+        columns = (whole_numbers(rows, name) for name in ("above", "upto", "starts", "ends"))
+        for above, upto, starts, ends in zip(*columns, strict=True):
+            decided = [low == 0 < high for low, high in zip(above, upto, strict=True)]
+            for name, places in (("start", starts), ("end", ends)):
                 items[name] += sum(decided)
                 yes[name] += sum(decided[place] for place in places)
-            items["match"] += len(beside(row["above"], row["upto"], row["starts"], row["ends"]))
-            yes["match"] += len(row["gold"]) // 2
+            items["match"] += len(beside(above, upto, starts, ends))
         return tuple(
             TermFacts(name, "sigmoid", (f"no {name}", name), (items[name] - yes[name], yes[name]), background=0)
             for name in self.weights

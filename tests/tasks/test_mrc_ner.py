@@ -219,6 +219,7 @@ def test_rows_from_memory_maps_and_of_a_chunk_are_the_same() -> None:
             if isinstance(value, np.ndarray):
                 value.setflags(write=False)
     assert task.task.facts(arrays) == task.facts
+    assert all(type(count) is int for facts in task.task.facts(arrays) for count in facts.counts)
     here, there = (task.task.collate(rows, [0, 3], task.tokenizer) for rows in (task.rows, arrays))
     assert all(torch.equal(here.targets[name], there.targets[name]) for name in here.targets)
     said: list[dict[tuple[int, int], float]] = [{}, {(0, 1): 0.9}, {}, {}]
