@@ -32,12 +32,9 @@ def check_data(config: RunConfig, facts: Sequence[TermFacts], num_rows: int) -> 
 
 
 def _the_task_reads_the_records(config: RunConfig) -> Iterator[Problem]:
-    if (found := config.data.yields()) is not config.task.record:
-        yield Problem(
-            "data.source",
-            f"must yield what task {config.task.name} reads, {config.task.record.__name__}",
-            found.__name__,
-        )
+    if (found := config.data.yields()) not in config.task.records:
+        read = " or ".join(record.__name__ for record in config.task.records)
+        yield Problem("data.source", f"must yield what task {config.task.name} reads, {read}", found.__name__)
 
 
 def _the_loss_takes_the_links(config: RunConfig) -> Iterator[Problem]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from dice_ray.settings import Choice
+from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.tagging import TaggingConfig
 from dice_ray.tasks.text_classification import TextClassificationConfig
 
-TaskConfig: TypeAlias = Annotated[SentencePairConfig | TaggingConfig | TextClassificationConfig, Choice()]
+TaskConfig: TypeAlias = Annotated[
+    MrcNerConfig | SentencePairConfig | TaggingConfig | TextClassificationConfig, Choice()
+]

@@ -114,11 +114,11 @@ class TaskBranch(Branch, ABC):
 
     Attributes:
         metric: The task's usual metric.
-        record: What the task reads.
+        records: What the task reads: any one of these.
     """
 
     metric: ClassVar[str]
-    record: ClassVar[type[Record]]
+    records: ClassVar[tuple[type[Record], ...]]
 
     def objective(self) -> str:
         """The metric on dev that decides which checkpoint and which trial is best."""

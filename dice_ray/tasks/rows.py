@@ -139,13 +139,14 @@ def _leave_room(
 ) -> None:
     """A window needs room for the stride and for one token more, else the next one begins where it began."""
     split = not isinstance(questions[0], str)
-    sizes = map(len, tokenizer(list(questions), is_split_into_words=split, add_special_tokens=False)["input_ids"])
+    distinct = list(dict.fromkeys(map(tuple, questions) if split else questions))
+    sizes = map(len, tokenizer(distinct, is_split_into_words=split, add_special_tokens=False)["input_ids"])
     longest, number = max((size, -number) for number, size in enumerate(sizes))
     room = max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
     if room <= stride:
         raise DataError(
             f"max_length must leave a window more than its stride of {stride} tokens behind the longest question, of "
-            f"{longest} tokens: got max_length {max_length}, question {questions[-number]!r:.80}"
+            f"{longest} tokens: got max_length {max_length}, question {distinct[-number]!r:.80}"
         )
 
 

@@ -33,7 +33,7 @@ class SentencePairConfig(TaskBranch):
 
     name = "sentence_pair"
     metric = "f1"
-    record = PairRecord
+    records = (PairRecord,)
 
     positive: str = "1"
     link: Literal["softmax", "sigmoid"] = "softmax"

@@ -42,7 +42,7 @@ class TaggingConfig(TaskBranch):
 
     name = "tagging"
     metric = "f1"
-    record = TaggedRecord
+    records = (TaggedRecord,)
 
     tags: Literal["spans", "plain"] = "spans"
     background: str | None = Field(

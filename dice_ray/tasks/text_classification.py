@@ -47,7 +47,7 @@ class TextClassificationConfig(TaskBranch):
 
     name = "text_classification"
     metric = "accuracy"
-    record = TextRecord
+    records = (TextRecord,)
 
     labels: Literal["one", "several"] = "one"
     positive: str | None = None

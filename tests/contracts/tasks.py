@@ -10,7 +10,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from dice_ray.data.records import PairRecord, TaggedRecord, TextRecord
+from dice_ray.data.records import PairRecord, QueryRecord, TaggedRecord, TextRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.settings import branches_of
@@ -20,6 +20,7 @@ from dice_ray.terms import Term
 
 WIDTH = 8
 FORMS: dict[str, list[dict[str, Any]]] = {
+    "mrc_ner": [{}, {"spans": "nested"}, {"weights": {"match": 0, "answerable": 0}}],
     "sentence_pair": [{"link": "softmax"}, {"link": "sigmoid"}],
     "tagging": [
         {},
@@ -32,6 +33,8 @@ FORMS: dict[str, list[dict[str, Any]]] = {
 }
 CUT: dict[str, str] = {"sentence_pair": "the longer sentence of a pair is cut, and the row marked"}
 """Tasks whose rows may lose text, and why."""
+LEAST_STRIDE: dict[str, int] = {"mrc_ner": 2}
+"""What windows must share so that no gold of the generated records lies whole in none: names have up to three words."""
 
 
 def configs() -> list[TaskBranch]:
@@ -48,7 +51,8 @@ def name_of(config: TaskBranch) -> str:
 
 def records_of(config: TaskBranch, size: int = 60) -> tuple[Any, ...]:
     """Generated records as this form of the task wants them."""
-    (kind,) = [kind for kind, (record, _) in KINDS.items() if record is config.record]
+    kinds = [kind for kind, (record, _) in KINDS.items() if record in config.records]
+    kind = "queries" if getattr(config, "spans", None) == "nested" else kinds[-1]
     records = generate(SyntheticConfig(kind=kind, size=size))["train"]
     if getattr(config, "positive", None) == "safety":
         return tuple(
@@ -57,6 +61,11 @@ def records_of(config: TaskBranch, size: int = 60) -> tuple[Any, ...]:
     if getattr(config, "labels", None) == "several":
         return tuple(replace(record, labels=tuple(dict.fromkeys((*record.labels, "loud")))) for record in records)
     return records
+
+
+def ids_of(records: Sequence[Any]) -> list[str]:
+    """What is scored by itself: each record, or the sentence that several records ask about."""
+    return list(dict.fromkeys(record.group if isinstance(record, QueryRecord) else record.id for record in records))
 
 
 def longer(record: Any, times: int) -> Any:
@@ -68,6 +77,10 @@ def longer(record: Any, times: int) -> Any:
             return replace(record, text=" ".join([record.text] * times))
         case TaggedRecord():
             return replace(record, words=record.words * times, tags=record.tags * times)
+        case QueryRecord():
+            starts = [len(record.words) * time for time in range(times)]
+            spans = tuple((first + start, end + start) for start in starts for first, end in record.spans)
+            return replace(record, words=record.words * times, spans=spans)
     raise AssertionError(f"say what a longer {type(record).__name__} is")
 
 

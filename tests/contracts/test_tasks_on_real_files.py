@@ -11,11 +11,13 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.sources import FilesConfig
+from dice_ray.tasks.mrc_ner import MrcNerConfig
 from tests.contracts.tasks import CUT, Built
 from tests.house.tree import REPOSITORY
 
 PRESETS = REPOSITORY / "search_spaces" / "presets"
-LICENSED = {"conll03", "ontonotes4", "ontonotes5", "ctb5", "ctb6", "wsj"}
+LICENSED = {"conll03", "conll03_mrc", "ontonotes4", "ontonotes4_mrc", "ontonotes5", "ontonotes5_mrc"}
+LICENSED |= {"ctb5", "ctb6", "wsj"}
 """Presets whose files are the user's own."""
 DROPPED = {
     ("ud14_zh", "train"): 3,  # two zero-width spaces within nouns, and a combining macron as punctuation
@@ -58,10 +60,23 @@ def test_gold_comes_back_whole(preset: str) -> None:
             _check(preset, split, Built(config.task, records))
 
 
-def test_gold_comes_back_whole_from_the_msra_test_file(data_folder: Path) -> None:
+@pytest.mark.parametrize("preset", ["msra", "msra_mrc"])
+def test_gold_comes_back_whole_from_the_msra_test_file(preset: str, data_folder: Path) -> None:
     file = data_folder / "msra" / "msra_test_bio.txt"
     records, _ = sources.gather(file, ConllConfig().read(file), "error")
-    _check("msra", "test", Built(config_of("msra").task, records))
+    _check(preset, "test", Built(config_of(preset).task, records))
+
+
+@pytest.mark.parametrize(("preset", "queries"), [("weibo", "weibo"), ("ritter2011_ner", None)])
+def test_tagged_files_come_back_whole_as_answers_to_queries(preset: str, queries: str | None) -> None:
+    splits = sources.load(config_of(preset).data)
+    config = MrcNerConfig(queries=queries)
+    for records in (splits.train, splits.dev):
+        built = Built(config, records)
+        metrics = built.gold_scores().metrics
+        assert metrics["f1"] == 1
+        assert metrics["spans_out_of_reach"] == 0
+        assert len(built.rows) >= len(records) * len(config.classes(records))
 
 
 def _check(preset: str, split: str, built: Built) -> None:

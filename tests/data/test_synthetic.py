@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dice_ray.data.records import TaggedRecord, digest
+from dice_ray.data.records import QueryRecord, TaggedRecord, digest
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.data.synthetic.pairs import MESSAGES, REPLIES
 from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE
@@ -15,6 +15,7 @@ from dice_ray.data.synthetic.tagging import NAMES
 from dice_ray.data.synthetic.texts import MESSAGES as TOPICS
 from dice_ray.data.synthetic.texts import RARE
 from dice_ray.metrics.spans import Span, added, span_counts, span_scores, spans_of
+from dice_ray.tasks.span_candidates import without_overlaps
 
 
 def cues(first: str, second: str) -> tuple[str, str]:
@@ -69,9 +70,10 @@ def test_the_dials_hold_in_sentences_with_names(size: int, share: float, noise: 
         assert sum(found) == round(noise * len(spans))
 
 
-def test_more_names_than_sentences_have_room_for_are_refused() -> None:
-    with pytest.raises(ValidationError, match=r"positive_share must be at most 0\.1 for tagging, got 0\.3"):
-        SyntheticConfig(kind="tagging", positive_share=0.3)
+@pytest.mark.parametrize("kind", ["tagging", "queries"])
+def test_more_names_than_sentences_have_room_for_are_refused(kind: str) -> None:
+    with pytest.raises(ValidationError, match=rf"positive_share must be at most 0\.1 for {kind}, got 0\.3"):
+        SyntheticConfig.model_validate({"kind": kind, "positive_share": 0.3})
 
 
 def test_a_perfect_tagger_has_the_planted_scores() -> None:
@@ -84,6 +86,55 @@ def test_a_perfect_tagger_has_the_planted_scores() -> None:
 
     assert f1({"PER", "LOC"}) == pytest.approx(0.667, abs=0.005)
     assert f1({"PER", "LOC", "doubtful"}) == pytest.approx(0.727, abs=0.005)
+
+
+@given(size=st.integers(20, 300), share=st.floats(0.001, 0.1), noise=st.floats(0, 1), seed=st.integers(0, 5))
+def test_the_dials_hold_in_sentences_that_are_asked_about(size: int, share: float, noise: float, seed: int) -> None:
+    splits = generate(SyntheticConfig(kind="queries", size=size, positive_share=share, noise=noise, seed=seed))
+    for split, records in splits.items():
+        assert len(records) == (size if split == "train" else size // 2)
+        sentences = _sentences(records)
+        assert all(len(words) == 18 for words, _, _ in sentences)
+        whole = sentences if len(records) % 3 == 0 else sentences[:-1]  # the last one may lack some of its queries
+        covered = sum(len({word for _, first, end in spans for word in range(first, end)}) for _, spans, _ in whole)
+        assert abs(covered - share * 18 * len(whole)) <= 2 + 18 * (len(sentences) - len(whole))
+        people = [words[first] for words, spans, _ in whole for type_, first, _ in spans if type_ == "PER"]
+        doubtful = [word in NAMES["doubtful"][0] for word in people]
+        assert noise > 0 or not any(doubtful)
+        assert noise < 1 or all(doubtful)
+
+
+def test_a_perfect_model_of_queries_has_the_planted_scores() -> None:
+    sentences = _sentences(generate(SyntheticConfig(kind="queries", size=30000))["train"])
+
+    def f1(with_doubtful: bool, flat: bool) -> float:
+        found = []
+        for words, gold, doubtful in sentences:
+            clear = {span for span in gold if words[span[1]] not in NAMES["doubtful"][0]}
+            said = dict.fromkeys(clear | doubtful if with_doubtful else clear, 0.9)
+            found.append(span_counts(gold, without_overlaps(said) if flat else said))
+        return span_scores(added(found))["f1"]
+
+    assert f1(with_doubtful=False, flat=False) == pytest.approx(0.727, abs=0.005)
+    assert f1(with_doubtful=True, flat=False) == pytest.approx(0.757, abs=0.005)
+    assert f1(with_doubtful=False, flat=True) == pytest.approx(0.600, abs=0.005)
+    assert f1(with_doubtful=True, flat=True) == pytest.approx(0.686, abs=0.005)
+
+
+def _sentences(records: tuple[QueryRecord, ...]) -> list[tuple[tuple[str, ...], set[Span], set[Span]]]:
+    """The words of each sentence, its gold spans, and what is doubtful in it, as people."""
+    gold: dict[str, set[Span]] = {}
+    words = {record.group: record.words for record in records}
+    for record in records:
+        gold.setdefault(record.group, set()).update((record.type, first, end) for first, end in record.spans)
+    return [
+        (
+            words[group],
+            spans,
+            {("PER", at, at + 2) for at, word in enumerate(words[group]) if word in NAMES["doubtful"][0]},
+        )
+        for group, spans in gold.items()
+    ]
 
 
 def _predicted(record: TaggedRecord, firsts: dict[str, str], named: set[str]) -> set[Span]:

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from dice_ray.data.records import PairRecord, Record, TaggedRecord, TextRecord
+from dice_ray.data.records import PairRecord, QueryRecord, Record, TaggedRecord, TextRecord
 from dice_ray.data.synthetic.pairs import pairs
+from dice_ray.data.synthetic.queries import queries
 from dice_ray.data.synthetic.tagging import MOST_NAMED, tagging
 from dice_ray.data.synthetic.texts import texts
 from dice_ray.settings import Branch
@@ -28,7 +29,7 @@ class SyntheticConfig(Branch):
 
     name = "synthetic"
 
-    kind: Literal["pairs", "tagging", "texts"] = "pairs"
+    kind: Literal["pairs", "queries", "tagging", "texts"] = "pairs"
     size: int = Field(default=2000, ge=20)
     positive_share: float = Field(default=0.1, gt=0, lt=1)
     noise: float = Field(default=0.5, ge=0, le=1)
@@ -36,8 +37,8 @@ class SyntheticConfig(Branch):
 
     @model_validator(mode="after")
     def _the_names_have_room(self) -> SyntheticConfig:
-        if self.kind == "tagging" and self.positive_share > MOST_NAMED:
-            raise ValueError(f"positive_share must be at most {MOST_NAMED} for tagging, got {self.positive_share}")
+        if self.kind in ("queries", "tagging") and self.positive_share > MOST_NAMED:
+            raise ValueError(f"positive_share must be at most {MOST_NAMED} for {self.kind}, got {self.positive_share}")
         return self
 
     def yields(self) -> type[Record]:
@@ -56,6 +57,7 @@ def generate(config: SyntheticConfig) -> dict[str, tuple[Any, ...]]:
 
 KINDS: dict[str, tuple[type[Record], Callable[[int, float, float, random.Random], tuple[Record, ...]]]] = {
     "pairs": (PairRecord, pairs),
+    "queries": (QueryRecord, queries),
     "tagging": (TaggedRecord, tagging),
     "texts": (TextRecord, texts),
 }

@@ -1,0 +1,329 @@
+"""Named entities by reading comprehension: a query for each type of span, answered from the sentence behind it.
+
+A sentence gives a row for each type (and each window, where it is long): the query, then the sentence. Up to four
+two-class terms are trained: `start` and `end`, whose items are the words, each by its first piece and in one window;
+`match`, whose items are the spans that begin where a gold one begins or end where one ends; and `answerable`, whose
+item is the row, by its classification token: does it hold a span of the type? A span is found where all of them say
+yes. Special, query and padding tokens are items of none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import torch
+from pydantic import Field, StringConstraints, field_validator, model_validator
+from torch import Tensor, nn
+
+from dice_ray.data.records import QueryRecord, TaggedRecord
+from dice_ray.errors import DataError, nearest
+from dice_ray.metrics.classification import Counts
+from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores
+from dice_ray.models.heads import PlaceHead, SpanHead
+from dice_ray.settings import Settings
+from dice_ray.tasks.asked import Asked, AskedRecord, asked, gold_of, sentence_of, types_of
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.queries import QUERIES
+from dice_ray.tasks.rows import Window, padded, whole_numbers, windows
+from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
+from dice_ray.terms import Link, Term, TermFacts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Text: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+FoundSpans: TypeAlias = dict[tuple[int, int], float]
+"""The probability of each span that is found in a row: the number of its first word there, and how many follow."""
+
+
+class TermWeights(Settings):
+    """The share of each term in the loss; a weight of 0 leaves the term out, of training and of decoding."""
+
+    start: float = Field(1.0, gt=0)
+    end: float = Field(1.0, gt=0)
+    match: float = Field(1.0, ge=0)
+    answerable: float = Field(1.0, ge=0)
+
+
+class MrcNerConfig(TaskBranch):
+    """Find the spans of each type by asking for it, in tagged sentences or in a file of queries.
+
+    Attributes:
+        queries: What is asked: the name of shipped queries, or a query for each type. Without it, a file of queries
+            asks its own, and a type of tagged sentences is asked for by its name.
+        spans: Whether spans may share words. `flat` keeps the most probable of those that do, whatever their types.
+        weights: The share of each term. Without `match`, a start is paired with the nearest end.
+        max_span: The longest span that can be found, in words; longer ones are missed.
+        max_length: The longest row, in tokens; a longer sentence becomes several rows that overlap.
+        stride: By how many tokens they overlap. A span that fits in none of them is missed.
+    """
+
+    name = "mrc_ner"
+    metric = "f1"
+    records = (TaggedRecord, QueryRecord)
+
+    queries: str | dict[str, Text] | None = None
+    spans: Literal["flat", "nested"] = "flat"
+    weights: TermWeights = TermWeights()
+    max_span: int = Field(16, ge=1)
+    max_length: int = Field(192, ge=8)
+    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
+
+    @field_validator("queries")
+    @classmethod
+    def _are_known(cls, queries: str | dict[str, str] | None) -> str | dict[str, str] | None:
+        if isinstance(queries, str) and queries not in QUERIES:
+            meant = f"; did you mean {close}?" if (close := nearest(queries, QUERIES)) else ""
+            raise ValueError(f"must be a query for each type, or shipped ones: {', '.join(QUERIES)}{meant}")
+        return queries
+
+    @model_validator(mode="after")
+    def _fits(self) -> MrcNerConfig:
+        if self.stride > self.max_length // 2:
+            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
+        if self.spans == "nested" and self.weights.match == 0:
+            raise ValueError("nested spans need the match term to pair starts with ends, got weights.match 0")
+        return self
+
+    def links(self) -> frozenset[Link]:
+        return frozenset({"sigmoid"})
+
+    def classes(self, records: Sequence[AskedRecord]) -> tuple[str, ...]:
+        """The types of the training split."""
+        types = set[str]().union(*map(types_of, records))
+        if not types:
+            raise DataError("mrc_ner needs at least one span, or one query, in the training split: it has none")
+        return tuple(sorted(types))
+
+    def build(self, classes: tuple[str, ...]) -> MrcNer:
+        for type_ in classes:
+            self.query(Asked(type_, None, frozenset()))
+        return MrcNer(self, classes)
+
+    def query(self, question: Asked) -> str:
+        """The words in which a question is asked."""
+        if self.queries is None:
+            return question.query or question.type
+        known = QUERIES[self.queries] if isinstance(self.queries, str) else self.queries
+        if question.type not in known:
+            written = f"task.mrc_ner.queries, {self.queries if isinstance(self.queries, str) else 'given by type'}"
+            raise DataError(
+                f"mrc_ner: the queries ({written}) must hold one for each type of the data, there is none for "
+                f"{question.type!r}. Known: {', '.join(known)}."
+            )
+        return known[question.type]
+
+    def negatives_and_positives(self, records: Sequence[AskedRecord]) -> tuple[int, int]:
+        """Words outside of all spans, and words inside: each word of a sentence once, whatever is asked about it."""
+        lengths: dict[str, int] = {}
+        inside: dict[str, set[int]] = {}
+        for record in records:
+            lengths[sentence_of(record)] = len(record.words)
+            covered = inside.setdefault(sentence_of(record), set())
+            for _, first, end in gold_of(record):
+                covered.update(range(first, end))
+        positives = sum(map(len, inside.values()))
+        return sum(lengths.values()) - positives, positives
+
+    def labels(self, records: Sequence[AskedRecord]) -> Counter[str]:
+        """How many spans there are of each type."""
+        return Counter(type_ for record in records for type_, _, _ in gold_of(record))
+
+
+class MrcNer(Task[AskedRecord]):
+    """Sentences behind queries, with the terms whose weight is not 0."""
+
+    def __init__(self, config: MrcNerConfig, classes: tuple[str, ...]) -> None:
+        self.config = config
+        self.classes = classes
+        given = config.weights
+        every = {"start": given.start, "end": given.end, "match": given.match, "answerable": given.answerable}
+        self.weights = {name: weight for name, weight in every.items() if weight > 0}
+
+    def texts(self, records: Sequence[AskedRecord]) -> list[str]:
+        """Each sentence and each query once."""
+        sentences = (" ".join(record.words) for record in records)
+        queries = (self.config.query(question) for record in records for question in asked(record, self.classes))
+        return list(dict.fromkeys([*sentences, *queries]))
+
+    def encode(self, records: Sequence[AskedRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        questions = [
+            (number, index, question)
+            for number, record in enumerate(records)
+            for index, question in enumerate(asked(record, self.classes))
+        ]
+        encoded = windows(
+            tokenizer,
+            [records[number].words for number, _, _ in questions],
+            self.config.max_length,
+            self.config.stride,
+            [self.config.query(question).split() for _, _, question in questions],
+        )
+        rows = []
+        for place, group in groupby(encoded, key=lambda window: window.row["record"]):
+            number, index, question = questions[place]
+            for row in self._rows(list(group), question, tokenizer):
+                rows.append({**row, "record": number, "question": index})
+        return rows
+
+    def _rows(self, of_question: list[Window], question: Asked, tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        """The windows of a question with their words, their candidates, and what is gold among them."""
+        of_windows = candidates([window.words for window in of_question], self.config.stride, self.config.max_span)
+        rows = []
+        for window, found in zip(of_question, of_windows, strict=True):
+            index = {word: number for number, word in enumerate(found.words)} if question.spans else {}
+            held = [(index[at], index[end - 1]) for at, end in sorted(question.spans) if {at, end - 1} <= index.keys()]
+            gold = [(at, last - at) for at, last in held if found.above[at] <= last - at < found.upto[at]]
+            ids = window.row["input_ids"]
+            rows.append(
+                {
+                    **window.row,
+                    **found._asdict(),
+                    "starts": sorted({index[at] for at, _ in question.spans if at in index}),
+                    "ends": sorted({index[end - 1] for _, end in question.spans if end - 1 in index}),
+                    "gold": [number for span in gold for number in span],
+                    "answerable": int(bool(held)),
+                    "classification": ids.index(tokenizer.cls_token_id) if tokenizer.cls_token_id in ids else 0,
+                }
+            )
+        return rows
+
+    def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        """The rows with W words and spans of up to S words: `place_BW`, `match_BWS`, ..."""
+        chosen = [rows[index] for index in indices]
+        inputs = padded(chosen, tokenizer)
+        length = inputs["input_ids"].shape[1]
+        num_words = max([1, *(len(row["words"]) for row in chosen)])
+        num_lengths = max([1, *(int(upto) for row in chosen for upto in row["upto"])])
+        names = ("place", "above", "upto", "start", "end")
+        numbers = {name: torch.zeros((len(chosen), num_words), dtype=torch.long) for name in names}
+        match_BWS = torch.zeros((len(chosen), num_words, num_lengths), dtype=torch.long)
+        classification_B1 = torch.zeros((len(chosen), 1), dtype=torch.long)
+        for number, row in enumerate(chosen):
+            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            size = len(row["words"])
+            classification_B1[number] = row["classification"] + padding
+            numbers["place"][number, :size] = torch.tensor(row["places"], dtype=torch.long) + padding
+            numbers["above"][number, :size] = torch.tensor(row["above"], dtype=torch.long)
+            numbers["upto"][number, :size] = torch.tensor(row["upto"], dtype=torch.long)
+            numbers["start"][number, torch.tensor(row["starts"], dtype=torch.long)] = 1
+            numbers["end"][number, torch.tensor(row["ends"], dtype=torch.long)] = 1
+            gold = torch.tensor(row["gold"], dtype=torch.long)
+            match_BWS[number, gold[::2], gold[1::2]] = 1
+        above_BW, upto_BW, lengths_S = numbers.pop("above"), numbers.pop("upto"), torch.arange(num_lengths)
+        candidate_BWS = (lengths_S >= above_BW[..., None]) & (lengths_S < upto_BW[..., None])
+        begins_BW1, ends_BWS = numbers["start"][..., None] == 1, _of_lasts(numbers["end"] == 1, num_lengths)
+        targets = {
+            **numbers,
+            "item": (above_BW == 0) & (upto_BW > 0),
+            "match": match_BWS,
+            "candidate": candidate_BWS,
+            "beside": candidate_BWS & (begins_BW1 | ends_BWS),
+            "answerable": torch.tensor([[row["answerable"]] for row in chosen]),
+            "classification": classification_B1,
+        }
+        return Batch(inputs, targets, tuple(indices))
+
+    def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
+        yes = Counter[str](
+            match=sum(len(row["gold"]) // 2 for row in rows), answerable=sum(int(row["answerable"]) for row in rows)
+        )
+        items = Counter[str](answerable=len(rows))
+        columns = (whole_numbers(rows, name) for name in ("above", "upto", "starts", "ends"))
+        for above, upto, starts, ends in zip(*columns, strict=True):
+            decided = [low == 0 < high for low, high in zip(above, upto, strict=True)]
+            for name, places in (("start", starts), ("end", ends)):
+                items[name] += sum(decided)
+                yes[name] += sum(decided[place] for place in places)
+            items["match"] += len(beside(above, upto, starts, ends))
+        return tuple(
+            TermFacts(name, "sigmoid", (f"no {name}", name), (items[name] - yes[name], yes[name]), background=0)
+            for name in self.weights
+        )
+
+    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+        heads = {
+            "start": PlaceHead(width, 1, dropout, places="place"),
+            "end": PlaceHead(width, 1, dropout, places="place"),
+            "match": SpanHead(width, dropout, self.config.max_span, places="place", spans="candidate"),
+            "answerable": PlaceHead(width, 1, dropout, places="classification"),
+        }
+        return {name: heads[name] for name in self.weights}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        targets = batch.targets
+        masks = {"start": targets["item"], "end": targets["item"], "match": targets["beside"], "answerable": None}
+        return {
+            name: Term(logits[name].reshape(targets[name].shape), targets[name], masks[name], weight)
+            for name, weight in self.weights.items()
+        }
+
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[FoundSpans]:
+        """The candidates to which all terms say yes, with the product of what start, end and match say."""
+        candidate_BWS = batch.targets["candidate"]
+        said = {name: logits[name].double().sigmoid() for name in self.weights}
+        start_BW1, end_BWS = said["start"], _of_lasts(said["end"][..., 0], candidate_BWS.shape[-1])
+        probability_BWS = start_BW1 * end_BWS
+        yes_BWS = candidate_BWS & (start_BW1 > 0.5) & (end_BWS > 0.5)
+        if "match" in said:
+            probability_BWS = probability_BWS * said["match"]
+            yes_BWS &= said["match"] > 0.5
+        else:
+            yes_BWS &= (end_BWS > 0.5).cumsum(-1) == 1
+        if "answerable" in said:
+            yes_BWS &= said["answerable"] > 0.5
+        found: list[FoundSpans] = [{} for _ in batch.rows]
+        places = yes_BWS.nonzero().tolist()
+        for (number, word, further), probability in zip(places, probability_BWS[yes_BWS].tolist(), strict=True):
+            found[number][word, further] = probability
+        return found
+
+    def decide(self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans]) -> Decisions:
+        return {}
+
+    def score(
+        self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans], decisions: Decisions
+    ) -> Scores:
+        """Spans of all types of a sentence together; one that no row can decide is missed."""
+        gold: dict[str, set[Span]] = {}
+        for record in records:
+            gold.setdefault(sentence_of(record), set()).update(gold_of(record))
+        found: dict[str, dict[Span, float]] = {sentence: {} for sentence in gold}
+        for row, spans in zip(rows, decoded, strict=True):
+            record = records[row["record"]]
+            type_ = record.type if isinstance(record, QueryRecord) else self.classes[row["question"]]
+            of_sentence = found[sentence_of(record)]
+            for (word, further), probability in spans.items():
+                span = (type_, int(row["words"][word]), int(row["words"][word + further]) + 1)
+                of_sentence[span] = max(probability, of_sentence.get(span, 0.0))
+        resolved = without_overlaps if self.config.spans == "flat" else set
+        counts = {sentence: span_counts(gold[sentence], resolved(found[sentence])) for sentence in gold}
+        num_candidates = sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
+        num_reached = sum(len(row["gold"]) // 2 for row in rows)
+        metrics = {
+            **span_scores(added(counts.values())),
+            "constant_f1": self._constant(records, gold, num_reached, num_candidates),
+            "spans_out_of_reach": float(sum(map(len, gold.values())) - num_reached),
+        }
+        items = tuple(span_item(sentence, count) for sentence, count in counts.items())
+        return Scores(metrics, collapsed=sum(map(len, decoded)) in (0, num_candidates), items=items)
+
+    def _constant(
+        self, records: Sequence[AskedRecord], gold: Mapping[str, set[Span]], num_reached: int, num_candidates: int
+    ) -> float:
+        """The F1 of calling every candidate a span; where they must not overlap, each word one of the best type."""
+        num_gold = sum(map(len, gold.values()))
+        if self.config.spans == "nested":
+            return Counts(num_reached, num_candidates - num_reached, num_gold - num_reached).f1
+        num_words = sum({sentence_of(record): len(record.words) for record in records}.values())
+        single = Counter(type_ for spans in gold.values() for type_, first, end in spans if end == first + 1)
+        best = max(single.values(), default=0)
+        return Counts(best, num_words - best, num_gold - best).f1
+
+
+def _of_lasts(values_BW: Tensor, num_lengths: int) -> Tensor:
+    """What each span's last word has, `values_BWS`: a view that copies nothing."""
+    return nn.functional.pad(values_BW, (0, num_lengths - 1)).unfold(1, num_lengths, 1)

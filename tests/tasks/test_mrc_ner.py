@@ -1,0 +1,343 @@
+"""NER as reading comprehension: rows, terms, decoding flat and nested, scores, memory. Generated names are learnt."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from dice_ray import launch
+from dice_ray.config.load import Layer, resolve
+from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.readers.mrc_ner import MrcNerConfig as MrcNerReader
+from dice_ray.data.records import PairRecord, QueryRecord, TaggedRecord
+from dice_ray.data.sources import gather
+from dice_ray.errors import ConfigError, DataError
+from dice_ray.tasks.base import Batch, Scores
+from dice_ray.tasks.mrc_ner import MrcNerConfig
+from dice_ray.tasks.queries import QUERIES
+from tests.contracts.tasks import Built
+
+NAMES = (
+    TaggedRecord("1", ("anna", "berg", "met", "anna"), ("B-PER", "I-PER", "O", "B-PER")),
+    TaggedRecord("2", ("from", "oslo", "again"), ("O", "B-LOC", "O")),
+)
+NESTED = [
+    {
+        "context": "the bank of oslo called anna",
+        "query": query,
+        "entity_label": type_,
+        "qas_id": f"0.{number}",
+        "start_position": [first for first, _ in spans],
+        "end_position": [last for _, last in spans],
+    }
+    for number, (type_, query, spans) in enumerate(
+        [("ORG", "organizations", [(1, 3), (0, 3)]), ("LOC", "places", [(3, 3)]), ("PER", "people", [])]
+    )
+]
+
+
+def built(records: Sequence[Any] = NAMES, **settings: Any) -> Built:
+    return Built(MrcNerConfig.model_validate(settings), records)
+
+
+def scored(task: Built, *said: dict[tuple[int, int], float]) -> Scores:
+    return task.task.score(task.records, task.rows, said, {})
+
+
+def text_of(task: Built, row: int) -> str:
+    """What the encoder reads."""
+    return str(task.tokenizer.decode(task.rows[row]["input_ids"]))
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> tuple[QueryRecord, ...]:
+    """A file in which organizations nest in each other, and a place in both."""
+    file = tmp_path / "nested.json"
+    file.write_text(json.dumps(NESTED))
+    records, _ = gather(file, MrcNerReader().read(file), "error")
+    assert all(isinstance(record, QueryRecord) for record in records)
+    return tuple(record for record in records if isinstance(record, QueryRecord))
+
+
+def test_each_type_is_asked_for_before_the_sentence() -> None:
+    task = built(queries={"PER": "which people", "LOC": "which places"})
+    assert [text_of(task, row) for row in range(2)] == [
+        "[CLS] which places [SEP] anna berg met anna [SEP]",
+        "[CLS] which people [SEP] anna berg met anna [SEP]",
+    ]
+    assert [(row["record"], row["question"]) for row in task.rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    people = task.rows[1]
+    assert (people["words"], people["places"]) == ([0, 1, 2, 3], [4, 5, 6, 7])
+    assert (people["starts"], people["ends"], people["gold"], people["answerable"]) == ([0, 3], [1, 3], [0, 1, 3, 0], 1)
+    assert (task.rows[0]["starts"], task.rows[0]["gold"], task.rows[0]["answerable"]) == ([], [], 0)
+
+
+def test_items_are_words_spans_and_rows_never_the_query() -> None:
+    facts = {facts.name: facts for facts in built(max_span=2).facts}
+    assert {name: (term.counts, term.background) for name, term in facts.items()} == {
+        "start": ((11, 3), 0),
+        "end": ((11, 3), 0),
+        "match": ((5, 3), 0),  # beside the people 0-1 and 3: 0, 1, 2-3; beside the place 1: 0-1, 1-2
+        "answerable": ((2, 2), 0),
+    }
+
+
+def test_what_a_row_says_is_counted_against_the_type_that_it_asks_for() -> None:
+    scores = scored(built(), {(1, 0): 0.8}, {(0, 1): 0.9}, {(1, 1): 0.9}, {(1, 0): 0.7})
+    found = [scores.metrics[name] for name in ("precision", "recall", "f1_PER", "f1_LOC")]
+    assert found == pytest.approx([1 / 2, 1 / 3, 2 / 3, 0])
+    assert [(item.id, item.tp, item.fp, item.fn) for item in scores.items] == [("1", 1, 0, 1), ("2", 0, 1, 1)]
+    assert not scores.collapsed
+    assert scored(built(), {}, {}, {}, {}).collapsed
+
+
+def test_a_nested_file_comes_back_whole_where_spans_may_nest(nested: tuple[QueryRecord, ...]) -> None:
+    task = built(nested, spans="nested")
+    assert [text_of(task, row) for row in range(3)] == [
+        f"[CLS] {query} [SEP] the bank of oslo called anna [SEP]" for query in ("organizations", "places", "people")
+    ]
+    scores = task.gold_scores()
+    assert [(item.id, item.tp, item.fp, item.fn) for item in scores.items] == [("0", 3, 0, 0)]
+    partly = scored(task, {(0, 3): 0.6, (1, 2): 0.9}, {(3, 0): 0.8}, {(3, 0): 0.7})
+    assert [(item.tp, item.fp, item.fn) for item in partly.items] == [(3, 1, 0)]
+    assert partly.metrics["f1"] == pytest.approx(6 / 7)
+
+
+def test_flat_spans_of_a_nested_file_are_the_most_probable_ones_of_all_types(nested: tuple[QueryRecord, ...]) -> None:
+    task = built(nested, spans="flat")
+    said = [{(0, 3): 0.6, (1, 2): 0.9}, {(3, 0): 0.8}, {(5, 0): 0.7}]
+    scores = scored(task, *said)
+    assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(1, 1, 2)]
+    said[1] = {(3, 0): 0.95}
+    scores = scored(task, *said)
+    assert (scores.metrics["f1_LOC"], scores.metrics["f1_ORG"]) == (1, 0)
+
+
+def contrary(task: Built, batch: Batch, *places: tuple[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    """Logits that say the targets, but for these places of terms, where they say the contrary."""
+    logits = task.gold(batch)
+    for name, place in places:
+        logits[name][place] *= -1
+    return logits
+
+
+def test_a_span_needs_the_yes_of_every_term() -> None:
+    task = built()
+    (batch,) = task.batches()
+    assert [list(found) for found in task.task.decode(task.gold(batch), batch)] == [[], [(0, 1), (3, 0)], [(1, 0)], []]
+    places = [("start", (1, 0, 0)), ("end", (1, 1, 0)), ("match", (1, 0, 1)), ("answerable", (1, 0, 0))]
+    for name, place in places:
+        found = task.task.decode(contrary(task, batch, (name, place)), batch)[1]
+        assert (0, 1) not in found, name
+        assert ((3, 0) in found) == (name != "answerable")
+
+
+def test_the_probability_of_a_span_is_that_of_start_end_and_match_together() -> None:
+    task = built()
+    (batch,) = task.batches()
+    logits = task.gold(batch)
+    logits["start"][1, 0], logits["end"][1, 1], logits["match"][1, 0, 1] = 1.0, 2.0, 3.0
+    expected = float(torch.tensor([1.0, 2.0, 3.0]).double().sigmoid().prod())
+    assert task.task.decode(logits, batch)[1][0, 1] == pytest.approx(expected)
+
+
+def test_without_the_match_term_a_start_takes_the_nearest_end() -> None:
+    task = built(weights={"match": 0})
+    assert [facts.name for facts in task.facts] == ["start", "end", "answerable"]
+    (batch,) = task.batches()
+    assert list(task.task.decode(task.gold(batch), batch)[1]) == [(0, 1), (3, 0)]
+    logits = contrary(task, batch, ("start", (1, 2, 0)), ("end", (1, 1, 0)))
+    assert list(task.task.decode(logits, batch)[1]) == [(0, 3), (2, 1), (3, 0)]
+    with pytest.raises(ValidationError, match=r"nested spans need the match term .* got weights\.match 0"):
+        MrcNerConfig.model_validate({"spans": "nested", "weights": {"match": 0}})
+
+
+def test_a_weight_is_the_share_of_its_term_and_0_leaves_it_out() -> None:
+    task = built(weights={"start": 0.5, "match": 0.1, "answerable": 0})
+    (batch,) = task.batches()
+    terms = task.task.terms(task.logits(batch), batch)
+    assert {name: term.weight for name, term in terms.items()} == {"start": 0.5, "end": 1, "match": 0.1}
+    assert set(task.heads) == set(terms)
+
+
+def test_a_span_in_no_window_is_missed_and_one_in_two_is_found_once() -> None:
+    tags = ("B-X", *["I-X"] * 8, "O", "B-X", "I-X")
+    task = built((TaggedRecord("1", tuple("abcdefghijkl"), tags),), max_length=12, stride=3)
+    assert len(task.rows) == 2
+    scores = task.gold_scores()
+    assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(1, 0, 1)]
+    assert scores.metrics["spans_out_of_reach"] == 1
+    found = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]
+    assert sum(map(len, found)) == 1
+
+
+def test_a_span_that_is_too_long_or_of_an_unknown_type_is_missed() -> None:
+    assert built(max_span=1).gold_scores().metrics["spans_out_of_reach"] == 1
+    task = built()
+    task.records = (*NAMES[:1], TaggedRecord("3", ("acme", "called"), ("B-ORG", "O")))
+    task.rows = task.task.encode(task.records, task.tokenizer)
+    assert len(task.rows) == 4
+    assert [item.fn for item in task.gold_scores().items] == [0, 1]
+
+
+def test_a_word_of_which_nothing_is_left_is_no_item() -> None:
+    task = built((TaggedRecord("1", ("anna", "\u200b", "berg"), ("B-PER", "I-PER", "I-PER")),))
+    assert task.rows[0]["words"] == [0, 2]
+    assert task.gold_scores().metrics["f1"] == 1
+
+
+def test_padding_on_the_left_moves_words_and_the_classification_token() -> None:
+    task = built()
+    found = []
+    for side in ("right", "left"):
+        task.tokenizer.padding_side = side
+        (batch,) = task.batches()
+        ids_BL, places_BW = batch.inputs["input_ids"], batch.targets["place"]
+        kept_BW = batch.targets["candidate"].any(-1)
+        assert (ids_BL.gather(1, batch.targets["classification"]) == task.tokenizer.cls_token_id).all()
+        found.append(ids_BL.gather(1, places_BW)[kept_BW].tolist())
+    assert found[0] == found[1]
+
+
+def test_rows_from_memory_maps_and_of_a_chunk_are_the_same() -> None:
+    task = built()
+    arrays = [
+        {key: np.array(value) if isinstance(value, list) else value for key, value in row.items()} for row in task.rows
+    ]
+    for row in arrays:
+        for value in row.values():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+    assert task.task.facts(arrays) == task.facts
+    assert all(type(count) is int for facts in task.task.facts(arrays) for count in facts.counts)
+    here, there = (task.task.collate(rows, [0, 3], task.tokenizer) for rows in (task.rows, arrays))
+    assert all(torch.equal(here.targets[name], there.targets[name]) for name in here.targets)
+    said: list[dict[tuple[int, int], float]] = [{}, {(0, 1): 0.9}, {}, {}]
+    assert task.task.score(NAMES, arrays, said, {}) == task.task.score(NAMES, task.rows, said, {})
+    assert task.task.encode(NAMES[1:], task.tokenizer) == [{**row, "record": 0} for row in task.rows[2:]]
+
+
+@pytest.mark.parametrize("spans", ["flat", "nested"])
+def test_the_constant_predictor_calls_everything_a_span(spans: str) -> None:
+    records = (TaggedRecord("1", ("a", "b", "c"), ("B-X", "B-X", "I-X")), TaggedRecord("2", ("d",), ("B-Y",)))
+    task = built(records, spans=spans)
+    every = [
+        {(word, further): 0.9 for word in range(len(row["words"])) for further in range(row["upto"][word])}
+        for row in task.rows
+    ]
+    if spans == "flat":  # of equal ones the type with more single words
+        every = [said if row["question"] == 0 else {} for row, said in zip(task.rows, every, strict=True)]
+    scores = scored(task, *every)
+    assert scores.metrics["constant_f1"] == pytest.approx(scores.metrics["f1"])
+    assert scores.collapsed == (spans == "nested")
+
+
+def test_words_are_counted_once_and_spans_by_type(nested: tuple[QueryRecord, ...]) -> None:
+    config = MrcNerConfig()
+    assert config.negatives_and_positives(NAMES) == (3, 4)
+    assert config.labels(NAMES) == {"PER": 2, "LOC": 1}
+    assert config.negatives_and_positives(nested) == (2, 4)
+    assert config.labels(nested) == {"ORG": 2, "LOC": 1}
+
+
+def test_queries_are_given_shipped_the_file_s_own_or_the_names_of_types(nested: tuple[QueryRecord, ...]) -> None:
+    assert text_of(built(), 1).startswith("[CLS] per [SEP]")
+    given = {"ORG": "firms", "LOC": "sites", "PER": "folk"}
+    assert text_of(built(nested, queries=given), 1).startswith("[CLS] sites [SEP]")
+    assert text_of(built(queries="conll03"), 1).startswith("[CLS] which people are named")
+    assert all(query.strip() for queries in QUERIES.values() for query in queries.values())
+
+
+def test_a_type_without_a_query_is_named() -> None:
+    with pytest.raises(DataError, match=r"given by type\) must hold one for each type .* none for 'LOC'. Known: PER"):
+        built(queries={"PER": "which people"})
+    with pytest.raises(DataError, match=r"queries, wnut17\) must hold one .* none for 'LOC'. Known: person, "):
+        built(queries="wnut17")
+    with pytest.raises(ValidationError, match=r"or shipped ones: conll03, .*; did you mean conll03\?"):
+        MrcNerConfig.model_validate({"queries": "conl03"})
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        MrcNerConfig.model_validate({"queries": {"PER": " "}})
+
+
+def test_records_that_do_not_fit_are_an_error() -> None:
+    with pytest.raises(DataError, match="sentence 1 has 'NOUN'; plain tags, one a word, are for task tagging"):
+        built((TaggedRecord("1", ("a",), ("NOUN",)),))
+    with pytest.raises(DataError, match="at least one span, or one query, in the training split"):
+        built((TaggedRecord("1", ("a",), ("O",)),))
+    synthetic = {"task": "mrc_ner", "data": {"source": {"synthetic": {"kind": "pairs"}}}}
+    with pytest.raises(ConfigError, match=f"TaggedRecord or QueryRecord, got {PairRecord.__name__}"):
+        resolve([Layer("preset", synthetic)])
+    with pytest.raises(DataError, match="behind the longest question, of 13 tokens"):
+        built(queries={"PER": "a very long query " * 3 + "indeed", "LOC": "x"}, max_length=16)
+
+
+MEASURED = """
+import resource, sys, torch
+from dice_ray.data.records import TaggedRecord
+from dice_ray.losses.dice import DiceConfig
+from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer
+from dice_ray.tasks.mrc_ner import MrcNerConfig
+
+torch.set_num_threads(1)
+types = [f"T{number}" for number in range(30)]
+words = tuple(f"word{number % 50}" for number in range(500))
+tags = tuple(f"B-{types[number % 30]}" for number in range(500))
+config = MrcNerConfig(max_length=384, max_span=64, spans="nested")
+task = config.build(config.classes([TaggedRecord("1", words, tags)]))
+records = [TaggedRecord(str(number), words, tags) for number in range(2)]
+tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
+rows = task.encode(records, tokenizer)
+facts = task.facts(rows)
+encoder = load_encoder(ModelConfig(), tokenizer)
+model = EncoderWithHeads(encoder, task.heads(facts, encoder.config.hidden_size, 0.1))
+losses = {term.name: DiceConfig().build(term) for term in facts}
+for first in range(0, 24, 8):
+    batch = task.collate(rows, range(first, first + 8), tokenizer)
+    assert batch.inputs["input_ids"].shape == (8, 384), batch.inputs["input_ids"].shape
+    logits = model(batch.inputs, batch.targets)
+    terms = task.terms(logits, batch)
+    sum(losses[name](term.logits, term.targets, term.mask) for name, term in terms.items()).backward()
+    task.decode(logits, batch)
+print(len(task.classes), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20)
+"""
+
+
+def test_windows_of_384_tokens_with_30_types_fit_in_2_gib() -> None:
+    """Steps of eight rows, forward and backward, with spans of up to 64 words: a vector a span would take more."""
+    done = subprocess.run([sys.executable, "-c", MEASURED], check=True, capture_output=True, text=True)
+    num_types, gib = done.stdout.split()
+    assert int(num_types) == 30
+    assert float(gib) < 1
+
+
+def test_tagged_files_are_read_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "tagged.conll"
+    file.write_text("anna\tI-PER\nberg\tI-PER\nmet\tO\nanna\tB-PER\n")
+    records, _ = gather(file, ConllConfig().read(file), "error")
+    assert [row["gold"] for row in built(records).rows] == [[0, 1, 3, 0]]
+
+
+def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
+    """By 50 points over the constant predictor: a perfect model stands at 73, or 76 where it takes the doubtful in."""
+    preset = {
+        "task": {"mrc_ner": {"spans": "nested"}},
+        "data": {"source": {"synthetic": {"kind": "queries", "size": 2400}}},
+        "loss": "dice",
+        "training": {"epochs": 4, "batch_size": 32, "lr": 2e-3},
+    }
+    config = resolve([Layer("preset", preset)])
+    best = max(told.metrics["dev/f1"] for told in launch.start(config, tmp_path))
+    test = launch.evaluate(config, tmp_path, "test")
+    assert best > 0.6
+    assert test["test/f1"] > test["test/constant_f1"] + 0.5
+    assert test["test/f1_LOC"] > 0.9
