@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
     from dice_ray.data.cache import Listed
     from dice_ray.losses.table import Row
+    from dice_ray.tasks.inspection import Inspection
     from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
@@ -237,6 +238,40 @@ def report(name: str) -> Report:
 def report_folder(name: str) -> Path:
     """Where a report is written unless told otherwise."""
     return RUNS / name / "report"
+
+
+def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
+    """What the data sets of these presets hold: counts, imbalance, labels, lengths, duplicates, what was dropped."""
+    from dice_ray.data import sources
+    from dice_ray.tasks import inspection
+
+    found = []
+    for preset in presets:
+        config = validate(preset)
+        found.append(inspection.inspect(Path(preset).stem, config.task, sources.load(config.data)))
+    return found
+
+
+def imbalance_report(found: Sequence[Inspection]) -> Report:
+    """The tables of inspected data sets; over the paper's sets the first one is its Table 1."""
+    shipped.folder_of("analysis")
+    from analysis.imbalance import imbalance_report
+
+    return imbalance_report(found)
+
+
+def plot_imbalance(found: Sequence[Inspection], file: Path) -> None:
+    """Draw the negatives and positives of inspected data sets."""
+    shipped.folder_of("analysis")
+    from analysis.figures import draw_imbalance, imbalance_bars
+
+    draw_imbalance(imbalance_bars(found), file)
+
+
+def inspection_folder(presets: Sequence[str | Path]) -> Path:
+    """Where tables and plot of these data sets are written unless told otherwise."""
+    first, *others = (Path(preset).stem for preset in presets)
+    return RUNS / "inspect" / (f"{first}_and_{len(others)}_more" if others else first)
 
 
 def names() -> dict[str, list[str]]:

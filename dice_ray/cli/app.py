@@ -140,6 +140,35 @@ def report(
     )
 
 
+@app.command()
+def inspect(
+    presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Presets' names, or YAML files of your own.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder to write to; else one in dice_ray_runs/inspect, and none with --json."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what data sets hold: counts, imbalance, labels, lengths, duplicates; and write it as CSV and a plot."""
+    from dice_ray import api
+
+    found = api.inspect(presets)
+    tables = api.imbalance_report(found)
+    if as_json:
+        _print_json([data.plain() for data in found])
+    else:
+        typer.echo(tables.text())
+    if out is None and as_json:
+        return
+    folder = out or api.inspection_folder(presets)
+    written = tables.write(folder)
+    api.plot_imbalance(found, folder / "imbalance.png")
+    if not as_json:
+        typer.echo("Written:")
+        for path in [*written, folder / "imbalance.png"]:
+            typer.echo(f"  {path}")
+
+
 @app.command("list")
 def list_names(as_json: JsonOption = False) -> None:
     """List what can be named: presets, tasks, losses, spaces, studies."""
