@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
     from dice_ray.data.cache import Listed
+    from dice_ray.config.starter import Starter
     from dice_ray.losses.table import Row
     from dice_ray.tasks.inspection import Inspection
     from dice_ray.training.loop import Evaluation
@@ -238,6 +239,33 @@ def report(name: str) -> Report:
 def report_folder(name: str) -> Path:
     """Where a report is written unless told otherwise."""
     return RUNS / name / "report"
+
+
+def init(
+    file: Path, *, dev: Path | None = None, test: Path | None = None, out: Path | None = None, overwrite: bool = False
+) -> tuple[Starter, Path]:
+    """Write a first preset for files of one format: guessed from the training file, checked on all of them.
+
+    Args:
+        file: The training file.
+        dev: The dev file; without it dev is drawn from the training file.
+        test: The test file.
+        out: Where the preset is written; else the name of the training file with `.yaml`, in the working directory.
+        overwrite: Whether a file that is there may be replaced.
+    """
+    from dice_ray.config.starter import start
+
+    out = out or Path(f"{file.name.partition('.')[0]}.yaml")
+    if out.suffix not in (".yaml", ".yml") or not out.absolute().parent.is_dir():
+        raise InputError(f"a preset must be a .yaml file in a folder that is there, got {out}")
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} must not be there yet: choose another --out, or --overwrite it")
+    for other in (dev, test):
+        if other is not None and not other.is_file():
+            raise DataError(f"there must be a file {other}, and there is none")
+    starter = start(file, dev, test)
+    out.write_text(starter.text, encoding="utf-8")
+    return starter, out
 
 
 def inspect(presets: Sequence[str | Path]) -> list[Inspection]:

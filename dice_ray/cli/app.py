@@ -141,6 +141,31 @@ def report(
 
 
 @app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="The training file, in any format that is read.")],
+    dev: Annotated[Path | None, typer.Option(help="The dev file; else dev is drawn from the training file.")] = None,
+    test: Annotated[Path | None, typer.Option(help="The test file; a study needs one.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The preset to write; else FILE's name with .yaml, here.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset that is there.")] = False,
+) -> None:
+    """Look at a file, guess how it is read and what it is for, and write a preset that `train` runs."""
+    from dice_ray import api
+
+    starter, preset = api.init(file, dev=dev, test=test, out=out, overwrite=overwrite)
+    typer.echo(f"Guessed of {file}:")
+    for path, reason in starter.why.items():
+        typer.echo(f"  {path}: {reason}")
+    typer.echo("The first records:")
+    for record in starter.first:
+        typer.echo(f"  {record!s:.200}")
+    typer.echo(starter.imbalance)
+    typer.echo(f"Written: {preset}")
+    study = f"dice-ray ablate loss_comparison --preset {preset}"
+    sweep = f"dice-ray tune {preset} --space loss_tuning"
+    _next([f"dice-ray train {preset}", f"dice-ray inspect {preset}", study if test else sweep])
+
+
+@app.command()
 def inspect(
     presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Presets' names, or YAML files of your own.")],
     out: Annotated[

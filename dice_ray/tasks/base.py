@@ -139,7 +139,7 @@ class TaskBranch(Branch, ABC):
 
     @abstractmethod
     def negatives_and_positives(self, records: Sequence[Any]) -> tuple[int, int]:
-        """The negative and positive items of these records, counted as in the paper's Table 1; it says which they are."""
+        """The negative and positive items of the records, as in the paper's Table 1; its docstring says how."""
 
     @abstractmethod
     def build(self, classes: tuple[str, ...]) -> Task[Any]:
