@@ -253,16 +253,9 @@ def init(
         out: Where the preset is written; else the name of the training file with `.yaml`, in the working directory.
         overwrite: Whether a file that is there may be replaced.
     """
-    from dice_ray.config.starter import start
+    from dice_ray.config.starter import start, target
 
-    out = out or Path(f"{file.name.partition('.')[0]}.yaml")
-    if out.suffix not in (".yaml", ".yml") or not out.absolute().parent.is_dir():
-        raise InputError(f"a preset must be a .yaml file in a folder that is there, got {out}")
-    if out.exists() and not overwrite:
-        raise InputError(f"{out} must not be there yet: choose another --out, or --overwrite it")
-    for other in (dev, test):
-        if other is not None and not other.is_file():
-            raise DataError(f"there must be a file {other}, and there is none")
+    out = target(file, out, overwrite)
     starter = start(file, dev, test)
     out.write_text(starter.text, encoding="utf-8")
     return starter, out
@@ -281,19 +274,11 @@ def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
 
 
 def imbalance_report(found: Sequence[Inspection]) -> Report:
-    """The tables of inspected data sets; over the paper's sets the first one is its Table 1."""
+    """The tables and bars of inspected data sets; over the paper's sets the first table is its Table 1."""
     shipped.folder_of("analysis")
-    from analysis.imbalance import imbalance_report
+    from analysis import imbalance
 
-    return imbalance_report(found)
-
-
-def plot_imbalance(found: Sequence[Inspection], file: Path) -> None:
-    """Draw the negatives and positives of inspected data sets."""
-    shipped.folder_of("analysis")
-    from analysis.figures import draw_imbalance, imbalance_bars
-
-    draw_imbalance(imbalance_bars(found), file)
+    return imbalance.imbalance_report(found)
 
 
 def inspection_folder(presets: Sequence[str | Path]) -> Path:

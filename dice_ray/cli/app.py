@@ -185,12 +185,10 @@ def inspect(
         typer.echo(tables.text())
     if out is None and as_json:
         return
-    folder = out or api.inspection_folder(presets)
-    written = tables.write(folder)
-    api.plot_imbalance(found, folder / "imbalance.png")
+    written = tables.write(out or api.inspection_folder(presets))
     if not as_json:
         typer.echo("Written:")
-        for path in [*written, folder / "imbalance.png"]:
+        for path in written:
             typer.echo(f"  {path}")
 
 

@@ -14,11 +14,13 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import Guess, guess
 from dice_ray.data.records import Record, Splits
-from dice_ray.errors import DataError
+from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
 from dice_ray.tasks.inspection import Inspection, inspect
 
 BATCH_SIZE = 32
+LEAST_STEPS = 200
+MOST_EPOCHS = 20
 NUM_SHOWN = 3
 BALANCED = 1.5
 """Up to so many negatives for each positive, and as many the other way, losses for imbalance have little to do."""
@@ -49,15 +51,17 @@ def start(file: Path, dev: Path | None = None, test: Path | None = None) -> Star
     Raises:
         DataError: No reader takes the file, or a row of a file, or a label that the training split does not have.
     """
+    for other in (dev, test):
+        if other is not None and not other.is_file():
+            raise DataError(f"there must be a file {other}, and there is none")
     found = guess(file)
-    values = _values(found, file, {"dev": dev, "test": test}, BATCH_SIZE)
+    values = _values(found, file, {"dev": dev, "test": test})
     config = resolve([Layer("init", values)])
     splits = sources.load(config.data)
     config.task.classes(splits.train)
     inspection = inspect(file.name.partition(".")[0], config.task, splits)
     _check_labels(config, splits)
-    if len(splits.train) < BATCH_SIZE:
-        values["training"]["batch_size"] = len(splits.train)
+    values["training"] = _training(len(splits.train))
     why = {path: reason for path, reason in (found.why | _more_reasons(found, splits)).items() if _at(values, path)}
     imbalance = _imbalance(inspection)
     head = [f"Guessed by `dice-ray init` from {file.name}.", imbalance, *str(splits.report).splitlines()]
@@ -66,7 +70,17 @@ def start(file: Path, dev: Path | None = None, test: Path | None = None) -> Star
     return Starter(text, found, why, tuple(splits.train[:NUM_SHOWN]), imbalance, inspection)
 
 
-def _values(found: Guess, file: Path, others: Mapping[str, Path | None], batch_size: int) -> Nested:
+def target(file: Path, out: Path | None, overwrite: bool) -> Path:
+    """Where the preset of a file is written; a preset that is there stays, unless it is to be overwritten."""
+    out = out or Path(f"{file.name.partition('.')[0]}.yaml")
+    if out.suffix not in (".yaml", ".yml") or not out.absolute().parent.is_dir():
+        raise InputError(f"a preset must be a .yaml file in a folder that is there, got {out}")
+    if out.exists() and not overwrite:
+        raise InputError(f"{out} must not be there yet: choose another --out, or --overwrite it")
+    return out
+
+
+def _values(found: Guess, file: Path, others: Mapping[str, Path | None]) -> Nested:
     folder = file.resolve().parent
     files: Nested = {"folder": str(folder).replace("$", "$$"), "train": file.name}
     for split, other in others.items():
@@ -79,8 +93,14 @@ def _values(found: Guess, file: Path, others: Mapping[str, Path | None], batch_s
         "task": found.task,
         "data": {"source": {"files": files}},
         "model": {"encoder": "tiny"},
-        "training": {"epochs": 3, "batch_size": batch_size, "lr": 1e-3},
     }
+
+
+def _training(num_records: int) -> Nested:
+    """Enough steps for the tiny encoder to learn something from few records."""
+    batch_size = min(BATCH_SIZE, num_records)
+    epochs = -(-LEAST_STEPS * batch_size // num_records)
+    return {"epochs": min(max(epochs, 3), MOST_EPOCHS), "batch_size": batch_size, "lr": 1e-3}
 
 
 def _more_reasons(found: Guess, splits: Splits) -> dict[str, str]:
