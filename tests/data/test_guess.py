@@ -115,6 +115,23 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         },
         {"text_classification": {"labels": "several"}},
     ),
+    "two_texts.csv": (
+        table([(str(n % 4), f"on {t}", f"{t} and more") for n, (t, _) in enumerate(rows("a"))], ","),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": ",",
+                "header": False,
+                "columns": {"text": {"text": 2, "label": 0}},
+            }
+        },
+        {"text_classification": {}},
+    ),
+    "two_rows.tsv": (
+        table([("text", "label"), ("a nice day", "good"), ("a bad day", "poor")], "\t"),
+        {"tables": {"quoting": False, "columns": {"text": TEXT}}},
+        {"text_classification": {}},
+    ),
     "pairs.tsv": (
         table([(str(n), f"{t} a", f"{t} b", y) for n, (t, y) in enumerate(rows("no", "no", "yes"))], "\t"),
         {"tables": {"quoting": False, "header": False, "columns": {"pair": {"first": 1, "second": 2, "label": 3}}}},
@@ -214,6 +231,8 @@ def test_what_could_be_meant_too_is_said() -> None:
         (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar parts all rows"),
         (b"premise\thypothesis\tlabel\n" + b"".join(b"one day %d\tno day %d\t%d\n" % (n, n, n % 3) for n in range(30)),
          "the texts 'premise' and 'hypothesis' make pairs, which have two labels, and 'label' has 3"),
+        (b"".join(b'{"premise": "day %d", "hypothesis": "no %d", "label": %d}\n' % (n, n, n % 3) for n in range(30)),
+         "a table: its first line is JSON"),
         (b'{"data": []}', "SQuAD JSON: no row with a label"),
         (b"PAR1 and no more", "the file: expected Parquet, found Parquet magic bytes"),
     ],

@@ -52,14 +52,14 @@ def choose(rows: Sequence[Mapping[Column, Any]]) -> Chosen | str:
     label = min(
         labels, key=lambda column: (_rank(column, LABELS), len(_different(values[column])), -labels.index(column))
     )
-    texts = [column for column, cells in values.items() if column not in labels and _are_texts(cells)]
+    texts = [column for column, cells in values.items() if column != label and _are_texts(cells)]
     if not texts:
         return f"beside the label {label!r} no column holds texts ({', '.join(map(repr, values))})"
     pair = _pair(texts)
     named = [column for column in texts if _rank(column, TEXTS) < len(TEXTS)]
     if pair is None and len(texts) == 2 and not named and len(_different(values[label])) == 2:
         pair = texts[0], texts[1]
-    left_out = [column for column in [*labels, *texts] if column not in (label, *(pair or ()))]
+    left_out = [column for column in dict.fromkeys([*labels, *texts]) if column not in (label, *(pair or ()))]
     if pair:
         if len(_different(values[label])) != 2:
             num = len(_different(values[label]))
@@ -128,7 +128,7 @@ def _are_texts(cells: Sequence[Any]) -> bool:
 
 def _pair(texts: Sequence[Column]) -> tuple[Column, Column] | None:
     """Two columns that are named as a pair: premise and hypothesis, or the same name with 1 and 2, or a and b."""
-    names = {str(column).lower(): column for column in texts}
+    names = {column.lower(): column for column in texts if isinstance(column, str)}
     for first, second in PAIRS:
         if first in names and second in names:
             return names[first], names[second]

@@ -34,6 +34,8 @@ class Cells:
 
 def table(path: Path) -> Guess | str:
     """A table: its delimiter, quoting, header and columns."""
+    if _is_json(next(text for _, text in lines(path) if text.strip())):
+        return "its first line is JSON"
     missed = "no tab, comma, semicolon or bar parts all rows into the same number of columns"
     for delimiter in DELIMITERS:
         cells = _cells(path, delimiter)
@@ -59,6 +61,14 @@ def table(path: Path) -> Guess | str:
         }
         return classified(found, why)
     return missed
+
+
+def _is_json(text: str) -> bool:
+    """Whether a line is a JSON object or list."""
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except json.JSONDecodeError:
+        return False
 
 
 def _cells(path: Path, delimiter: str) -> Cells | None:
