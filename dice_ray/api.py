@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from analysis.report import Report
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
-    from dice_ray.data.cache import Listed
     from dice_ray.config.starter import Starter
+    from dice_ray.data.cache import Listed
     from dice_ray.losses.table import Row
     from dice_ray.tasks.inspection import Inspection
     from dice_ray.training.loop import Evaluation
