@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -18,6 +20,9 @@ from dice_ray.losses import (
     TverskyLoss,
 )
 from dice_ray.losses.base import Loss
+
+if TYPE_CHECKING:
+    from dice_ray.tasks.inspection import Inspection
 
 
 @dataclass(frozen=True)
@@ -81,4 +86,43 @@ def draw_figure_1(figure: Figure1, file: Path) -> None:
         axes.set(title=title, xlabel="p of a positive item", ylim=(-2.0, 0.8), xlim=(0, 1))
         axes.legend()
     left.set_ylabel("dL/dp")
+    canvas.savefig(file, dpi=120)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The negatives and positives of one data set."""
+
+    name: str
+    negatives: int
+    positives: int
+
+
+def imbalance_bars(found: Sequence[Inspection]) -> tuple[Bars, ...]:
+    """The training splits of data sets."""
+    trains = [(data.name, data.splits["train"]) for data in found]
+    return tuple(Bars(name, train.negatives, train.positives) for name, train in trains)
+
+
+def draw_imbalance(bars: Sequence[Bars], file: Path) -> None:
+    """Draw two bars a data set, the first one on top, with their ratio beside."""
+    from matplotlib.figure import Figure
+
+    canvas = Figure(figsize=(8, 1.4 + 0.6 * len(bars)), layout="constrained")
+    axes = canvas.subplots()
+    for color, label, place, counts in (
+        ("tab:gray", "negative", -0.2, [bar.negatives for bar in bars]),
+        ("tab:orange", "positive", 0.2, [bar.positives for bar in bars]),
+    ):
+        drawn = axes.barh([row + place for row in range(len(bars))], counts, height=0.4, color=color, label=label)
+        axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=3, fontsize=8)
+    names = [
+        f"{bar.name}  ({bar.negatives / bar.positives:,.2f} : 1)" if bar.positives else f"{bar.name}  (no positives)"
+        for bar in bars
+    ]
+    axes.set_yticks(range(len(bars)), names)
+    longest = max(max(bar.negatives, bar.positives) for bar in bars)
+    axes.set(xscale="log", xlabel="items of the training split", xlim=(0.8, 6 * max(longest, 2)))
+    axes.invert_yaxis()
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     canvas.savefig(file, dpi=120)

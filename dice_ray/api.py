@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from analysis.report import Report
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
+    from dice_ray.config.starter import Starter
     from dice_ray.data.cache import Listed
     from dice_ray.losses.table import Row
+    from dice_ray.tasks.inspection import Inspection
     from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
@@ -237,6 +239,52 @@ def report(name: str) -> Report:
 def report_folder(name: str) -> Path:
     """Where a report is written unless told otherwise."""
     return RUNS / name / "report"
+
+
+def init(
+    file: Path, *, dev: Path | None = None, test: Path | None = None, out: Path | None = None, overwrite: bool = False
+) -> tuple[Starter, Path]:
+    """Write a first preset for files of one format: guessed from the training file, checked on all of them.
+
+    Args:
+        file: The training file.
+        dev: The dev file; without it dev is drawn from the training file.
+        test: The test file.
+        out: Where the preset is written; else the name of the training file with `.yaml`, in the working directory.
+        overwrite: Whether a file that is there may be replaced.
+    """
+    from dice_ray.config.starter import start, target
+
+    out = target(file, out, overwrite)
+    starter = start(file, dev, test)
+    out.write_text(starter.text, encoding="utf-8")
+    return starter, out
+
+
+def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
+    """What the data sets of these presets hold: counts, imbalance, labels, lengths, duplicates, what was dropped."""
+    from dice_ray.data import sources
+    from dice_ray.tasks import inspection
+
+    found = []
+    for preset in presets:
+        config = validate(preset)
+        found.append(inspection.inspect(Path(preset).stem, config.task, sources.load(config.data)))
+    return found
+
+
+def imbalance_report(found: Sequence[Inspection]) -> Report:
+    """The tables and bars of inspected data sets; over the paper's sets the first table is its Table 1."""
+    shipped.folder_of("analysis")
+    from analysis import imbalance
+
+    return imbalance.imbalance_report(found)
+
+
+def inspection_folder(presets: Sequence[str | Path]) -> Path:
+    """Where tables and plot of these data sets are written unless told otherwise."""
+    first, *others = (Path(preset).stem for preset in presets)
+    return RUNS / "inspect" / (f"{first}_and_{len(others)}_more" if others else first)
 
 
 def names() -> dict[str, list[str]]:

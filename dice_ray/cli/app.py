@@ -140,6 +140,58 @@ def report(
     )
 
 
+@app.command()
+def init(
+    file: Annotated[Path, typer.Argument(help="The training file, in any format that is read.")],
+    dev: Annotated[Path | None, typer.Option(help="The dev file; else dev is drawn from the training file.")] = None,
+    test: Annotated[Path | None, typer.Option(help="The test file; a study needs one.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The preset to write; else FILE's name with .yaml, here.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset that is there.")] = False,
+) -> None:
+    """Look at a file, guess how it is read and what it is for, and write a preset that `train` runs."""
+    from dice_ray import api
+
+    starter, preset = api.init(file, dev=dev, test=test, out=out, overwrite=overwrite)
+    typer.echo(f"Guessed of {file}:")
+    for path, reason in starter.why.items():
+        typer.echo(f"  {path}: {reason}")
+    typer.echo("The first records:")
+    for record in starter.first:
+        typer.echo(f"  {record!s:.200}")
+    typer.echo(starter.imbalance)
+    typer.echo(f"Written: {preset}")
+    study = f"dice-ray ablate loss_comparison --preset {preset}"
+    sweep = f"dice-ray tune {preset} --space loss_tuning"
+    _next([f"dice-ray train {preset}", f"dice-ray inspect {preset}", study if test else sweep])
+
+
+@app.command()
+def inspect(
+    presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Presets' names, or YAML files of your own.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The folder to write to; else one in dice_ray_runs/inspect, and none with --json."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what data sets hold: counts, imbalance, labels, lengths, duplicates; and write it as CSV and a plot."""
+    from dice_ray import api
+
+    found = api.inspect(presets)
+    tables = api.imbalance_report(found)
+    if as_json:
+        _print_json([data.plain() for data in found])
+    else:
+        typer.echo(tables.text())
+    if out is None and as_json:
+        return
+    written = tables.write(out or api.inspection_folder(presets))
+    if not as_json:
+        typer.echo("Written:")
+        for path in written:
+            typer.echo(f"  {path}")
+
+
 @app.command("list")
 def list_names(as_json: JsonOption = False) -> None:
     """List what can be named: presets, tasks, losses, spaces, studies."""

@@ -8,6 +8,7 @@ task knows no loss, and nothing of workers: rows are encoded, decoded and scored
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
@@ -133,5 +134,19 @@ class TaskBranch(Branch, ABC):
         """The class names of the training split, in the order of the logits."""
 
     @abstractmethod
+    def label_counts(self, records: Sequence[Any]) -> Counter[str]:
+        """How many items of these records have each label."""
+
+    @abstractmethod
+    def negatives_and_positives(self, records: Sequence[Any]) -> tuple[int, int]:
+        """The negative and positive items of the records, as in the paper's Table 1; its docstring says how."""
+
+    @abstractmethod
     def build(self, classes: tuple[str, ...]) -> Task[Any]:
         """The task for these classes."""
+
+
+def others_and_rarest(counts: Counter[str]) -> tuple[int, int]:
+    """The items of the rarest label against all others: the hardest of the tasks "one label or not"."""
+    rarest = min(counts.values(), default=0)
+    return counts.total() - rarest, rarest

@@ -128,7 +128,7 @@ class MrcNerConfig(TaskBranch):
         positives = sum(map(len, inside.values()))
         return sum(lengths.values()) - positives, positives
 
-    def labels(self, records: Sequence[AskedRecord]) -> Counter[str]:
+    def label_counts(self, records: Sequence[AskedRecord]) -> Counter[str]:
         """How many spans there are of each type."""
         return Counter(type_ for record in records for type_, _, _ in gold_of(record))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -51,6 +52,15 @@ class SentencePairConfig(TaskBranch):
                 f"{self.positive!r} (task.sentence_pair.positive), got {found}"
             )
         return others[0], self.positive
+
+    def label_counts(self, records: Sequence[PairRecord]) -> Counter[str]:
+        """How many pairs have each label."""
+        return Counter(record.label for record in records)
+
+    def negatives_and_positives(self, records: Sequence[PairRecord]) -> tuple[int, int]:
+        """Pairs of the other label, and of the positive one."""
+        counts = self.label_counts(records)
+        return counts.total() - counts[self.positive], counts[self.positive]
 
     def build(self, classes: tuple[str, ...]) -> SentencePair:
         return SentencePair(self, classes)

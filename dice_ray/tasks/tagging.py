@@ -16,7 +16,7 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ratio
 from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores, spans_of
 from dice_ray.models.encoder import TokenHead
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
 from dice_ray.tasks.rows import decided, padded, whole_numbers, windows
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -73,6 +73,17 @@ class TaggingConfig(TaskBranch):
         if len(found) < 2:
             raise DataError(f"tagging needs at least two tags in the training split, got {found}")
         return tuple(sorted(found, key=lambda tag: tag != self.background))
+
+    def label_counts(self, records: Sequence[TaggedRecord]) -> Counter[str]:
+        """How many words or characters have each tag."""
+        return Counter(tag for record in records for tag in self.tagged(record)[1])
+
+    def negatives_and_positives(self, records: Sequence[TaggedRecord]) -> tuple[int, int]:
+        """Words (or characters) of the background, and all others; without a background all tags against the rarest."""
+        counts = self.label_counts(records)
+        if self.background is None:
+            return others_and_rarest(counts)
+        return counts[self.background], counts.total() - counts[self.background]
 
     def build(self, classes: tuple[str, ...]) -> Tagging:
         return Tagging(self, classes)

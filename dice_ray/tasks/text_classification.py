@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +27,7 @@ from dice_ray.metrics.classification import (
 )
 from dice_ray.metrics.spans import storable
 from dice_ray.models.encoder import TextHead
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
 from dice_ray.tasks.rows import padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -85,6 +86,21 @@ class TextClassificationConfig(TaskBranch):
         if len(found) < (2 if self.labels == "one" else 1):
             raise DataError(f"text_classification needs at least two labels in the training split, got {found}")
         return tuple(sorted(found, key=lambda label: label == self.positive))
+
+    def label_counts(self, records: Sequence[TextRecord]) -> Counter[str]:
+        """How many texts have each label."""
+        return Counter(label for record in records for label in record.labels)
+
+    def negatives_and_positives(self, records: Sequence[TextRecord]) -> tuple[int, int]:
+        """Texts of the other label, and of the positive one; of several classes, all others against the rarest; where
+        labels do not exclude each other, pairs of a text and a label that it lacks, and that it has.
+        """
+        counts = self.label_counts(records)
+        if self.labels == "several":
+            return len(records) * len(counts) - counts.total(), counts.total()
+        if self.positive is None:
+            return others_and_rarest(counts)
+        return counts.total() - counts[self.positive], counts[self.positive]
 
     def build(self, classes: tuple[str, ...]) -> TextTask:
         return OneLabel(self, classes) if self.labels == "one" else SeveralLabels(self, classes)

@@ -105,3 +105,17 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
         "log.txt",
     }
     assert "mine" in run("report", "train").stdout
+
+
+def test_data_sets_are_inspected_and_written() -> None:
+    result = run("inspect", "synthetic_pairs", "synthetic_tagging", "--out", "here")
+    assert result.returncode == 0, result.stderr
+    assert ["synthetic_pairs", "sentence_pair", "1,800", "200", "9"] in [
+        line.split() for line in result.stdout.splitlines()
+    ]
+    assert {"imbalance.csv", "splits.csv", "labels.csv", "imbalance.png"} <= {
+        path.name for path in Path("here").iterdir()
+    }
+    (found,) = json.loads(run("inspect", "synthetic_pairs", "--json").stdout)
+    assert found["splits"]["train"]["ratio"] == 9
+    assert not Path("dice_ray_runs").exists()

@@ -116,3 +116,16 @@ def _read(built: Built) -> list[set[int]]:
 def test_windows_must_move_on(name: str) -> None:
     with pytest.raises(ValidationError, match="at most half of max_length 16"):
         branches_of(TaskConfig)[name].model_validate({"max_length": 16, "stride": 9})
+
+
+@EVERY
+def test_what_it_counts_is_what_its_records_hold(config: TaskBranch) -> None:
+    records = records_of(config)
+    negatives, positives = config.negatives_and_positives(records)
+    halves = [config.negatives_and_positives(half) for half in (records[:20], records[20:])]
+    assert negatives > 0
+    assert positives > 0
+    assert negatives + positives >= sum(map(sum, halves))
+    assert config.label_counts(records) == config.label_counts(records[:20]) + config.label_counts(records[20:])
+    assert config.negatives_and_positives(()) == (0, 0)
+    assert type(config).negatives_and_positives.__doc__

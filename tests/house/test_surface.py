@@ -14,6 +14,8 @@ COMMANDS = {
     "tune": {"preset", "--set", "--space", "--trials", "--seed", "--name", "--resume", "--address"},
     "ablate": {"study", "--preset", "--set", "--seeds", "--name", "--address"},
     "report": {"name", "--out"},
+    "init": {"file", "--dev", "--test", "--out", "--overwrite"},
+    "inspect": {"presets", "--out", "--json"},
     "list": {"--json"},
     "losses": {"--plot", "--json"},
     "validate": {"preset", "--set"},

@@ -245,9 +245,9 @@ def test_the_constant_predictor_calls_everything_a_span(spans: str) -> None:
 def test_words_are_counted_once_and_spans_by_type(nested: tuple[QueryRecord, ...]) -> None:
     config = MrcNerConfig()
     assert config.negatives_and_positives(NAMES) == (3, 4)
-    assert config.labels(NAMES) == {"PER": 2, "LOC": 1}
+    assert config.label_counts(NAMES) == {"PER": 2, "LOC": 1}
     assert config.negatives_and_positives(nested) == (2, 4)
-    assert config.labels(nested) == {"ORG": 2, "LOC": 1}
+    assert config.label_counts(nested) == {"ORG": 2, "LOC": 1}
 
 
 def test_queries_are_given_shipped_the_file_s_own_or_the_names_of_types(nested: tuple[QueryRecord, ...]) -> None:

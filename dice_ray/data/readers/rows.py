@@ -71,6 +71,19 @@ class ParquetConfig(ReaderBranch):
             raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
 
 
+def first_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file with all their columns."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=1000):
+                yield from batch.to_pylist()
+    except pyarrow.ArrowException as error:
+        raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
+
+
 def named(columns: ColumnsBranch, rows: Iterable[tuple[int, Any]]) -> Iterator[Found]:
     """The records of rows with named values."""
     used = {use: str(column) for use, column in columns.used().items()}

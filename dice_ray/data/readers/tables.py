@@ -35,7 +35,7 @@ class TablesConfig(ReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path) -> Iterator[Found]:
-        rows = self._rows(path)
+        rows = self.rows(path)
         head = next(rows, None)
         if head is None:
             raise unreadable(path, 1, "a table", "an empty file")
@@ -75,7 +75,7 @@ class TablesConfig(ReaderBranch):
         meant = f"; did you mean {close!r}?" if close else ""
         raise unreadable(path, line, f"a column named {column!r}", f"{', '.join(map(repr, first))}{meant}")
 
-    def _rows(self, path: Path) -> Iterator[tuple[int, list[str] | Bad]]:
+    def rows(self, path: Path) -> Iterator[tuple[int, list[str] | Bad]]:
         """The rows with the line on which each begins; empty lines are no rows."""
         if not self.quoting:
             for line, text in lines(path):

@@ -1,0 +1,126 @@
+"""How unbalanced data sets are: the paper's Table 1 over any of them, their splits, and their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from analysis.figures import Bars, draw_imbalance, imbalance_bars
+from analysis.layout import Table
+from analysis.published import TABLE_1
+from analysis.report import Report
+
+if TYPE_CHECKING:
+    from dice_ray.tasks.inspection import Inspection
+
+NUM_LABELS: Final = 20
+"""Labels shown of each data set; the file holds all."""
+
+
+@dataclass(frozen=True)
+class ImbalanceReport(Report):
+    """Tables of inspected data sets, and a bar plot of their negatives and positives."""
+
+    bars: tuple[Bars, ...]
+
+    def write(self, folder: Path) -> list[Path]:
+        written = super().write(folder)
+        draw_imbalance(self.bars, folder / "imbalance.png")
+        return [*written, folder / "imbalance.png"]
+
+
+def imbalance_report(found: Sequence[Inspection]) -> ImbalanceReport:
+    """What these data sets hold, as tables and bars."""
+    title = ", ".join(data.name for data in found)
+    return ImbalanceReport(title, (imbalance(found), splits(found), labels(found)), imbalance_bars(found))
+
+
+def imbalance(found: Sequence[Inspection]) -> Table:
+    """Table 1: a row a data set, its training split counted, the paper's figure beside."""
+    rows, notes = [], list(dict.fromkeys(f"{data.task} counts: {data.convention}" for data in found))
+    for data in found:
+        train, published = data.splits["train"], TABLE_1.get(data.name)
+        rows.append(
+            {
+                "data": data.name,
+                "task": data.task,
+                "# neg": train.negatives,
+                "# pos": train.positives,
+                "ratio": train.ratio,
+                "paper's # neg": published.negatives if published else None,
+                "paper's # pos": published.positives if published else None,
+                "paper's ratio": published.ratio if published else None,
+            }
+        )
+        if published and published.note:
+            notes.append(f"{published.title} as published: {published.note}.")
+    frame = pd.DataFrame(rows)
+    if not any(data.name in TABLE_1 for data in found):
+        frame = frame.drop(columns=[name for name in frame if "paper" in str(name)])
+    else:
+        notes.append("The paper counts its training splits; files that hold another part have other counts.")
+    return Table("imbalance", "Negatives and positives of the training split", frame, _shown(frame), tuple(notes))
+
+
+def splits(found: Sequence[Inspection]) -> Table:
+    """A row a split: how many, how unbalanced, how long; what was dropped and what stands twice are its notes."""
+    rows = [
+        {
+            "data": data.name,
+            "split": split,
+            "records": facts.num_records,
+            "# neg": facts.negatives,
+            "# pos": facts.positives,
+            "ratio": facts.ratio,
+            "unit": data.unit,
+            "total": facts.lengths.total,
+            "median": facts.lengths.median,
+            "95 %": facts.lengths.percentile_95,
+            "longest": facts.lengths.longest,
+            "duplicates": facts.duplicates,
+        }
+        for data in found
+        for split, facts in data.splits.items()
+    ]
+    frame = pd.DataFrame(rows)
+    notes = [f"{data.name}, {line.strip()}" for data in found for line in str(data.load).splitlines()]
+    notes.append("Lengths are those of a record; a duplicate has the content of an earlier record of its split.")
+    return Table("splits", "Splits", frame, _shown(frame), tuple(notes))
+
+
+def labels(found: Sequence[Inspection]) -> Table:
+    """A row a label, the most frequent of the training split first: its count in each split, and its share of train."""
+    rows = [
+        {"data": data.name, "label": label}
+        | {split: facts.labels.get(label, 0) for split, facts in data.splits.items()}
+        | {"share of train": data.splits["train"].labels.get(label, 0) / sum(data.splits["train"].labels.values())}
+        for data in found
+        for label in dict.fromkeys(label for facts in data.splits.values() for label in facts.labels)
+    ]
+    names = [split for split in ("train", "dev", "test") if any(split in data.splits for data in found)]
+    frame = pd.DataFrame(rows, columns=["data", "label", *names, "share of train"])
+    frame = frame.astype(dict.fromkeys(names, "Int64"))
+    first = frame.groupby("data", sort=False).head(NUM_LABELS)
+    shown = _shown(first.drop(columns="share of train"))
+    shown["train (%)"] = [f"{100 * share:.2f}" for share in first["share of train"]]
+    left_out = len(frame) - len(first)
+    notes = (f"The first {NUM_LABELS} labels of each; labels.csv has {left_out} more.",) if left_out else ()
+    return Table("labels", "Labels", frame, shown, notes)
+
+
+def _shown(frame: pd.DataFrame) -> pd.DataFrame:
+    """The cells as text: whole numbers with commas, ratios with two decimals, nothing where there is none."""
+    return pd.DataFrame({name: [_cell(value) for value in frame[name]] for name in frame}, frame.index)
+
+
+def _cell(value: object) -> str:
+    if value is None or value is pd.NA or value != value:
+        return ""
+    if isinstance(value, float):
+        return f"{value:,.2f}".removesuffix(".00")
+    return f"{value:,}" if isinstance(value, Integral) else str(value)

@@ -1,0 +1,142 @@
+"""A preset that is guessed: it resolves, reads every real file whole, is trained as it is, and fits what ships."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import dice_ray
+from dice_ray import api
+from dice_ray.config.load import read_layer, resolve
+from dice_ray.config.starter import _lines, start
+from dice_ray.data import sources
+from dice_ray.data.sources import FilesConfig
+from dice_ray.errors import DataError, InputError
+from tests.house.tree import REPOSITORY
+
+PRESETS = REPOSITORY / "search_spaces" / "presets"
+SHIPPED = (
+    *("mrpc", "msra", "qqp", "ritter2011_ner", "ritter2011_pos", "sst2", "sst5", "tnews"),
+    *("ud14_zh", "ud_ewt", "weibo", "wnut17"),
+)
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_guess_of_a_shipped_sets_files_is_its_preset(
+    name: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DICE_RAY_DATA", str(data_folder))
+    shipped = resolve([read_layer(PRESETS / f"{name}.yaml")])
+    source = shipped.data.source
+    assert isinstance(source, FilesConfig)
+    folder = sources.filled(source.folder)
+    others = {split: folder / file for split in ("dev", "test") if (file := getattr(source, split))}
+    starter, preset = api.init(folder / source.train, **others, out=Path("mine.yaml"))
+    guessed = resolve([read_layer(preset)])
+    assert guessed.task.name == shipped.task.name
+    assert getattr(guessed.task, "unit", None) == getattr(shipped.task, "unit", None)
+    assert getattr(guessed.task, "tags", None) == getattr(shipped.task, "tags", None)
+    read, expected = sources.load(guessed.data).report, sources.load(shipped.data).report
+    assert read == expected
+    assert starter.inspection.load == read
+    assert not starter.guess.bad
+
+
+@pytest.mark.real_data
+def test_columns_of_msra_are_read_as_its_parallel_files(data_folder: Path) -> None:
+    guessed = start(data_folder / "msra" / "msra_test_bio.txt")
+    assert guessed.guess.reader == {"conll": {}}
+    assert guessed.inspection.load.read["train"].kept == 3442
+
+
+def table(file: str, num_rows: int, *, positive: int = 5, label: str = "label") -> Path:
+    lines = [
+        f"{'bad' if n % positive == 0 else 'good'} thing number {n}\t{int(n % positive == 0)}" for n in range(num_rows)
+    ]
+    Path(file).write_text("\n".join([f"text\t{label}", *lines]))
+    return Path(file)
+
+
+def test_a_guessed_preset_is_trained_as_it_is() -> None:
+    starter, preset = api.init(table("train.tsv", 60), test=table("test.tsv", 20))
+    assert preset == Path("train.yaml")
+    train = starter.inspection.splits["train"]
+    assert train.negatives + train.positives == 54, "a tenth of 60 is dev"
+    assert f"{train.negatives} negatives to {train.positives} positives" in starter.imbalance
+    result = dice_ray.train("train.yaml", {"training.epochs": 1})
+    assert result.is_finished
+    assert api.validate("train.yaml").task.positive == "1"  # type: ignore[union-attr]
+
+
+def test_fewer_rows_than_a_batch_are_trained_too() -> None:
+    _, preset = api.init(table("train.tsv", 20))
+    assert api.validate(preset).training.batch_size == 18
+    assert dice_ray.train(preset, {"training.epochs": 1}).is_finished
+
+
+def test_comments_say_why_and_yaml_says_the_values() -> None:
+    starter, preset = api.init(table("train.tsv", 60))
+    text = preset.read_text()
+    assert text == starter.text
+    lines = text.splitlines()
+    assert lines[0] == "# Guessed by `dice-ray init` from train.tsv."
+    place = next(number for number, line in enumerate(lines) if line.strip() == 'positive: "1"')
+    assert lines[place - 1].strip().startswith("# The name of a positive label")
+    assert all(len(line) <= 120 for line in lines if line.lstrip().startswith("#"))
+    assert yaml.safe_load(text)["data"]["source"]["files"]["reader"] == starter.guess.reader
+
+
+@pytest.mark.parametrize(
+    "value", ["yes", "1", "a: b # c", 'tab\t"quote" \\', "\U0001f600\ufeff\x85\x7f\xa0é", True, 0, 0.001, {}]
+)
+def test_values_come_back_from_yaml(value: Any) -> None:
+    values = {"a": {"b": value}, "c": 1}
+    text = "\n".join(_lines(values, {"a.b": "why:\nor \x1b[31m not"}, "", 0))
+    assert yaml.safe_load(text) == values
+
+
+def test_a_preset_is_not_overwritten_unless_told() -> None:
+    table("train.tsv", 60)
+    Path("train.yaml").write_text("mine")
+    with pytest.raises(InputError, match=r"train\.yaml must not be there yet"):
+        api.init(Path("train.tsv"))
+    assert Path("train.yaml").read_text() == "mine"
+    api.init(Path("train.tsv"), overwrite=True)
+    assert Path("train.yaml").read_text() != "mine"
+
+
+def test_other_folders_and_dollars_are_found() -> None:
+    Path("a$b").mkdir()
+    Path("c").mkdir()
+    api.init(table("a$b/train.tsv", 60), dev=table("c/dev.tsv", 20), out=Path("c/mine.yaml"))
+    assert sources.load(api.validate("c/mine.yaml").data).report.sizes == {"train": 60, "dev": 20}
+
+
+def test_a_rare_malformed_row_is_skipped_and_said() -> None:
+    file = table("train.tsv", 300)
+    file.write_text(file.read_text() + "\nonly one cell")
+    starter, preset = api.init(file)
+    assert api.validate(preset).data.source.on_bad_row == "skip"  # type: ignore[union-attr]
+    assert "line 302: expected 2 columns as in the first line" in starter.why["data.source.files.on_bad_row"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "told"),
+    [
+        ({"out": Path("mine.txt")}, InputError, r"must be a \.yaml file in a folder that is there, got mine\.txt"),
+        ({"out": Path("no/mine.yaml")}, InputError, r"must be a \.yaml file in a folder"),
+        ({"dev": Path("none.tsv")}, DataError, r"must be a file none\.tsv"),
+        ({"dev": Path("other.tsv")}, DataError, r"a column named 'label', found 'text', 'labl'; did you mean 'labl'"),
+        ({"test": Path("more.tsv")}, DataError, r"every label of test must stand in the training split.*got '2'"),
+    ],
+)
+def test_what_does_not_fit_is_one_error(arguments: dict[str, Path], error: type[Exception], told: str) -> None:
+    table("other.tsv", 20, label="labl")
+    Path("more.tsv").write_text("text\tlabel\na new thing\t2\n")
+    with pytest.raises(error, match=told):
+        api.init(table("train.tsv", 60), **arguments)  # type: ignore[arg-type]
+    assert not Path("train.yaml").exists()

@@ -1,0 +1,269 @@
+"""What is guessed of a file: every real file, small ones of every format, and what cannot be guessed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dice_ray.data.guess import guess
+from dice_ray.errors import DataError
+
+WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
+
+
+def sentence(number: int) -> str:
+    return " ".join(random.Random(number).choices(WORDS, k=6)) + f" number {number}"
+
+
+def rows(*labels: str, size: int = 40) -> list[tuple[str, str]]:
+    return [(sentence(number), labels[number % len(labels)]) for number in range(size)]
+
+
+TEXT: dict[str, Any] = {"text": "text", "label": "label"}
+TAGGED = [["Ada B-PER", "met O", "Grace I-PER"], ["in O", "Paris B-LOC", ". O"]] * 10
+POS = [["the DT", "cat NN"], ["a DT", "dog NN", "ran VBD"]] * 10
+QUESTION: dict[str, Any] = {"id": "1", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]}
+
+
+def conll(sentences: list[list[str]], separator: str = " ") -> str:
+    return "\n\n".join("\n".join(line.replace(" ", separator) for line in lines) for lines in sentences) + "\n"
+
+
+def squad(*answers: tuple[str, int], **more: object) -> str:
+    question = QUESTION | {"answers": [{"text": text, "answer_start": start} for text, start in answers]} | more
+    return json.dumps({"data": [{"paragraphs": [{"context": "Ada met Grace.", "qas": [question]}]}]})
+
+
+def query(*spans: tuple[int, int]) -> str:
+    starts, ends = [first for first, _ in spans], [last for _, last in spans]
+    names = {"context": "Ada met Grace", "query": "people", "entity_label": "PER", "qas_id": "0.1"}
+    return json.dumps([names | {"start_position": starts, "end_position": ends}])
+
+
+def table(lines: list[tuple[str, ...]], delimiter: str) -> str:
+    return "\n".join(delimiter.join(line) for line in lines) + "\n"
+
+
+CONLLU = "\n\n".join(["1\ta\t_\tDET\tDT\t_\t_\t_\t_\t_\n2\tb\t_\tNOUN\tNN\t_\t_\t_\t_\t_"] * 3)
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "spans.txt": (conll(TAGGED), {"conll": {}}, {"tagging": {}}),
+    "spans.tsv": (conll(TAGGED, "\t"), {"conll": {}}, {"tagging": {}}),
+    "first.txt": (
+        "\n\n".join("\n".join(" ".join(line.split()[::-1]) for line in each) for each in TAGGED),
+        {"conll": {"word": 1, "tag": 0}},
+        {"tagging": {}},
+    ),
+    "pos.txt": (conll(POS), {"conll": {"tags": "plain"}}, {"tagging": {"tags": "plain"}}),
+    "comment.txt": ("# id 1 of 2\n" + conll(TAGGED), {"conll": {"comment": "#"}}, {"tagging": {}}),
+    "hash.txt": (conll([*TAGGED, ["# O"]]), {"conll": {}}, {"tagging": {}}),
+    "one.txt": (conll(TAGGED[:1]), {"conll": {}}, {"tagging": {}}),
+    "conll03.txt": (
+        "-DOCSTART- -X- O O\n\n" + conll([["EU NNP B-NP B-ORG", "rejects VBZ B-VP O"], ["Peter NNP B-NP B-PER"]] * 5),
+        {"conll": {}},
+        {"tagging": {}},
+    ),
+    "middle.txt": (conll([["a B-X 1", "b O 2"], ["c O 3"]] * 9), {"conll": {"tag": 1}}, {"tagging": {}}),
+    "upos.conllu": (CONLLU, {"conllu": {}}, {"tagging": {"tags": "plain"}}),
+    "xpos.conllu": (
+        CONLLU.replace("DET", "_").replace("NOUN", "_"),
+        {"conllu": {"tag": "xpos"}},
+        {"tagging": {"tags": "plain"}},
+    ),
+    "words.txt": ("The_DT cat_NN\n" * 4, {"word_tag": {}}, {"tagging": {"tags": "plain"}}),
+    "slash.txt": ("1/2/CD cats/NN\n" * 4, {"word_tag": {"separator": "/"}}, {"tagging": {"tags": "plain"}}),
+    "spans_words.txt": ("Ada_B-PER met_O\n" * 4, {"word_tag": {"tags": "spans"}}, {"tagging": {}}),
+    "chinese.txt": ("我们_PN 喜欢_VV\n" * 4, {"word_tag": {}}, {"tagging": {"tags": "plain", "unit": "character"}}),
+    "trees.txt": ("(3 (2 It) (4 works))\n", {"trees": {}}, {"text_classification": {}}),
+    "header.tsv": (
+        table([("text", "label"), *rows("a", "b")], "\t"),
+        {"tables": {"quoting": False, "columns": {"text": TEXT}}},
+        {"text_classification": {}},
+    ),
+    "no_header.tsv": (
+        table([(label, text) for text, label in rows("a", "b", "b", "b", "b")], "\t"),
+        {"tables": {"quoting": False, "header": False, "columns": {"text": {"text": 1, "label": 0}}}},
+        {"text_classification": {"positive": "a"}},
+    ),
+    "odd_names.csv": (
+        table([("x", "y"), *rows("low", "mid", "mid", "high")], ","),
+        {"tables": {"quoting": True, "delimiter": ",", "columns": {"text": {"text": "x", "label": "y"}}}},
+        {"text_classification": {"score": "macro_f1"}},
+    ),
+    "quoted.csv": (
+        table([("text", "label"), *((f'"{text}, ""so"" to say"', label) for text, label in rows("0", "1"))], ","),
+        {"tables": {"quoting": True, "delimiter": ",", "columns": {"text": TEXT}}},
+        {"text_classification": {}},
+    ),
+    "raw.tsv": (
+        table([("text", "label"), *((f'"{text}" they said', label) for text, label in rows("0", "1"))], "\t"),
+        {"tables": {"quoting": False, "columns": {"text": TEXT}}},
+        {"text_classification": {}},
+    ),
+    "several.csv": (
+        table([("text", "labels"), *rows("joy", "joy;fear", "fear;anger", "anger")], "|"),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": "|",
+                "columns": {"text": {"text": "text", "label": "labels", "separator": ";"}},
+            }
+        },
+        {"text_classification": {"labels": "several"}},
+    ),
+    "two_texts.csv": (
+        table([(str(n % 4), f"on {t}", f"{t} and more") for n, (t, _) in enumerate(rows("a"))], ","),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": ",",
+                "header": False,
+                "columns": {"text": {"text": 2, "label": 0}},
+            }
+        },
+        {"text_classification": {}},
+    ),
+    "two_rows.tsv": (
+        table([("text", "label"), ("a nice day", "good"), ("a bad day", "poor")], "\t"),
+        {"tables": {"quoting": False, "columns": {"text": TEXT}}},
+        {"text_classification": {}},
+    ),
+    "pairs.tsv": (
+        table([(str(n), f"{t} a", f"{t} b", y) for n, (t, y) in enumerate(rows("no", "no", "yes"))], "\t"),
+        {"tables": {"quoting": False, "header": False, "columns": {"pair": {"first": 1, "second": 2, "label": 3}}}},
+        {"sentence_pair": {"positive": "yes"}},
+    ),
+    "pairs.jsonl": (
+        "\n".join(json.dumps({"premise": t, "hypothesis": f"{t} too", "label": int(y)}) for t, y in rows("0", "1")),
+        {"jsonl": {"columns": {"pair": {"first": "premise", "second": "hypothesis", "label": "label"}}}},
+        {"sentence_pair": {"positive": "1"}},
+    ),
+    "lists.jsonl": (
+        "\n".join(json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "a b")),
+        {"jsonl": {"columns": {"text": TEXT}}},
+        {"text_classification": {"labels": "several"}},
+    ),
+    "squad1.json": (squad(("Ada", 0)), {"squad": {}}, {"extractive_qa": {"scoring": "squad_v1"}}),
+    "annotators.json": (
+        squad(("Ada", 0), ("Ada met", 0)),
+        {"squad": {}},
+        {"extractive_qa": {"scoring": "squad_v1"}},
+    ),
+    "quoref.json": (
+        squad(("Ada", 0), ("Grace", 8)),
+        {"squad": {"several": "spans"}},
+        {"extractive_qa": {"formulation": "token", "spans": "several", "scoring": "quoref"}},
+    ),
+    "flat.json": (query((0, 0), (2, 2)), {"mrc_ner": {}}, {"mrc_ner": {"spans": "flat"}}),
+    "nested.json": (query((0, 2), (2, 2)), {"mrc_ner": {}}, {"mrc_ner": {"spans": "nested"}}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_small_files_of_every_format(name: str) -> None:
+    text, reader, task = CASES[name]
+    Path(name).write_text(text, encoding="utf-8")
+    found = guess(Path(name))
+    assert (found.reader, found.task) == (reader, task)
+    assert found.records
+    assert not found.bad
+
+
+@pytest.mark.parametrize("name", ["spans.txt", "header.tsv", "pairs.jsonl", "squad1.json"])
+def test_packed_files_with_a_mark_and_crlf_are_the_same(name: str) -> None:
+    text, reader, task = CASES[name]
+    Path(f"{name}.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()))
+    found = guess(Path(f"{name}.gz"))
+    assert (found.reader, found.task) == (reader, task)
+
+
+def test_impossible_questions_are_scored_as_squad_2() -> None:
+    answered, impossible = json.loads(squad(("Ada", 0))), json.loads(squad(id="2", is_impossible=True))
+    Path("dev.json").write_text(json.dumps({"data": answered["data"] + impossible["data"]}))
+    assert guess(Path("dev.json")).task == {"extractive_qa": {"scoring": "squad_v2"}}
+
+
+@pytest.mark.parametrize(
+    ("sentences", "tags", "pattern"), [("train.words", "train.tags", "*.tags"), ("in.txt", "tags.txt", "tags.txt")]
+)
+def test_tags_beside_their_sentences(sentences: str, tags: str, pattern: str) -> None:
+    Path(sentences).write_text("Ada met Grace\nshe left\n")
+    Path(tags).write_text("B-PER O B-PER\nO O\n")
+    found = guess(Path(sentences))
+    assert found.reader == {"parallel": {"tag_file": pattern}}
+    assert found.task == {"tagging": {}}
+
+
+def test_parquet() -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    texts, labels = zip(*rows("0", "1"), strict=True)
+    parquet.write_table(pyarrow.table({"review": texts, "stars": [int(y) for y in labels]}), "train.parquet")
+    assert guess(Path("train.parquet")).reader == {
+        "parquet": {"columns": {"text": {"text": "review", "label": "stars"}}}
+    }
+
+
+def test_a_rare_malformed_row_is_said() -> None:
+    lines = table([("text", "label"), *rows("a", "b", size=300)], "\t").splitlines()
+    Path("train.tsv").write_text("\n".join([*lines, "only one cell"]))
+    (bad,) = guess(Path("train.tsv")).bad
+    assert bad.place == 302
+
+
+def test_what_could_be_meant_too_is_said() -> None:
+    lines = [{"sentence": t, "title": f"on {t}", "label": y, "topic": y * 2} for t, y in rows("a", "b", "c")]
+    Path("train.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    why = guess(Path("train.jsonl")).why["data.source.files.reader.jsonl.columns"]
+    assert why.endswith("Columns that could be meant too: 'topic', 'title'.")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "must hold rows, and it is empty"),
+        (b"\xff\xfe", "expected UTF-8, found byte 0xff"),
+        (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar parts all rows"),
+        (b"premise\thypothesis\tlabel\n" + b"".join(b"one day %d\tno day %d\t%d\n" % (n, n, n % 3) for n in range(30)),
+         "the texts 'premise' and 'hypothesis' make pairs, which have two labels, and 'label' has 3"),
+        (b"".join(b'{"premise": "day %d", "hypothesis": "no %d", "label": %d}\n' % (n, n, n % 3) for n in range(30)),
+         "a table: its first line is JSON"),
+        (b'{"data": []}', "SQuAD JSON: no row with a label"),
+        (b"PAR1 and no more", "the file: expected Parquet, found Parquet magic bytes"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_guessed_is_one_error(content: bytes, told: str) -> None:
+    Path("train.txt").write_bytes(content)
+    with pytest.raises(DataError) as raised:
+        guess(Path("train.txt"))
+    assert told in str(raised.value)
+
+
+def test_a_file_that_is_not_there_is_told() -> None:
+    with pytest.raises(DataError, match=r"must be a file none\.txt"):
+        guess(Path("none.txt"))
+
+
+REAL = {
+    "cmrc2018/cmrc2018_trial.json": ("squad", {"extractive_qa": {"scoring": "cmrc"}}),
+    "quoref/quoref-dev.json": (
+        "squad",
+        {"extractive_qa": {"formulation": "token", "spans": "several", "scoring": "quoref"}},
+    ),
+    "squad1/dev-v1.1.subset35.json": ("squad", {"extractive_qa": {"scoring": "squad_v1"}}),
+    "squad2/dev-v2.0.json": ("squad", {"extractive_qa": {"scoring": "squad_v2"}}),
+    "xquad/xquad.en.json": ("squad", {"extractive_qa": {"scoring": "squad_v1"}}),
+}
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize("name", REAL)
+def test_real_files_of_questions(data_folder: Path, name: str) -> None:
+    found = guess(data_folder / name)
+    assert (next(iter(found.reader)), found.task) == REAL[name]
+    assert not found.bad
