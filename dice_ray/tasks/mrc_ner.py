@@ -144,10 +144,11 @@ class MrcNer(Task[AskedRecord]):
         self.weights = {name: weight for name, weight in every.items() if weight > 0}
 
     def texts(self, records: Sequence[AskedRecord]) -> list[str]:
-        """Each sentence and each query once."""
-        sentences = (" ".join(record.words) for record in records)
-        queries = (self.config.query(question) for record in records for question in asked(record, self.classes))
-        return list(dict.fromkeys([*sentences, *queries]))
+        return [
+            text
+            for record in records
+            for text in (" ".join(record.words), *map(self.config.query, asked(record, self.classes)))
+        ]
 
     def encode(self, records: Sequence[AskedRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
         questions = [

@@ -21,6 +21,7 @@ from tests.contracts.tasks import Built, configs, longer, name_of, records_of
 
 VERSION = 1
 FROZEN = {
+    "mrc_ner": "9508835abb3b7c01",
     "sentence_pair": "0bd882fa709bfe59",
     "tagging": "362a8037b29c8aad",
     "text_classification": "96c9d1613f0ab7ca",
