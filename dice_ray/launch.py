@@ -23,7 +23,7 @@ from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
 from dice_ray.terms import TermFacts
-from dice_ray.training import workers
+from dice_ray.training import precision, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.loop import Evaluation, Parts, fit
@@ -107,8 +107,10 @@ def _build(config: RunConfig) -> Parts:
     heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
     start_heads(heads, prepared.facts, config.model.head_bias)
     losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
-    model = EncoderWithHeads(encoder, heads)
-    return Parts(prepared.task, prepared.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
+    numerics = precision.resolve("fp32")
+    model = EncoderWithHeads(encoder, heads).to(numerics.device)
+    sides = prepared.train, prepared.dev
+    return Parts(prepared.task, prepared.tokenizer, model, losses, *sides, objective(config), numerics)
 
 
 @lru_cache(maxsize=2)

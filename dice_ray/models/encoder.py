@@ -120,7 +120,7 @@ class TextHead(TokenHead):
 class EncoderWithHeads(nn.Module):
     """An encoder and a head for each term."""
 
-    def __init__(self, encoder: nn.Module, heads: Mapping[str, nn.Module]) -> None:
+    def __init__(self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(heads)
@@ -129,6 +129,18 @@ class EncoderWithHeads(nn.Module):
         """The logits of each term; a head may read from the targets where to look, never what the answer is."""
         hidden_BLH = self.encoder(**inputs).last_hidden_state
         return {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
+
+    @torch.no_grad()
+    def blank_logits(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Logits of the same shapes without running the encoder: what counts is known before what it says."""
+        width = self.encoder.config.hidden_size
+        weight = next(self.heads.parameters())
+        hidden_BLH = weight.new_zeros(()).expand(*inputs["input_ids"].shape, width)
+        was_training = self.heads.training
+        self.heads.eval()
+        logits = {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
+        self.heads.train(was_training)
+        return logits
 
 
 @torch.no_grad()

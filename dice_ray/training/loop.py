@@ -8,20 +8,19 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import nn
 
-from dice_ray.errors import NonFiniteError
+from dice_ray.errors import LossInputError, NonFiniteError
 from dice_ray.losses.base import Loss
-from dice_ray.losses.items import bad_input
-from dice_ray.losses.reduction import num_workers, step_loss
+from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Task
-from dice_ray.terms import Term
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.optim import build_optimizer, build_schedule
+from dice_ray.training.precision import Numerics
 from dice_ray.training.settings import TrainingConfig
+from dice_ray.training.step import Gradient, random_state, set_random_state
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -33,11 +32,12 @@ class Parts:
 
     task: Task[Any]
     tokenizer: PreTrainedTokenizerBase
-    model: nn.Module
+    model: EncoderWithHeads
     losses: Mapping[str, Loss]
     train: EncodedSplit
     dev: EncodedSplit
     objective: str
+    numerics: Numerics
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,19 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
 
     optimizer = build_optimizer(parts.model, config)
     schedule = build_schedule(optimizer, config, num_steps)
+    lengths = [len(row["input_ids"]) for row in parts.train.rows]
+    steps = batches.Steps(lengths, config.batch_size, config.seed)
+    gradient = Gradient(
+        parts.task,
+        parts.tokenizer,
+        parts.model,
+        parts.losses,
+        parts.train.rows,
+        lengths,
+        parts.numerics,
+        config.tokens,
+    )
+    device = parts.numerics.device
     torch.manual_seed(config.seed * 1000 + workers.rank())
     first, history = 0, list[Evaluation]()
     if state := checkpoints.last():
@@ -76,19 +89,19 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         optimizer.load_state_dict(state["optimizer"])
         schedule.load_state_dict(state["schedule"])
         if workers.rank() < len(state["rng"]):  # a worker that was not there before keeps its seed
-            torch.set_rng_state(state["rng"][workers.rank()])
+            set_random_state(state["rng"][workers.rank()], device)
         first, history = state["step"], [Evaluation(**told) for told in state["history"]]
     yield from history
 
-    model = DistributedDataParallel(parts.model, forward_sync_buffers=False) if num_workers() > 1 else parts.model
     losses = []
     for step in range(first, num_steps):
-        model.train()
-        rows = batches.step_rows(step, num_rows, config.batch_size, config.seed)
-        loss, terms = _backward(parts, model, workers.share(rows))
+        parts.model.train()
+        rows = steps.rows(step)
+        loss = gradient.of(rows)
         norm = nn.utils.clip_grad_norm_(parts.model.parameters(), config.clip)
         if not (loss.isfinite() and norm.isfinite()):
-            raise _not_finite(loss, norm, step, float(schedule.get_last_lr()[0]), rows, parts, terms)
+            lr = float(schedule.get_last_lr()[0])
+            raise _not_finite(loss.item(), norm.item(), step, lr, rows, gradient.bad_input(rows))
         losses.append(loss.item())
         optimizer.step()
         schedule.step()
@@ -102,7 +115,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         evaluation = Evaluation(step + 1, (step + 1) * config.batch_size / num_rows, metrics, step + 1 == num_steps)
         is_best = all(metrics[parts.objective] > earlier.metrics[parts.objective] for earlier in history)
         history.append(evaluation)
-        rng = workers.gathered(torch.get_rng_state())
+        rng = workers.gathered(random_state(device))
         if workers.rank() == 0:
             weights = parts.model.state_dict()
             if is_best:
@@ -111,21 +124,6 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
             moving = {"optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
             checkpoints.save_last({"model": weights, **moving, **told})
         yield evaluation
-
-
-def _backward(parts: Parts, model: nn.Module, rows: list[int]) -> tuple[Tensor, Mapping[str, Term]]:
-    """Adds the gradient of the step's loss, over the items of all workers; returns the loss and this worker's terms."""
-    batch = parts.task.collate(parts.train.rows, rows, parts.tokenizer)
-    terms = parts.task.terms(model(batch.inputs, batch.targets), batch)
-    weighted = [
-        term.weight * step_loss(loss, loss.statistics(term.logits, term.targets, term.mask))
-        for name, term in terms.items()
-        for loss in [parts.losses[name]]
-    ]
-    total = torch.stack(weighted).sum()
-    # Data-parallel workers average their gradients; the step's loss is a sum over them.
-    (total * num_workers()).backward()
-    return total.detach(), terms
 
 
 def _dev_scores(parts: Parts, batch_size: int) -> tuple[dict[str, float], dict[str, float]]:
@@ -138,11 +136,9 @@ def _dev_scores(parts: Parts, batch_size: int) -> tuple[dict[str, float], dict[s
 
 
 def _not_finite(
-    loss: Tensor, norm: Tensor, step: int, lr: float, rows: list[int], parts: Parts, terms: Mapping[str, Term]
+    loss: float, norm: float, step: int, lr: float, rows: list[int], why: LossInputError | None
 ) -> NonFiniteError:
-    found = [bad_input(parts.losses[name].link, term.logits, term.targets, term.mask) for name, term in terms.items()]
     return NonFiniteError(
-        f"the loss and the gradient must be finite, got loss {loss.item()} and gradient norm {norm.item()} at step "
-        f"{step + 1}, learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}. "
-        + " ".join(str(problem) for problem in found if problem)
+        f"the loss and the gradient must be finite, got loss {loss} and gradient norm {norm} at step {step + 1}, "
+        f"learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}. {why or ''}"
     )

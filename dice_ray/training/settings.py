@@ -15,6 +15,7 @@ class TrainingConfig(Settings):
     Attributes:
         epochs: How often each row is seen; half an epoch is .5.
         batch_size: Rows in an optimizer step, over all workers.
+        tokens: The most tokens, padding included, of a micro-batch: a step of more is cut, its loss and gradient stay.
         lr: The highest learning rate.
         schedule: How the rate goes on after the warm-up.
         warmup: The share of the steps in which the rate rises.
@@ -26,6 +27,7 @@ class TrainingConfig(Settings):
 
     epochs: float = Field(3.0, gt=0)
     batch_size: int = Field(32, ge=1)
+    tokens: int = Field(8192, ge=1)
     lr: float = Field(3e-5, gt=0)
     schedule: Literal["linear", "constant"] = "linear"
     warmup: float = Field(0.1, ge=0, lt=1)

@@ -1,0 +1,232 @@
+"""The gradient of one step: that of all its items at once, however many workers and micro-batches hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dice_ray.errors import LossInputError, RunError
+from dice_ray.losses.base import Loss
+from dice_ray.losses.items import bad_input
+from dice_ray.losses.reduction import num_workers, step_loss, summed
+from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.tasks.base import Batch, Row, Task
+from dice_ray.terms import Link, Term
+from dice_ray.training import batches, workers
+from dice_ray.training.precision import Numerics
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Logits: TypeAlias = dict[str, Tensor]
+Scale: TypeAlias = Callable[[Tensor], Tensor]
+T = TypeVar("T")
+
+
+@dataclass
+class Gradient:
+    """Adds up the gradient of a step; it remembers how many tokens fit into memory.
+
+    Attributes:
+        max_tokens: Tokens, padding included, of a micro-batch: halved each time that memory runs out.
+        num_halvings: How often it did.
+        num_tokens: Tokens of all steps so far.
+        num_padded: The same, padding included.
+    """
+
+    task: Task[Any]
+    tokenizer: PreTrainedTokenizerBase
+    model: EncoderWithHeads
+    losses: Mapping[str, Loss]
+    rows: Sequence[Row]
+    lengths: Sequence[int]
+    numerics: Numerics
+    max_tokens: int
+    num_halvings: int = 0
+    num_tokens: int = field(default=0, init=False)
+    num_padded: int = field(default=0, init=False)
+
+    def of(self, rows: Sequence[int], scale: Scale = lambda loss: loss) -> Tensor:
+        """The loss of a step; the parameters get its gradient, times what `scale` makes of the loss."""
+        shares = self._shares(rows)
+        while (loss := self._tried(shares, scale)) is None:
+            self._halve(shares)
+            shares = self._shares(rows)
+        workers.sum_gradients(self.model.parameters())
+        self.num_tokens += sum(self.lengths[row] for row in rows)
+        self.num_padded += sum(batches.num_padded(each, self.lengths) for share in shares for each in share)
+        return loss
+
+    @torch.no_grad()
+    def bad_input(self, rows: Sequence[int]) -> LossInputError | None:
+        """Why the loss of a step is not finite, where a logit or target of this worker's share is the reason."""
+        for batch in self._batches(self._shares(rows)):
+            for name, term in self.task.terms(self._logits(batch), batch).items():
+                if problem := bad_input(self.losses[name].link, term.logits, term.targets, term.mask):
+                    return problem
+        return None
+
+    def _shares(self, rows: Sequence[int]) -> list[list[list[int]]]:
+        return batches.micro_batches(rows, self.lengths, self.max_tokens, num_workers())
+
+    def _batches(self, shares: list[list[list[int]]]) -> list[Batch]:
+        """The micro-batches of this worker."""
+        collated = (self.task.collate(self.rows, each, self.tokenizer) for each in shares[workers.rank()])
+        return [on_device(batch, self.numerics.device) for batch in collated]
+
+    def _logits(self, batch: Batch) -> Logits:
+        with self.numerics.autocast():
+            logits: Logits = self.model(batch.inputs, batch.targets)
+        return {name: each.to(torch.promote_types(each.dtype, torch.float32)) for name, each in logits.items()}
+
+    def _tried(self, shares: list[list[list[int]]], scale: Scale) -> Tensor | None:
+        """The step's loss and this worker's part of the gradient; none where a worker ran out of memory."""
+        mine = self._batches(shares)
+        is_whole = all(len(share) == 1 for share in shares)
+        if all(loss.is_item_mean for loss in self.losses.values()):
+            num_items = {} if is_whole and num_workers() == 1 else self._num_items(mine)
+            loss = self._agreed(lambda: self._item_means(mine, num_items, scale))
+            return None if loss is None else summed(loss)
+
+        states: list[list[Tensor]] = []
+        found = self._agreed(lambda: [self._first(batch, is_whole, states) for batch in mine])
+        if found is None:
+            return None
+        loss, gradients = self._loss_of_all(mine, found, scale)
+        outputs = found if is_whole else None
+        if self._agreed(lambda: self._second(mine, outputs, gradients, states)) is None:
+            return None
+        return loss
+
+    def _agreed(self, stage: Callable[[], T]) -> T | None:
+        """What a stage gives; none on every worker where it runs out of memory on one."""
+        found = None
+        try:
+            found = stage()
+        except torch.OutOfMemoryError:
+            pass  # what the stage held is free once its frame is gone
+        return None if workers.any_of(found is None, self.numerics.device) else found
+
+    def _item_means(self, mine: list[Batch], num_items: Mapping[str, Tensor], scale: Scale) -> Tensor:
+        """One pass: the gradient of a micro-batch needs of the others their number of items alone."""
+        total = torch.zeros((), device=self.numerics.device)
+        for batch in mine:
+            terms = self.task.terms(self._logits(batch), batch)
+            loss = self._weighted(terms, num_items)
+            scale(loss).backward()
+            total += loss.detach()
+        return total
+
+    def _num_items(self, mine: list[Batch]) -> dict[str, Tensor]:
+        """The items of each term in the whole step, known before the encoder runs."""
+        counts: dict[str, Tensor] = {}
+        for batch in mine:
+            terms = self.task.terms(self.model.blank_logits(batch.inputs, batch.targets), batch)
+            for name, term in terms.items():
+                counts[name] = counts.get(name, 0) + self.losses[name].num_items(term.targets, term.mask)
+        return dict(zip(counts, summed(torch.stack(list(counts.values()))), strict=True))
+
+    def _first(self, batch: Batch, is_whole: bool, states: list[list[Tensor]]) -> Logits:
+        """The logits of a micro-batch: of one that is the whole share with their graph, else to be formed again."""
+        states.append(random_state(self.numerics.device))
+        with torch.set_grad_enabled(is_whole):
+            return self._logits(batch)
+
+    def _loss_of_all(self, mine: list[Batch], found: list[Logits], scale: Scale) -> tuple[Tensor, list[Logits]]:
+        """The loss of the step from all logits, and its gradient in each micro-batch's."""
+        leaves = [{name: each.detach().requires_grad_() for name, each in logits.items()} for logits in found]
+        parts = [self.task.terms(logits, batch) for logits, batch in zip(leaves, mine, strict=True)]
+        terms = {name: joined(self.losses[name].link, [part[name] for part in parts]) for name in parts[0]}
+        loss = self._weighted(terms, {})
+        scale(loss).backward()
+        gradients = [{name: leaf.grad for name, leaf in logits.items() if leaf.grad is not None} for logits in leaves]
+        return loss.detach(), gradients
+
+    def _second(
+        self, mine: list[Batch], outputs: list[Logits] | None, gradients: list[Logits], states: list[list[Tensor]]
+    ) -> bool:
+        """Backward from the gradient in the logits, through logits formed again where their graph was not kept."""
+        for number, batch in enumerate(mine):
+            if outputs is None:
+                set_random_state(states[number], self.numerics.device)
+            logits = outputs[number] if outputs is not None else self._logits(batch)
+            names = gradients[number]
+            torch.autograd.backward([logits[name] for name in names], [names[name] for name in names])
+        return True
+
+    def _weighted(self, terms: Mapping[str, Term], num_items: Mapping[str, Tensor]) -> Tensor:
+        parts = []
+        for name, term in terms.items():
+            loss = self.losses[name]
+            statistics = loss.statistics(term.logits, term.targets, term.mask)
+            parts.append(term.weight * step_loss(loss, statistics, num_items=num_items.get(name)))
+        return torch.stack(parts).sum()
+
+    def _halve(self, shares: list[list[list[int]]]) -> None:
+        """Allow half of what the largest micro-batch had, on every worker.
+
+        Raises:
+            RunError: Every micro-batch had one row.
+        """
+        every = [each for share in shares for each in share]
+        largest = max(batches.num_padded(each, self.lengths) for each in every)
+        if all(len(each) == 1 for each in every):
+            raise RunError(
+                f"a row of {largest} tokens must fit into memory, and one alone does not: take a smaller encoder or "
+                "max_length, or training.activations recompute"
+            )
+        self.max_tokens = min(self.max_tokens, largest) // 2
+        self.num_halvings += 1
+        self.model.zero_grad()
+        if self.numerics.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def on_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch where the model is."""
+    if device.type == "cpu":
+        return batch
+
+    def moved(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: each.pin_memory().to(device, non_blocking=True) for name, each in tensors.items()}
+
+    return replace(batch, inputs=moved(batch.inputs), targets=moved(batch.targets))
+
+
+def random_state(device: torch.device) -> list[Tensor]:
+    """The states of torch's random numbers: of the CPU, and of the GPU where one is used."""
+    of_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *of_gpu]
+
+
+def set_random_state(states: Sequence[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda" and len(states) > 1:
+        torch.cuda.set_rng_state(states[1], device)
+
+
+def joined(link: Link, terms: Sequence[Term]) -> Term:
+    """The term of several micro-batches, padded to other lengths, as one: its items in a row.
+
+    Positions are padded to the longest, and those of the padding are not allowed.
+    """
+    if len(terms) == 1:
+        return terms[0]
+    targets_N = torch.cat([term.targets.reshape(-1) for term in terms])
+    if link == "position":
+        longest = max(term.logits.shape[-1] for term in terms)
+        masks = [torch.ones_like(t.logits, dtype=torch.bool) if t.mask is None else t.mask.bool() for t in terms]
+        logits_NL, mask_NL = (
+            torch.cat([F.pad(e.reshape(-1, e.shape[-1]), (0, longest - e.shape[-1])) for e in each])
+            for each in ([term.logits for term in terms], masks)
+        )
+        return Term(logits_NL, targets_N, mask_NL, terms[0].weight)
+    flat = [-1] if link == "sigmoid" else [-1, terms[0].logits.shape[-1]]
+    masks = [torch.ones_like(t.targets, dtype=torch.bool) if t.mask is None else t.mask.bool() for t in terms]
+    mask_N = None if all(term.mask is None for term in terms) else torch.cat([mask.reshape(-1) for mask in masks])
+    return Term(torch.cat([term.logits.reshape(flat) for term in terms]), targets_N, mask_N, terms[0].weight)
