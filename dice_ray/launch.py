@@ -70,7 +70,7 @@ def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
     if config.launch.workers > 1 or config.launch.how == "ray_train":
         return _on_ray_train(config, folder)
     torch.set_num_threads(config.launch.threads)
-    return fit(_build(config), config.training, Checkpoints(folder))
+    return fit(build(config), config.training, Checkpoints(folder))
 
 
 def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None]) -> None:
@@ -88,7 +88,7 @@ def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None])
 def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided."""
     prepared = prepare(config)
-    parts = _build(config)
+    parts = build(config)
     best = Checkpoints(folder).best()
     parts.model.load_state_dict(best["model"])
     encoded = prepared.test() if split == "test" else prepared.dev
@@ -98,7 +98,8 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     return {f"{split}/{name}": value for name, value in metrics.items()}
 
 
-def _build(config: RunConfig) -> Parts:
+def build(config: RunConfig) -> Parts:
+    """What a run trains, built from its configuration and seed."""
     prepared = prepare(config)
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
@@ -178,7 +179,7 @@ def _worker(settings: dict[str, Any]) -> None:
         told.put(ray.util.get_current_placement_group())
     torch.set_num_threads(config.launch.threads)
     try:
-        for evaluation in fit(_build(config), config.training, Checkpoints(Path(settings["folder"]))):
+        for evaluation in fit(build(config), config.training, Checkpoints(Path(settings["folder"]))):
             if speaks:
                 told.put(evaluation)
     except DiceRayError as error:

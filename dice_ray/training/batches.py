@@ -71,4 +71,3 @@ def micro_batches(
 def num_padded(micro_batch: Sequence[int], lengths: Sequence[int]) -> int:
     """The tokens of a micro-batch, padding included."""
     return len(micro_batch) * max(lengths[row] for row in micro_batch)
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -106,10 +107,8 @@ class Gradient:
     def _agreed(self, stage: Callable[[], T]) -> T | None:
         """What a stage gives; none on every worker where it runs out of memory on one."""
         found = None
-        try:
+        with suppress(torch.OutOfMemoryError):
             found = stage()
-        except torch.OutOfMemoryError:
-            pass  # what the stage held is free once its frame is gone
         return None if workers.any_of(found is None, self.numerics.device) else found
 
     def _item_means(self, mine: list[Batch], num_items: Mapping[str, Tensor], scale: Scale) -> Tensor:

@@ -72,4 +72,3 @@ def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
         buckets[-1].append(parameter)
         size += parameter.numel()
     return buckets
-
