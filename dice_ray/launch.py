@@ -92,23 +92,27 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     best = Checkpoints(folder).best()
     parts.model.load_state_dict(best["model"])
     encoded = prepared.test() if split == "test" else prepared.dev
-    items = decoded(parts.task, parts.model, encoded, parts.tokenizer, config.training.batch_size)
+    items = decoded(parts.task, parts.model, encoded, parts.tokenizer, parts.numerics, config.training.tokens)
     scores = parts.task.score(encoded.records, encoded.rows, items, best["decisions"])
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"{split}/{name}": value for name, value in metrics.items()}
 
 
 def build(config: RunConfig) -> Parts:
-    """What a run trains, built from its configuration and seed."""
+    """What a run trains, by what, from its configuration and seed."""
     prepared = prepare(config)
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
-    encoder = load_encoder(config.model, prepared.tokenizer)
+    numerics = precision.resolve(config.training.precision)
+    encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
+    if config.training.activations == "recompute":
+        if not encoder.supports_gradient_checkpointing:
+            raise RunError(f"training.activations must be keep for {config.model.encoder}: it cannot form them again")
+        encoder.activation_checkpointing_enable()
     heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
     start_heads(heads, prepared.facts, config.model.head_bias)
     losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
-    numerics = precision.resolve("fp32")
     model = EncoderWithHeads(encoder, heads).to(numerics.device)
     sides = prepared.train, prepared.dev
     return Parts(prepared.task, prepared.tokenizer, model, losses, *sides, objective(config), numerics)

@@ -77,8 +77,16 @@ def tiny_tokenizer(written: str) -> PreTrainedTokenizerBase:
     )
 
 
-def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The encoder with its weights; a tiny one starts from torch's random state."""
+def load_encoder(
+    config: ModelConfig, tokenizer: PreTrainedTokenizerBase, attention: Literal["eager", "sdpa"] = "sdpa"
+) -> PreTrainedModel:
+    """The encoder with its weights; a tiny one starts from torch's random state.
+
+    Args:
+        config: Which one.
+        tokenizer: Its tokenizer.
+        attention: How it attends, unless it can do so in another way only.
+    """
     from transformers import AutoConfig, AutoModel, BertConfig, BertModel
 
     encoder: PreTrainedModel
@@ -86,11 +94,14 @@ def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> Pre
         tiny = BertConfig(
             vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
         )
+        tiny._attn_implementation = attention
         encoder = BertModel(_with_dropout(tiny, config.dropout))
     else:
         with _explained(config.encoder):
             settings = _with_dropout(AutoConfig.from_pretrained(config.encoder), config.dropout)
-            encoder = AutoModel.from_pretrained(config.encoder, config=settings, use_safetensors=True)
+            # Where none is asked for, the library takes sdpa if the encoder has it.
+            asked = {"attn_implementation": "eager"} if attention == "eager" else {}
+            encoder = AutoModel.from_pretrained(config.encoder, config=settings, use_safetensors=True, **asked)
     if getattr(encoder, "pooler", None) is not None:
         # The heads read hidden states: a pooler without gradient would stall data-parallel workers.
         encoder.register_module("pooler", None)

@@ -1,16 +1,21 @@
-"""Where a run computes and with which numbers: what pays on this machine, found by timing one product of matrices."""
+"""Where a run computes and with which numbers: what pays here is found by timing one product of matrices."""
 
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 import torch
+from torch import Tensor
+
+from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.tasks.base import Batch
 
 Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
+Logits: TypeAlias = dict[str, Tensor]
 
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 _PAYS = 1.3
@@ -29,9 +34,10 @@ class Numerics:
     device: torch.device
     precision: Precision
 
-    def autocast(self) -> AbstractContextManager[None]:
-        """The context of a forward pass."""
-        return torch.autocast(self.device.type, _TYPES[self.precision], enabled=self.precision != "fp32")
+    @property
+    def attention(self) -> Literal["eager", "sdpa"]:
+        """The faster attention: on a CPU the fused one loses with half of the bits."""
+        return "eager" if self.device.type == "cpu" and self.precision != "fp32" else "sdpa"
 
 
 def resolve(written: Literal["auto"] | Precision) -> Numerics:
@@ -59,3 +65,33 @@ def _seconds(precision: Precision, device: torch.device) -> float:
         float(product[0, 0])  # waits for the device
         times.append(time.perf_counter() - begin)
     return min(times)
+
+
+def forward(model: EncoderWithHeads, batch: Batch, numerics: Numerics) -> Logits:
+    """The logits of a batch, in fp32 whatever the encoder computes with."""
+    with torch.autocast(numerics.device.type, _TYPES[numerics.precision], enabled=numerics.precision != "fp32"):
+        logits: Logits = model(batch.inputs, batch.targets)
+    return {name: each.to(torch.promote_types(each.dtype, torch.float32)) for name, each in logits.items()}
+
+
+def on_device(batch: Batch, device: torch.device) -> Batch:
+    """The batch where the model is."""
+    if device.type == "cpu":
+        return batch
+
+    def moved(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {name: each.pin_memory().to(device, non_blocking=True) for name, each in tensors.items()}
+
+    return replace(batch, inputs=moved(batch.inputs), targets=moved(batch.targets))
+
+
+def random_state(device: torch.device) -> list[Tensor]:
+    """The states of torch's random numbers: of the CPU, and of the GPU where one is used."""
+    of_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
+    return [torch.get_rng_state(), *of_gpu]
+
+
+def set_random_state(states: Sequence[Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda" and len(states) > 1:
+        torch.cuda.set_rng_state(states[1], device)

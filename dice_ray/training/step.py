@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import torch
@@ -19,71 +19,89 @@ from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Batch, Row, Task
 from dice_ray.terms import Link, Term
 from dice_ray.training import batches, workers
-from dice_ray.training.precision import Numerics
+from dice_ray.training.precision import Logits, Numerics, forward, on_device, random_state, set_random_state
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Logits: TypeAlias = dict[str, Tensor]
 Scale: TypeAlias = Callable[[Tensor], Tensor]
 T = TypeVar("T")
 
 
 @dataclass
-class Gradient:
-    """Adds up the gradient of a step; it remembers how many tokens fit into memory.
+class Tally:
+    """What a run counts: since its last evaluation, but for the first two.
 
     Attributes:
-        max_tokens: Tokens, padding included, of a micro-batch: halved each time that memory runs out.
+        max_tokens: The most tokens, padding included, of a micro-batch: fewer each time that memory runs out.
         num_halvings: How often it did.
-        num_tokens: Tokens of all steps so far.
+        losses: Of each step.
+        seconds: Spent in steps.
+        num_tokens: Tokens of all workers.
         num_padded: The same, padding included.
     """
+
+    max_tokens: int
+    num_halvings: int = 0
+    losses: list[float] = field(default_factory=list)
+    seconds: float = 0.0
+    num_tokens: int = 0
+    num_padded: int = 0
+
+    def told(self) -> dict[str, float]:
+        """The metrics of training; what was counted begins anew."""
+        metrics = {
+            "train/loss": sum(self.losses) / len(self.losses),
+            "train/padding": 1 - self.num_tokens / self.num_padded,
+            "train/tokens_per_second": self.num_tokens / self.seconds,
+            "train/out_of_memory": float(self.num_halvings),
+        }
+        self.losses, self.seconds, self.num_tokens, self.num_padded = [], 0.0, 0, 0
+        return metrics
+
+
+@dataclass
+class Gradient:
+    """Adds up the gradient of a step, and counts in its tally."""
 
     task: Task[Any]
     tokenizer: PreTrainedTokenizerBase
     model: EncoderWithHeads
     losses: Mapping[str, Loss]
     rows: Sequence[Row]
-    lengths: Sequence[int]
     numerics: Numerics
-    max_tokens: int
-    num_halvings: int = 0
-    num_tokens: int = field(default=0, init=False)
-    num_padded: int = field(default=0, init=False)
+    tally: Tally
+
+    def __post_init__(self) -> None:
+        self.lengths = [len(row["input_ids"]) for row in self.rows]
 
     def of(self, rows: Sequence[int], scale: Scale = lambda loss: loss) -> Tensor:
-        """The loss of a step; the parameters get its gradient, times what `scale` makes of the loss."""
+        """The loss of a step; the parameters, without gradients before, get those of the loss that is scaled."""
         shares = self._shares(rows)
         while (loss := self._tried(shares, scale)) is None:
             self._halve(shares)
             shares = self._shares(rows)
         workers.sum_gradients(self.model.parameters())
-        self.num_tokens += sum(self.lengths[row] for row in rows)
-        self.num_padded += sum(batches.num_padded(each, self.lengths) for share in shares for each in share)
+        self.tally.num_tokens += sum(self.lengths[row] for row in rows)
+        self.tally.num_padded += sum(batches.num_padded(each, self.lengths) for share in shares for each in share)
         return loss
 
     @torch.no_grad()
     def bad_input(self, rows: Sequence[int]) -> LossInputError | None:
         """Why the loss of a step is not finite, where a logit or target of this worker's share is the reason."""
         for batch in self._batches(self._shares(rows)):
-            for name, term in self.task.terms(self._logits(batch), batch).items():
+            for name, term in self.task.terms(forward(self.model, batch, self.numerics), batch).items():
                 if problem := bad_input(self.losses[name].link, term.logits, term.targets, term.mask):
                     return problem
         return None
 
     def _shares(self, rows: Sequence[int]) -> list[list[list[int]]]:
-        return batches.micro_batches(rows, self.lengths, self.max_tokens, num_workers())
+        return batches.micro_batches(rows, self.lengths, self.tally.max_tokens, num_workers())
 
     def _batches(self, shares: list[list[list[int]]]) -> list[Batch]:
         """The micro-batches of this worker."""
         collated = (self.task.collate(self.rows, each, self.tokenizer) for each in shares[workers.rank()])
         return [on_device(batch, self.numerics.device) for batch in collated]
-
-    def _logits(self, batch: Batch) -> Logits:
-        with self.numerics.autocast():
-            logits: Logits = self.model(batch.inputs, batch.targets)
-        return {name: each.to(torch.promote_types(each.dtype, torch.float32)) for name, each in logits.items()}
 
     def _tried(self, shares: list[list[list[int]]], scale: Scale) -> Tensor | None:
         """The step's loss and this worker's part of the gradient; none where a worker ran out of memory."""
@@ -115,7 +133,7 @@ class Gradient:
         """One pass: the gradient of a micro-batch needs of the others their number of items alone."""
         total = torch.zeros((), device=self.numerics.device)
         for batch in mine:
-            terms = self.task.terms(self._logits(batch), batch)
+            terms = self.task.terms(forward(self.model, batch, self.numerics), batch)
             loss = self._weighted(terms, num_items)
             scale(loss).backward()
             total += loss.detach()
@@ -134,7 +152,7 @@ class Gradient:
         """The logits of a micro-batch: of one that is the whole share with their graph, else to be formed again."""
         states.append(random_state(self.numerics.device))
         with torch.set_grad_enabled(is_whole):
-            return self._logits(batch)
+            return forward(self.model, batch, self.numerics)
 
     def _loss_of_all(self, mine: list[Batch], found: list[Logits], scale: Scale) -> tuple[Tensor, list[Logits]]:
         """The loss of the step from all logits, and its gradient in each micro-batch's."""
@@ -153,7 +171,7 @@ class Gradient:
         for number, batch in enumerate(mine):
             if outputs is None:
                 set_random_state(states[number], self.numerics.device)
-            logits = outputs[number] if outputs is not None else self._logits(batch)
+            logits = outputs[number] if outputs is not None else forward(self.model, batch, self.numerics)
             names = gradients[number]
             torch.autograd.backward([logits[name] for name in names], [names[name] for name in names])
         return True
@@ -179,34 +197,11 @@ class Gradient:
                 f"a row of {largest} tokens must fit into memory, and one alone does not: take a smaller encoder or "
                 "max_length, or training.activations recompute"
             )
-        self.max_tokens = min(self.max_tokens, largest) // 2
-        self.num_halvings += 1
+        self.tally.max_tokens = min(self.tally.max_tokens, largest) // 2
+        self.tally.num_halvings += 1
         self.model.zero_grad()
         if self.numerics.device.type == "cuda":
             torch.cuda.empty_cache()
-
-
-def on_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch where the model is."""
-    if device.type == "cpu":
-        return batch
-
-    def moved(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        return {name: each.pin_memory().to(device, non_blocking=True) for name, each in tensors.items()}
-
-    return replace(batch, inputs=moved(batch.inputs), targets=moved(batch.targets))
-
-
-def random_state(device: torch.device) -> list[Tensor]:
-    """The states of torch's random numbers: of the CPU, and of the GPU where one is used."""
-    of_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
-    return [torch.get_rng_state(), *of_gpu]
-
-
-def set_random_state(states: Sequence[Tensor], device: torch.device) -> None:
-    torch.set_rng_state(states[0])
-    if device.type == "cuda" and len(states) > 1:
-        torch.cuda.set_rng_state(states[1], device)
 
 
 def joined(link: Link, terms: Sequence[Term]) -> Term:

@@ -24,11 +24,6 @@ def rank() -> int:
     return dist.get_rank() if num_workers() > 1 else 0
 
 
-def share(rows: list[int]) -> list[int]:
-    """What this worker takes of a split's rows: every row goes to exactly one worker."""
-    return rows[rank() :: num_workers()]
-
-
 def gathered(item: Any) -> list[Any]:
     """Every worker's item, in the order of ranks."""
     if num_workers() == 1:

@@ -23,7 +23,7 @@ from dice_ray.terms import Term, TermFacts
 from dice_ray.training import batches
 from dice_ray.training.loop import Parts
 from dice_ray.training.optim import build_optimizer
-from dice_ray.training.step import Gradient, joined
+from dice_ray.training.step import Gradient, Tally, joined
 
 STEPS = 10
 BATCH_SIZE = 16
@@ -56,14 +56,16 @@ CASES = _cases()
 
 
 def parts_of(case: str, **values: Any) -> Parts:
-    layers = [Layer("case", CASES[case]), values_layer("test", {"model.dropout": 0.0, **values})]
+    layers = [
+        Layer("case", CASES[case]),
+        values_layer("test", {"model.dropout": 0.0, "training.precision": "fp32", **values}),
+    ]
     return launch.build(resolve(layers))
 
 
 def gradient_of(parts: Parts, max_tokens: int) -> Gradient:
-    lengths = [len(row["input_ids"]) for row in parts.train.rows]
-    of_train = parts.train.rows, lengths, parts.numerics
-    return Gradient(parts.task, parts.tokenizer, parts.model, parts.losses, *of_train, max_tokens)
+    of_train = parts.train.rows, parts.numerics, Tally(max_tokens)
+    return Gradient(parts.task, parts.tokenizer, parts.model, parts.losses, *of_train)
 
 
 def trajectory(case: str, max_tokens: int) -> Tensor:
@@ -126,7 +128,7 @@ def first_gradient(case: str, max_tokens: int, limit: int | None = None, stage: 
         limit_memory(parts.model.encoder, limit, stage)
     loss = gradient.of(batches.Steps(gradient.lengths, BATCH_SIZE, seed=1).rows(0))
     gradients = [parameter.grad.flatten() for parameter in parts.model.parameters() if parameter.grad is not None]
-    return [loss, torch.cat(gradients), torch.tensor(gradient.num_halvings)]
+    return [loss, torch.cat(gradients), torch.tensor(gradient.tally.num_halvings)]
 
 
 def limit_memory(encoder: nn.Module, limit: int, stage: str) -> None:
@@ -192,8 +194,8 @@ def _unequal(rank: int) -> tuple[list[Tensor], list[int]]:
     gradient = gradient_of(parts, max_tokens=10**9)
     by_length = sorted(range(len(gradient.lengths)), key=lambda row: gradient.lengths[row])
     rows = [by_length[-1], *by_length[:6]]  # the first worker has the long row and one more than the second
-    gradient.max_tokens = 3 * gradient.lengths[by_length[5]]
-    shares = batches.micro_batches(rows, gradient.lengths, gradient.max_tokens, num_workers())
+    gradient.tally.max_tokens = 3 * gradient.lengths[by_length[5]]
+    shares = batches.micro_batches(rows, gradient.lengths, gradient.tally.max_tokens, num_workers())
     for _ in range(2):
         parts.model.zero_grad()
         loss = gradient.of(rows)
