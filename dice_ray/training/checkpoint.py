@@ -15,6 +15,7 @@ import torch
 from dice_ray.errors import RunError
 
 _LAST, _BEFORE, _BEST = "last.pt", "before.pt", "best.pt"
+_KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
 
 
 class Checkpoints:
@@ -38,12 +39,14 @@ class Checkpoints:
         Args:
             like: The weights of the run's model: those of a checkpoint must have the same names and shapes.
         """
+        for left in self.folder.glob("*.tmp"):  # by a process that was killed
+            left.unlink(missing_ok=True)
         refused = []
         for name in (_LAST, _BEFORE):
             if not (self.folder / name).exists():
                 continue
             try:
-                state = self._load(name, {"model", "optimizer", "step", "history", "rng"})
+                state = self._load(name, _KEYS)
                 self._check_model(name, state["model"], like)
             except RunError as error:
                 refused.append(error)
@@ -76,7 +79,7 @@ class Checkpoints:
     def _written(self, name: str, state: dict[str, Any]) -> Path:
         """The state on the disk, under a name that no one reads."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        unfinished = self.folder / f"{name}.tmp"
+        unfinished = self.folder / f"{name}.{os.getpid()}.tmp"
         with unfinished.open("wb") as file:
             torch.save(state, file)
             file.flush()

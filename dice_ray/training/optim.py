@@ -11,14 +11,14 @@ from torch.optim import AdamW, Optimizer
 
 from dice_ray.training.settings import TrainingConfig
 
-_LAYER = re.compile(r"^encoder\..*?\b(?:layers?|block|h)\.(\d+)\.")
+_LAYER = re.compile(r"^encoder\.(?:.*?\.)?(?:layers?|block|h)\.(\d+)\.")
 _ONE_CYCLE_START, _ONE_CYCLE_END = 1 / 25, 1 / 25e4
 
 
 def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
     """AdamW; biases and norms, the parameters of one axis, are not decayed; lower layers may learn at a lower rate."""
     depths = {name: _depth(name) for name, _ in model.named_parameters()}
-    num_layers = max(depth for depth in depths.values() if depth is not None)
+    num_layers = max((depth for depth in depths.values() if depth is not None), default=0)
     groups: dict[tuple[int, bool], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
         depth, is_decayed = depths[name], parameter.ndim > 1
@@ -65,7 +65,7 @@ def _between(start: float, end: float, share: float) -> float:
 
 
 def _depth(name: str) -> int | None:
-    """0 for the embeddings, then the layers from 1 on; none for a head."""
+    """0 for the embeddings, then the layers from 1 on; none for what stands above all layers."""
     if found := _LAYER.match(name):
         return int(found[1]) + 1
-    return 0 if name.startswith("encoder.") else None
+    return 0 if name.startswith("encoder.") and "embed" in name else None
