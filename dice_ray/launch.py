@@ -67,10 +67,17 @@ def prepare(config: RunConfig) -> Prepared:
 
 def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
     """Train a run in its folder, yielding at each evaluation; closing the generator frees its workers."""
+    config = resolved(config)
     if config.launch.workers > 1 or config.launch.how == "ray_train":
         return _on_ray_train(config, folder)
-    torch.set_num_threads(config.launch.threads)
     return fit(build(config), config.training, Checkpoints(folder))
+
+
+def resolved(config: RunConfig) -> RunConfig:
+    """The configuration with what pays on this machine in place of `auto`: all of a run, sweep or study share it."""
+    torch.set_num_threads(config.launch.threads)
+    found = precision.resolve(config.training.precision).precision
+    return config.model_copy(update={"training": config.training.model_copy(update={"precision": found})})
 
 
 def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None]) -> None:

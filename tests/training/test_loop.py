@@ -81,6 +81,31 @@ def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
     assert launch.evaluate(config, tmp_path, "dev")["dev/f1"] == best > 0.3
 
 
+def test_a_run_that_gets_no_better_ends_early_and_stays_ended(tmp_path: Path) -> None:
+    config = small(training__patience=2, training__lr=1e-12, training__epochs=4, training__evaluations=10)
+    told = told_by(launch.start(config, tmp_path))
+    assert [evaluation.finished for evaluation in told] == [False, False, True]
+    assert told_by(launch.start(config, tmp_path)) == told
+    assert torch.load(tmp_path / "best.pt")["step"] == told[0].step
+
+
+def test_training_says_what_it_cost(tmp_path: Path) -> None:
+    told = list(launch.start(small(training__tokens=100), tmp_path))
+    for evaluation in told:
+        assert 0 <= evaluation.metrics["train/padding"] < 0.2
+        assert evaluation.metrics["train/tokens_per_second"] > 100
+        assert evaluation.metrics["train/out_of_memory"] == 0
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "dice"])
+def test_activations_that_are_formed_again_change_nothing(tmp_path: Path, loss: str) -> None:
+    kept, formed = (
+        told_by(launch.start(small(training__activations=activations, loss=loss), tmp_path / activations))
+        for activations in ("keep", "recompute")
+    )
+    assert formed == kept
+
+
 def test_what_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_path: Path) -> None:
     config = small(training__lr=1e30)
     with pytest.raises(
