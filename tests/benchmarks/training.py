@@ -27,6 +27,7 @@ from torch.multiprocessing.spawn import spawn
 from dice_ray import launch
 from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
+from dice_ray.data import sources
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.shipped import preset_file
 from dice_ray.training import loop, step
@@ -37,11 +38,12 @@ CLOCK = time.process_time
 """One thread computes: what else runs on the machine slows neither side."""
 BATCH_SIZE = 32
 PRESETS = {"MRPC": "mrpc", "UD POS": "ud_ewt"}
-SIZES = {
+SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128},
     "MiniLM": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
 }
-ROWS = {"tiny": 2048, "MiniLM": 512}
+ROWS = {("tiny", "default"): 1024, ("tiny", "best"): 2048, ("MiniLM", "default"): 256, ("MiniLM", "best"): 768}
+"""In an epoch: enough where both sides group by length, which they do among many steps."""
 MODES: dict[str, dict[str, Any]] = {"default": {}, "best": {"bf16": True, "train_sampling_strategy": "group_by_length"}}
 """What the Trainer is given: nothing, which is fp32 in random order; and what makes it fastest."""
 
@@ -59,6 +61,10 @@ class Cell:
     def encoder(self) -> Path:
         return self.folder / f"{self.data} {self.size}"
 
+    @property
+    def num_rows(self) -> int:
+        return ROWS[self.size, self.mode]
+
     def config(self, **values: Any) -> RunConfig:
         settings = {
             "model.encoder": str(self.encoder),
@@ -73,7 +79,7 @@ class Cell:
         from transformers import BertConfig, BertModel
 
         config = resolve([read_layer(preset_file(PRESETS[self.data]))])
-        records = launch.sources.load(config.data).train
+        records = sources.load(config.data).train
         task = config.task.build(config.task.classes(records))
         torch.manual_seed(0)
         BertModel(BertConfig(**SIZES[self.size])).save_pretrained(self.encoder)
@@ -173,7 +179,7 @@ def peak(cell: Cell, side: str) -> float:
 
 
 def alone(cell: Cell, side: str) -> None:
-    parts = cell.parts(ROWS[cell.size])
+    parts = cell.parts(cell.num_rows)
     theirs = Theirs(cell, parts) if side == "theirs" else None
     before = psutil.Process().memory_info().rss
     if theirs:
@@ -210,7 +216,7 @@ def clocked(seconds: list[float]) -> Iterator[None]:
 
 def share_outside(cell: Cell) -> float:
     """The share of a step's time that is neither forward nor backward nor the optimizer's step."""
-    parts = cell.parts(ROWS[cell.size])
+    parts = cell.parts(cell.num_rows)
     ours(parts, cell.config())
     seconds: list[float] = []
     with clocked(seconds):
@@ -242,12 +248,12 @@ def in_group(cell: Cell, size: int, file: Path) -> float:
 
 def compared(cell: Cell, rounds: int) -> float:
     """How many times as many examples a second ours does: the median over rounds."""
-    parts, config = cell.parts(ROWS[cell.size]), cell.config()
+    parts, config = cell.parts(cell.num_rows), cell.config()
     theirs = Theirs(cell, parts)
     times = [(theirs(), ours(parts, config)) for _ in range(rounds + 1)][1:]  # the first round warms up
     ratios = sorted(other / own for other, own in times)
     median, spread = statistics.median(ratios), f"[{ratios[0]:.2f}, {ratios[-1]:.2f}]"
-    rate = ROWS[cell.size] / statistics.median(own for _, own in times)
+    rate = cell.num_rows / statistics.median(own for _, own in times)
     print(f"{cell.data:7} {cell.size:7} {cell.mode:8} {median:5.2f} {spread} {rate:8.1f} examples/s", flush=True)
     return median
 
