@@ -33,11 +33,12 @@ WHOLE, CUT = 10_000, 130
 PAIRS = {"task": "sentence_pair", "data": {"source": {"synthetic": {"size": 120, "positive_share": 0.3}}}}
 TAGS = {"task": "tagging", "data": {"source": {"synthetic": {"kind": "tagging", "size": 120}}}}
 PLAIN = {"custom": {"target": "tests.contracts.losses:brier", "parameters": {"factor": 2.0}}}
+QUERIES = {"task": "mrc_ner", "data": {"source": {"synthetic": {"kind": "queries", "size": 60}}}}
 SCOPED = ("dice", "self_adjusting_dice", "tversky")
 
 
 def _cases() -> dict[str, dict[str, Any]]:
-    """Each loss, each scope, and mining, over tags of several classes with masks, and over pairs with one logit."""
+    """Each loss, each scope, and mining: over tags of several classes, pairs with one logit, queries with several terms."""
     cases: dict[str, dict[str, Any]] = {}
     losses: dict[str, Any] = {name: PLAIN.get(name, {}) for name in branches_of(LossConfig) if name != "asymmetric"}
     losses |= {f"{name} example": {"scope": "example", "gamma": 1} for name in SCOPED}
@@ -47,6 +48,8 @@ def _cases() -> dict[str, dict[str, Any]]:
     for name in ("cross_entropy", "dice", "asymmetric"):
         cases[f"pairs {name}"] = {**PAIRS, "task": {"sentence_pair": {"link": "sigmoid"}}, "loss": name}
         cases[f"pairs {name} mined"] = {**cases[f"pairs {name}"], "mining": {"ratio": 0.5}}
+    for name in ("cross_entropy", "dice"):
+        cases[f"queries {name}"] = {**QUERIES, "loss": name}
     for name in SCOPED:
         cases[f"tags {name} mined"] = {**TAGS, "loss": name, "mining": {"ratio": 2}}
     return cases
