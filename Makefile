@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-faults bench-losses bench-data tree
+.PHONY: help demo test check test-slow test-faults bench-losses bench-data bench-train tree
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,9 @@ bench-losses: $(READY) ## Time the losses beside cross-entropy; the last line is
 
 bench-data: $(READY) ## Time reading and encoding beside `datasets`, on $$DICE_RAY_DATA; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.data
+
+bench-train: $(READY) ## Time training beside Hugging Face's Trainer, some 20 minutes; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.training
 
 tree: $(READY) ## Write the tree in README from the files' first sentences
 	$(BIN)/python -m tests.house.tree

@@ -107,7 +107,7 @@ def train(
     from dice_ray.tracking import schema
     from dice_ray.tracking.writer import Writer
 
-    config = validate(preset, settings)
+    config = launch.resolved(validate(preset, settings))
     result = Result(_named(name or _new_name(f"{Path(preset).stem}-{config.loss.name}")), TRAIN_EXPERIMENT)
     splits = sources.load(config.data)
     _store_config(config, result.folder)
@@ -170,7 +170,7 @@ def tune(
     from dice_ray.tuning.plan import SweepPlan
 
     name = _named(name or _new_name(f"{Path(preset).stem}-tune"))
-    layers = tuple(_layers(preset, settings))
+    layers = _for_all_trials(_layers(preset, settings))
     plan = SweepPlan(name=name, layers=layers, space=shipped.space_address(space), trials=trials, seed=seed)
     progress = search.run(plan, RUNS / name, address=address, show=show)
     return _ended(name, progress)
@@ -215,7 +215,7 @@ def ablate(
     from dice_ray.tuning.plan import StudyPlan
 
     arms, baseline = _arms(study)
-    layers = tuple(_layers(preset, settings))
+    layers = _for_all_trials(_layers(preset, settings))
     name = _named(name or Path(study).stem)
     splits = sources.load(resolve(layers).data)
     if not splits.test:
@@ -345,6 +345,18 @@ def _layers(preset: str | Path, settings: Written) -> list[Layer]:
 
     above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)
     return [read_layer(shipped.preset_file(preset)), above]
+
+
+def _for_all_trials(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The layers, with one over them of what this machine resolves: all trials share it, wherever they run."""
+    from dice_ray import launch
+    from dice_ray.config.load import resolve, values_layer
+
+    config = resolve(layers)
+    found = launch.resolved(config).training.precision
+    if found == config.training.precision:
+        return tuple(layers)
+    return (*layers, values_layer("this machine", {"training.precision": found}))
 
 
 def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:

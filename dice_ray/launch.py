@@ -23,7 +23,7 @@ from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
 from dice_ray.terms import TermFacts
-from dice_ray.training import workers
+from dice_ray.training import precision, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.loop import Evaluation, Parts, fit
@@ -67,10 +67,17 @@ def prepare(config: RunConfig) -> Prepared:
 
 def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
     """Train a run in its folder, yielding at each evaluation; closing the generator frees its workers."""
+    config = resolved(config)
     if config.launch.workers > 1 or config.launch.how == "ray_train":
         return _on_ray_train(config, folder)
+    return fit(build(config), config.training, Checkpoints(folder))
+
+
+def resolved(config: RunConfig) -> RunConfig:
+    """The configuration with what pays on this machine in place of `auto`: all of a run, sweep or study share it."""
     torch.set_num_threads(config.launch.threads)
-    return fit(_build(config), config.training, Checkpoints(folder))
+    found = precision.resolve(config.training.precision).precision
+    return config.model_copy(update={"training": config.training.model_copy(update={"precision": found})})
 
 
 def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None]) -> None:
@@ -88,27 +95,34 @@ def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None])
 def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided."""
     prepared = prepare(config)
-    parts = _build(config)
+    parts = build(config)
     best = Checkpoints(folder).best()
     parts.model.load_state_dict(best["model"])
     encoded = prepared.test() if split == "test" else prepared.dev
-    items = decoded(parts.task, parts.model, encoded, parts.tokenizer, config.training.batch_size)
+    items = decoded(parts.task, parts.model, encoded, parts.tokenizer, parts.numerics, config.training.tokens)
     scores = parts.task.score(encoded.records, encoded.rows, items, best["decisions"])
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"{split}/{name}": value for name, value in metrics.items()}
 
 
-def _build(config: RunConfig) -> Parts:
+def build(config: RunConfig) -> Parts:
+    """What a run trains, by what, from its configuration and seed."""
     prepared = prepare(config)
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
-    encoder = load_encoder(config.model, prepared.tokenizer)
+    numerics = precision.resolve(config.training.precision)
+    encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
+    if config.training.activations == "recompute":
+        if not encoder.supports_gradient_checkpointing:
+            raise RunError(f"training.activations must be keep for {config.model.encoder}: it cannot form them again")
+        encoder.activation_checkpointing_enable()
     heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
     start_heads(heads, prepared.facts, config.model.head_bias)
     losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
-    model = EncoderWithHeads(encoder, heads)
-    return Parts(prepared.task, prepared.tokenizer, model, losses, prepared.train, prepared.dev, objective(config))
+    model = EncoderWithHeads(encoder, heads).to(numerics.device)
+    sides = prepared.train, prepared.dev
+    return Parts(prepared.task, prepared.tokenizer, model, losses, *sides, objective(config), numerics)
 
 
 @lru_cache(maxsize=2)
@@ -176,7 +190,7 @@ def _worker(settings: dict[str, Any]) -> None:
         told.put(ray.util.get_current_placement_group())
     torch.set_num_threads(config.launch.threads)
     try:
-        for evaluation in fit(_build(config), config.training, Checkpoints(Path(settings["folder"]))):
+        for evaluation in fit(build(config), config.training, Checkpoints(Path(settings["folder"]))):
             if speaks:
                 told.put(evaluation)
     except DiceRayError as error:

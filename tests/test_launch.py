@@ -21,7 +21,7 @@ PRESET = Layer(
         "task": "sentence_pair",
         "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}},
         "model": {"dropout": 0.0},
-        "training": {"epochs": 1, "batch_size": 16, "lr": 2e-3, "evaluations": 2},
+        "training": {"epochs": 1, "batch_size": 16, "lr": 2e-3, "evaluations": 2, "precision": "fp32"},
     },
 )
 
@@ -77,6 +77,8 @@ class TestOnRayTrain:
     def test_one_worker_is_bit_for_bit_the_run_of_this_process(self, tmp_path: Path) -> None:
         here = list(launch.start(small(loss="dice"), tmp_path / "here"))
         there = list(launch.start(small(loss="dice", launch__how="ray_train"), tmp_path / "there"))
+        for told in (*here, *there):
+            assert told.metrics.pop("train/tokens_per_second") > 0
         assert there == here
 
     def test_two_workers_tread_the_path_of_one(self, tmp_path: Path) -> None:

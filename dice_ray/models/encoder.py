@@ -77,8 +77,16 @@ def tiny_tokenizer(written: str) -> PreTrainedTokenizerBase:
     )
 
 
-def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
-    """The encoder with its weights; a tiny one starts from torch's random state."""
+def load_encoder(
+    config: ModelConfig, tokenizer: PreTrainedTokenizerBase, attention: Literal["eager", "sdpa"] = "sdpa"
+) -> PreTrainedModel:
+    """The encoder with its weights; a tiny one starts from torch's random state.
+
+    Args:
+        config: Which one.
+        tokenizer: Its tokenizer.
+        attention: How it attends, unless it can do so in another way only.
+    """
     from transformers import AutoConfig, AutoModel, BertConfig, BertModel
 
     encoder: PreTrainedModel
@@ -86,11 +94,14 @@ def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> Pre
         tiny = BertConfig(
             vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
         )
+        tiny._attn_implementation = attention
         encoder = BertModel(_with_dropout(tiny, config.dropout))
     else:
         with _explained(config.encoder):
             settings = _with_dropout(AutoConfig.from_pretrained(config.encoder), config.dropout)
-            encoder = AutoModel.from_pretrained(config.encoder, config=settings, use_safetensors=True)
+            # Where none is asked for, the library takes sdpa if the encoder has it.
+            asked = {"attn_implementation": "eager"} if attention == "eager" else {}
+            encoder = AutoModel.from_pretrained(config.encoder, config=settings, use_safetensors=True, **asked)
     if getattr(encoder, "pooler", None) is not None:
         # The heads read hidden states: a pooler without gradient would stall data-parallel workers.
         encoder.register_module("pooler", None)
@@ -120,7 +131,7 @@ class TextHead(TokenHead):
 class EncoderWithHeads(nn.Module):
     """An encoder and a head for each term."""
 
-    def __init__(self, encoder: nn.Module, heads: Mapping[str, nn.Module]) -> None:
+    def __init__(self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(heads)
@@ -129,6 +140,18 @@ class EncoderWithHeads(nn.Module):
         """The logits of each term; a head may read from the targets where to look, never what the answer is."""
         hidden_BLH = self.encoder(**inputs).last_hidden_state
         return {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
+
+    @torch.no_grad()
+    def blank_logits(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Logits of the same shapes without running the encoder: what counts is known before what it says."""
+        width = self.encoder.config.hidden_size
+        weight = next(self.heads.parameters())
+        hidden_BLH = weight.new_zeros(()).expand(*inputs["input_ids"].shape, width)
+        was_training = self.heads.training
+        self.heads.eval()
+        logits = {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
+        self.heads.train(was_training)
+        return logits
 
 
 @torch.no_grad()

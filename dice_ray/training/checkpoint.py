@@ -1,9 +1,12 @@
-"""The two checkpoints of a run, last and best, written whole or not at all."""
+"""The checkpoints of a run, last and best, written whole or not at all, and refused where they are not the run's."""
 
 from __future__ import annotations
 
 import os
 import pickle
+import re
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,42 +14,96 @@ import torch
 
 from dice_ray.errors import RunError
 
+_LAST, _BEFORE, _BEST = "last.pt", "before.pt", "best.pt"
+_KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
+
 
 class Checkpoints:
-    """The checkpoints in a run's folder: `last.pt` to go on from, `best.pt` to score."""
+    """The checkpoints in a run's folder: `last.pt` to go on from, `before.pt` should that one be torn, `best.pt`.
+
+    Raises:
+        RunError: The folder is a URL.
+    """
 
     def __init__(self, folder: Path) -> None:
+        if re.match(r"^[A-Za-z][\w+.-]+:/", str(folder)):
+            raise RunError(
+                f"checkpoints must be in a folder that every worker sees, got the URL {folder}: they are renamed once "
+                "they are whole, which a store of objects cannot do. Mount it, or copy the folder when the run ends"
+            )
         self.folder = folder
 
-    def last(self) -> dict[str, Any] | None:
-        """The state to go on from, if the run has begun."""
-        return self._load("last.pt") if (self.folder / "last.pt").exists() else None
+    def last(self, like: Mapping[str, torch.Tensor]) -> dict[str, Any] | None:
+        """The state to go on from, if the run has begun; the one before the last where that one cannot be used.
+
+        Args:
+            like: The weights of the run's model: those of a checkpoint must have the same names and shapes.
+        """
+        for left in self.folder.glob("*.tmp"):  # by a process that was killed
+            left.unlink(missing_ok=True)
+        refused = []
+        for name in (_LAST, _BEFORE):
+            if not (self.folder / name).exists():
+                continue
+            try:
+                state = self._load(name, _KEYS)
+                self._check_model(name, state["model"], like)
+            except RunError as error:
+                refused.append(error)
+            else:
+                for reason in refused:
+                    warnings.warn(f"{reason}; the run goes on from {name}", stacklevel=2)
+                return state
+        if refused:
+            raise refused[0]
+        return None
 
     def best(self) -> dict[str, Any]:
         """The state with the best score on dev."""
-        if not (self.folder / "best.pt").exists():
-            raise RunError(f"{self.folder} must hold a trained run's best.pt: it has none")
-        return self._load("best.pt")
+        if not (self.folder / _BEST).exists():
+            raise RunError(f"{self.folder} must hold a trained run's {_BEST}: it has none")
+        return self._load(_BEST, {"model", "decisions", "step"})
 
-    def save_last(self, state: dict[str, Any]) -> None:
-        self._save("last.pt", state)
+    def save_last(self, state: dict[str, Any], *, finished: bool) -> None:
+        """Keep a state, and the one before it until the run is finished."""
+        unfinished = self._written(_LAST, state)
+        if (self.folder / _LAST).exists():
+            (self.folder / _LAST).replace(self.folder / _BEFORE)
+        unfinished.replace(self.folder / _LAST)
+        if finished:
+            (self.folder / _BEFORE).unlink(missing_ok=True)
 
     def save_best(self, state: dict[str, Any]) -> None:
-        self._save("best.pt", state)
+        self._written(_BEST, state).replace(self.folder / _BEST)
 
-    def _save(self, name: str, state: dict[str, Any]) -> None:
+    def _written(self, name: str, state: dict[str, Any]) -> Path:
+        """The state on the disk, under a name that no one reads."""
         self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = self.folder / f"{name}.{os.getpid()}.tmp"
         with unfinished.open("wb") as file:
             torch.save(state, file)
             file.flush()
             os.fsync(file.fileno())
-        unfinished.replace(self.folder / name)
+        return unfinished
 
-    def _load(self, name: str) -> dict[str, Any]:
+    def _load(self, name: str, keys: set[str]) -> dict[str, Any]:
         path = self.folder / name
         try:
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
             raise RunError(f"{path} must be a checkpoint of dice_ray: {str(error).splitlines()[0]}") from error
+        if not isinstance(state, dict) or (missing := sorted(keys - state.keys())):
+            lacks = (
+                f"it lacks {', '.join(missing)}" if isinstance(state, dict) else f"it holds a {type(state).__name__}"
+            )
+            raise RunError(f"{path} must be a checkpoint of dice_ray: {lacks}")
         return state
+
+    def _check_model(self, name: str, found: Mapping[str, torch.Tensor], like: Mapping[str, torch.Tensor]) -> None:
+        wrong = [
+            key
+            for key in {**like, **found}
+            if key not in like or key not in found or like[key].shape != found[key].shape
+        ]
+        if wrong:
+            raise RunError(f"{self.folder / name} must be of this run's model, and {wrong[0]} is of another one")

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Tensor, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import nn
 
-from dice_ray.errors import NonFiniteError
+from dice_ray.errors import LossInputError, NonFiniteError
 from dice_ray.losses.base import Loss
-from dice_ray.losses.items import bad_input
-from dice_ray.losses.reduction import num_workers, step_loss
+from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Task
-from dice_ray.terms import Term
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
-from dice_ray.training.optim import build_optimizer, build_schedule
+from dice_ray.training.optim import build_optimizer, set_rate
+from dice_ray.training.precision import Numerics, random_state, set_random_state
 from dice_ray.training.settings import TrainingConfig
+from dice_ray.training.step import Gradient, Tally
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -29,15 +29,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """What is trained, on what, by which losses, and the metric that says which checkpoint is best."""
+    """What is trained, on what, by which losses, with which numbers, and the metric by which a checkpoint is best."""
 
     task: Task[Any]
     tokenizer: PreTrainedTokenizerBase
-    model: nn.Module
+    model: EncoderWithHeads
     losses: Mapping[str, Loss]
     train: EncodedSplit
     dev: EncodedSplit
     objective: str
+    numerics: Numerics
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Evaluation:
     Attributes:
         step: Optimizer steps done.
         epoch: Passes over the training rows done.
-        metrics: `train/loss`, and dev's metrics as `dev/...`.
+        metrics: Of training since the last time as `train/...`, and dev's as `dev/...`.
         finished: Whether it is the run's last.
     """
 
@@ -62,87 +63,94 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
 
     A run that was interrupted first tells its history again, then goes on from its last checkpoint.
     """
-    num_rows = len(parts.train.rows)
-    num_steps = batches.num_steps(num_rows, config.epochs, config.batch_size)
+    rows, device = parts.train.rows, parts.numerics.device
+    num_steps = batches.num_steps(len(rows), config.epochs, config.batch_size)
     num_evaluations = min(num_steps, config.evaluations or math.ceil(config.epochs))
     stops = {round(num_steps * (index + 1) / num_evaluations) for index in range(num_evaluations)}
 
+    gradient = Gradient(
+        parts.task, parts.tokenizer, parts.model, parts.losses, rows, parts.numerics, Tally(config.tokens)
+    )
+    steps = batches.Steps(gradient.lengths, config.batch_size, config.seed)
     optimizer = build_optimizer(parts.model, config)
-    schedule = build_schedule(optimizer, config, num_steps)
+    scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
     torch.manual_seed(config.seed * 1000 + workers.rank())
     first, history = 0, list[Evaluation]()
-    if state := checkpoints.last():
+    if state := checkpoints.last(parts.model.state_dict()):
         parts.model.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-        schedule.load_state_dict(state["schedule"])
+        scaler.load_state_dict(state["scaler"])
         if workers.rank() < len(state["rng"]):  # a worker that was not there before keeps its seed
-            torch.set_rng_state(state["rng"][workers.rank()])
-        first, history = state["step"], [Evaluation(**told) for told in state["history"]]
+            set_random_state(state["rng"][workers.rank()], device)
+        first, gradient.tally = state["step"], Tally(**state["tally"])
+        history = [Evaluation(**told) for told in state["history"]]
     yield from history
+    if history and history[-1].finished:
+        return
 
-    model = DistributedDataParallel(parts.model, forward_sync_buffers=False) if num_workers() > 1 else parts.model
-    losses = []
+    tally, saved = gradient.tally, time.monotonic()
     for step in range(first, num_steps):
-        model.train()
-        rows = batches.step_rows(step, num_rows, config.batch_size, config.seed)
-        loss, terms = _backward(parts, model, workers.share(rows))
+        begin = time.perf_counter()
+        parts.model.train()
+        in_step = steps.rows(step)
+        lr = set_rate(optimizer, config, step, num_steps)
+        loss = gradient.of(in_step, scaler.scale)
+        scaler.unscale_(optimizer)
         norm = nn.utils.clip_grad_norm_(parts.model.parameters(), config.clip)
-        if not (loss.isfinite() and norm.isfinite()):
-            raise _not_finite(loss, norm, step, float(schedule.get_last_lr()[0]), rows, parts, terms)
-        losses.append(loss.item())
-        optimizer.step()
-        schedule.step()
+        told_loss, told_norm = torch.stack((loss, norm)).tolist()
+        overflows = (
+            math.isfinite(told_loss) and scaler.get_scale() > 1
+        )  # the scaler leaves out the step and scales less
+        if not math.isfinite(told_loss) or not (math.isfinite(told_norm) or overflows):
+            raise _not_finite(told_loss, told_norm, step, lr, in_step, gradient.bad_input(in_step))
+        scaler.step(optimizer)
+        scaler.update()
         optimizer.zero_grad()
-        if step + 1 not in stops:
-            continue
+        tally.losses.append(told_loss)
+        tally.seconds += time.perf_counter() - begin
 
-        metrics, decisions = _dev_scores(parts, config.batch_size)
-        metrics = {"train/loss": sum(losses) / len(losses), **metrics}
-        losses.clear()
-        evaluation = Evaluation(step + 1, (step + 1) * config.batch_size / num_rows, metrics, step + 1 == num_steps)
-        is_best = all(metrics[parts.objective] > earlier.metrics[parts.objective] for earlier in history)
-        history.append(evaluation)
-        rng = workers.gathered(torch.get_rng_state())
-        if workers.rank() == 0:
-            weights = parts.model.state_dict()
-            if is_best:
-                checkpoints.save_best({"model": weights, "decisions": decisions, "step": step + 1})
-            told = {"step": step + 1, "history": [asdict(past) for past in history], "rng": rng}
-            moving = {"optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
-            checkpoints.save_last({"model": weights, **moving, **told})
-        yield evaluation
-
-
-def _backward(parts: Parts, model: nn.Module, rows: list[int]) -> tuple[Tensor, Mapping[str, Term]]:
-    """Adds the gradient of the step's loss, over the items of all workers; returns the loss and this worker's terms."""
-    batch = parts.task.collate(parts.train.rows, rows, parts.tokenizer)
-    terms = parts.task.terms(model(batch.inputs, batch.targets), batch)
-    weighted = [
-        term.weight * step_loss(loss, loss.statistics(term.logits, term.targets, term.mask))
-        for name, term in terms.items()
-        for loss in [parts.losses[name]]
-    ]
-    total = torch.stack(weighted).sum()
-    # Data-parallel workers average their gradients; the step's loss is a sum over them.
-    (total * num_workers()).backward()
-    return total.detach(), terms
+        is_evaluated = step + 1 in stops
+        if is_evaluated:
+            metrics, decisions = _dev_scores(parts, tally.max_tokens)
+            score = metrics[parts.objective]
+            num_worse = _num_worse([*(past.metrics[parts.objective] for past in history), score])
+            ends = step + 1 == num_steps or num_worse == config.patience
+            epoch = (step + 1) * config.batch_size / len(rows)
+            history.append(Evaluation(step + 1, epoch, tally.told() | metrics, ends))
+            if num_worse == 0 and workers.rank() == 0:
+                checkpoints.save_best({"model": parts.model.state_dict(), "decisions": decisions, "step": step + 1})
+        is_due = time.monotonic() - saved >= 60 * config.checkpoint_minutes
+        if is_evaluated or workers.any_of(is_due and workers.rank() == 0, device):
+            saved = time.monotonic()
+            state = {"step": step + 1, "history": [asdict(past) for past in history], "tally": asdict(tally)}
+            state |= {"rng": workers.gathered(random_state(device)), "model": parts.model.state_dict()}
+            state |= {"optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}
+            if workers.rank() == 0:
+                checkpoints.save_last(state, finished=is_evaluated and history[-1].finished)
+        if is_evaluated:
+            yield history[-1]
+            if history[-1].finished:
+                return
 
 
-def _dev_scores(parts: Parts, batch_size: int) -> tuple[dict[str, float], dict[str, float]]:
+def _dev_scores(parts: Parts, max_tokens: int) -> tuple[dict[str, float], dict[str, float]]:
     dev = parts.dev
-    items = decoded(parts.task, parts.model, dev, parts.tokenizer, batch_size)
+    items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, max_tokens)
     decisions = parts.task.decide(dev.records, dev.rows, items)
     scores = parts.task.score(dev.records, dev.rows, items, decisions)
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"dev/{name}": value for name, value in metrics.items()}, decisions
 
 
+def _num_worse(scores: list[float]) -> int:
+    """How many scores came since the best one; of equals the first is best."""
+    return len(scores) - 1 - scores.index(max(scores))
+
+
 def _not_finite(
-    loss: Tensor, norm: Tensor, step: int, lr: float, rows: list[int], parts: Parts, terms: Mapping[str, Term]
+    loss: float, norm: float, step: int, lr: float, rows: list[int], why: LossInputError | None
 ) -> NonFiniteError:
-    found = [bad_input(parts.losses[name].link, term.logits, term.targets, term.mask) for name, term in terms.items()]
     return NonFiniteError(
-        f"the loss and the gradient must be finite, got loss {loss.item()} and gradient norm {norm.item()} at step "
-        f"{step + 1}, learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}. "
-        + " ".join(str(problem) for problem in found if problem)
+        f"the loss and the gradient must be finite, got loss {loss} and gradient norm {norm} at step {step + 1}, "
+        f"learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}. {why or ''}"
     )

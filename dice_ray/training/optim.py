@@ -3,32 +3,69 @@
 from __future__ import annotations
 
 import math
+import re
+from typing import Any
 
-import torch
 from torch import nn
-from torch.optim import AdamW
-from torch.optim.lr_scheduler import LambdaLR
+from torch.optim import AdamW, Optimizer
 
 from dice_ray.training.settings import TrainingConfig
 
+_LAYER = re.compile(r"^encoder\.(?:.*?\.)?(?:layers?|block|h)\.(\d+)\.")
+_ONE_CYCLE_START, _ONE_CYCLE_END = 1 / 25, 1 / 25e4
+
 
 def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
-    """AdamW; biases and norms, the parameters of one axis, are not decayed."""
-    decayed = [parameter for parameter in model.parameters() if parameter.ndim > 1]
-    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
-    groups = [{"params": decayed, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return AdamW(groups, lr=config.lr, eps=1e-6)
+    """AdamW; biases and norms, the parameters of one axis, are not decayed; lower layers may learn at a lower rate."""
+    depths = {name: _depth(name) for name, _ in model.named_parameters()}
+    num_layers = max((depth for depth in depths.values() if depth is not None), default=0)
+    groups: dict[tuple[int, bool], dict[str, Any]] = {}
+    for name, parameter in model.named_parameters():
+        depth, is_decayed = depths[name], parameter.ndim > 1
+        below = 0 if depth is None else num_layers + 1 - depth
+        decay = config.weight_decay if is_decayed else 0.0
+        fresh = {"params": [], "weight_decay": decay, "share": config.layer_decay**below}
+        groups.setdefault((below if config.layer_decay < 1 else 0, is_decayed), fresh)["params"].append(parameter)
+    return AdamW(list(groups.values()), lr=config.lr, eps=1e-6, fused=True)
 
 
-def build_schedule(optimizer: torch.optim.Optimizer, config: TrainingConfig, num_steps: int) -> LambdaLR:
-    """Linear warm-up over the first `warmup` share of the steps, then down to zero linearly, or constant."""
+def set_rate(optimizer: Optimizer, config: TrainingConfig, step: int, num_steps: int) -> float:
+    """Set the learning rate of every group for a step; returns that of the heads."""
+    lr = config.lr * factor(config, step, num_steps)
+    for group in optimizer.param_groups:
+        group["lr"] = lr * group["share"]
+    return lr
+
+
+def factor(config: TrainingConfig, step: int, num_steps: int) -> float:
+    """What the rate of a step is of the highest one.
+
+    It rises over the first `warmup` share of the steps, and would be 0 one step after the last.
+    """
+    if config.schedule == "one_cycle":
+        return _one_cycle(step, config.warmup * num_steps - 1, num_steps - 1)
     num_warmup = math.ceil(config.warmup * num_steps)
+    if step < num_warmup:
+        return (step + 1) / (num_warmup + 1)
+    left = max(0.0, (num_steps - step) / max(1, num_steps - num_warmup))
+    return {"constant": 1.0, "linear": left, "polynomial": left**2, "cosine": (1 - math.cos(math.pi * left)) / 2}[
+        config.schedule
+    ]
 
-    def factor(step: int) -> float:
-        if step < num_warmup:
-            return (step + 1) / (num_warmup + 1)
-        if config.schedule == "constant":
-            return 1.0
-        return max(0.0, (num_steps - step) / max(1, num_steps - num_warmup))
 
-    return LambdaLR(optimizer, factor)
+def _one_cycle(step: int, top: float, last: int) -> float:
+    """From a 25th to the whole at step `top`, and on to next to nothing at the last one (Smith 2017)."""
+    if step <= top:
+        return _between(_ONE_CYCLE_START, 1.0, step / top if top else 1.0)
+    return _between(1.0, _ONE_CYCLE_END, (step - top) / (last - top))
+
+
+def _between(start: float, end: float, share: float) -> float:
+    return end + (start - end) / 2 * (1 + math.cos(math.pi * share))
+
+
+def _depth(name: str) -> int | None:
+    """0 for the embeddings, then the layers from 1 on; none for what stands above all layers."""
+    if found := _LAYER.match(name):
+        return int(found[1]) + 1
+    return 0 if name.startswith("encoder.") and "embed" in name else None

@@ -1,22 +1,27 @@
-"""What data-parallel workers exchange beside gradients: nothing where there is one."""
+"""What data-parallel workers exchange: nothing where there is one.
+
+Gradients are exchanged after the backward passes of a step and not within them: a worker that runs out of memory in the
+middle of one would leave the others waiting for ever.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import torch
 import torch.distributed as dist
+from torch import nn
 
-from dice_ray.losses.reduction import num_workers
+from dice_ray.losses.reduction import num_workers, summed
+
+BUCKET = 2**22
+"""Numbers that are exchanged at once: one bucket is copied while another one is under way."""
 
 
 def rank() -> int:
     """This worker's number."""
     return dist.get_rank() if num_workers() > 1 else 0
-
-
-def share(rows: list[int]) -> list[int]:
-    """What this worker takes of a step's or a split's rows: every row goes to exactly one worker."""
-    return rows[rank() :: num_workers()]
 
 
 def gathered(item: Any) -> list[Any]:
@@ -26,3 +31,39 @@ def gathered(item: Any) -> list[Any]:
     items: list[Any] = [None] * num_workers()
     dist.all_gather_object(items, item)
     return items
+
+
+def any_of(condition: bool, device: torch.device) -> bool:
+    """Whether the condition holds on some worker."""
+    return condition if num_workers() == 1 else bool(summed(torch.tensor(float(condition), device=device)))
+
+
+def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
+    """Give every worker the sum of the workers' gradients; a parameter that a worker did not use counts as zero."""
+    if num_workers() == 1:
+        return
+    under_way = []
+    for bucket in _buckets([parameter for parameter in parameters if parameter.requires_grad]):
+        for parameter in bucket:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        gradients = [parameter.grad for parameter in bucket if parameter.grad is not None]
+        flat = gradients[0].view(-1) if len(gradients) == 1 else torch.cat([each.view(-1) for each in gradients])
+        under_way.append((gradients, flat, dist.all_reduce(flat, async_op=True)))
+    for gradients, flat, work in under_way:
+        work.wait()
+        if len(gradients) > 1:
+            pieces = flat.split([gradient.numel() for gradient in gradients])
+            torch._foreach_copy_(gradients, [p.view_as(g) for p, g in zip(pieces, gradients, strict=True)])
+
+
+def _buckets(parameters: list[nn.Parameter]) -> list[list[nn.Parameter]]:
+    buckets: list[list[nn.Parameter]] = []
+    size = BUCKET
+    for parameter in parameters:
+        if size + parameter.numel() > BUCKET:
+            buckets.append([])
+            size = 0
+        buckets[-1].append(parameter)
+        size += parameter.numel()
+    return buckets

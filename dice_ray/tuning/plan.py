@@ -18,7 +18,7 @@ from dice_ray.errors import ConfigError, Problem, RunError
 from dice_ray.settings import Flat, Nested, nested
 from dice_ray.tuning.ledger import Begun
 
-RESULTS_VERSION = 1
+RESULTS_VERSION = 2
 """Raised when the numbers of a run change: cells of another version run again."""
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.tasks.rows import decided, windows
+from dice_ray.tasks.rows import decided, padded, windows
 
 TOKENIZER = load_tokenizer(ModelConfig(), ["a bc def", "the router broke"])
 WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_size=30)
@@ -72,3 +73,22 @@ def test_a_question_stands_before_every_window(split: bool) -> None:
 def test_a_question_that_leaves_no_room_is_an_error() -> None:
     with pytest.raises(DataError, match="of 16 tokens: got max_length 16, question 'a bc"):
         windows(TOKENIZER, ["a", "a"], max_length=16, stride=1, questions=["a", "a bc de " * 4])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_rows_are_padded_as_the_tokenizer_pads(side: str) -> None:
+    tokenizer = load_tokenizer(ModelConfig(), ["a word or two"])
+    tokenizer.padding_side = side
+    tokenizer.add_special_tokens({"pad_token": "[MASK]"})  # another id than the 0 that arrays are filled with
+    tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+    texts = ["a word", "or two or a word", "two"]
+    rows = [window.row for window in windows(tokenizer, texts, 16, 4, questions=["a", "word or", "two"])]
+    expected = tokenizer.pad(
+        [{name: row[name] for name in tokenizer.model_input_names} for row in rows], return_tensors="pt"
+    )
+    found = padded(rows, tokenizer)
+    assert found.keys() == set(expected)
+    for name in expected:
+        torch.testing.assert_close(found[name], expected[name])
+    assert set(tokenizer.model_input_names) == set(found)
+    assert tokenizer.pad_token_id != 0

@@ -2,26 +2,63 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.training.batches import num_steps, step_rows
+from dice_ray.training.batches import POOL, Steps, micro_batches, num_padded, num_steps
 
 
-@given(num_rows=st.integers(1, 60), batch_size=st.integers(1, 40), epochs=st.integers(1, 4), seed=st.integers(0, 5))
-def test_every_row_is_seen_once_an_epoch(num_rows: int, batch_size: int, epochs: int, seed: int) -> None:
-    steps = -(-num_rows * epochs // batch_size)
-    seen = [row for step in range(steps) for row in step_rows(step, num_rows, batch_size, seed)]
-    assert len(seen) == steps * batch_size
+@given(
+    lengths=st.lists(st.integers(1, 50), min_size=1, max_size=120),
+    batch_size=st.integers(1, 40),
+    epochs=st.integers(1, 4),
+    seed=st.integers(0, 5),
+)
+def test_every_row_is_seen_once_an_epoch(lengths: list[int], batch_size: int, epochs: int, seed: int) -> None:
+    num_rows = len(lengths)
+    steps = Steps(lengths, batch_size, seed)
+    rows = [steps.rows(step) for step in range(-(-num_rows * epochs // batch_size))]
+    assert {len(each) for each in rows} == {batch_size}
+    seen = [row for each in rows for row in each]
     for epoch in range(epochs):
         assert sorted(seen[epoch * num_rows : (epoch + 1) * num_rows]) == list(range(num_rows))
+    assert Steps(lengths, batch_size, seed).rows(len(rows) - 1) == rows[-1], "a step depends on no step before it"
 
 
 def test_epochs_and_seeds_differ_in_order() -> None:
-    first, second = (step_rows(step, 50, 50, seed=1) for step in (0, 1))
-    assert first != second
-    assert first != step_rows(0, 50, 50, seed=2)
-    assert first == step_rows(0, 50, 50, seed=1)
+    steps, other = Steps([1] * 50, 50, seed=1), Steps([1] * 50, 50, seed=2)
+    assert steps.rows(0) != steps.rows(1)
+    assert steps.rows(0) != other.rows(0)
+
+
+def test_rows_of_like_length_share_a_step_and_steps_come_in_no_order_of_length() -> None:
+    lengths = [row % 40 + 1 for row in range(10 * POOL)]
+    steps = Steps(lengths, 10, seed=3)
+    longest = [max(lengths[row] for row in steps.rows(step)) for step in range(POOL)]
+    tokens = sum(sum(lengths[row] for row in steps.rows(step)) for step in range(POOL))
+    assert tokens / sum(10 * length for length in longest) > 0.9  # .54 where they are only shuffled
+    assert longest != sorted(longest)
+    assert longest != sorted(longest, reverse=True)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 50), min_size=8, max_size=60),
+    max_tokens=st.integers(1, 400),
+    num_workers=st.integers(1, 8),
+)
+def test_a_step_is_cut_into_shares_of_micro_batches(lengths: list[int], max_tokens: int, num_workers: int) -> None:
+    shares = micro_batches(range(len(lengths)), lengths, max_tokens, num_workers)
+    every = [each for share in shares for each in share]
+    assert Counter(row for each in every for row in each) == Counter(range(len(lengths)))
+    assert all(num_padded(each, lengths) <= max_tokens or len(each) == 1 for each in every)
+    sizes = [sum(map(len, share)) for share in shares]
+    assert max(sizes) - min(sizes) <= 1
+    for share in shares:
+        in_order = [lengths[row] for each in share for row in each]
+        assert in_order == sorted(in_order, reverse=True)
+    assert micro_batches(range(len(lengths)), lengths, 10**9, 1)[0][0][0] == lengths.index(max(lengths))
 
 
 def test_the_number_of_steps() -> None:

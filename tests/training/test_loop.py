@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,6 @@ from dice_ray import launch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
-from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.loop import Evaluation
 
 PRESET = Layer(
@@ -25,13 +26,20 @@ PRESET = Layer(
 
 
 def small(**values: Any) -> RunConfig:
-    settings = {"training.epochs": 2, "training.batch_size": 16, "training.lr": 2e-3, "training.evaluations": 5}
+    settings: dict[str, Any] = {"training.epochs": 2, "training.batch_size": 16, "training.lr": 2e-3}
+    settings |= {"training.evaluations": 5, "training.precision": "fp32"}
     paths = {path.replace("__", "."): value for path, value in values.items()}
     return resolve([PRESET, values_layer("test", settings | paths)])
 
 
+def told_by(run: Iterable[Evaluation]) -> list[Evaluation]:
+    """What a run says, but for how fast it was."""
+    timed = {"train/tokens_per_second": 0.0}
+    return [replace(each, metrics=each.metrics | timed) for each in run]
+
+
 def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -> None:
-    told = list(launch.start(small(), tmp_path))
+    told = told_by(launch.start(small(), tmp_path))
     assert [evaluation.step for evaluation in told] == [5, 10, 15, 20, 25]
     assert [evaluation.finished for evaluation in told] == [False] * 4 + [True]
     assert told[-1].epoch == 2.0
@@ -39,28 +47,26 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
 
 
 def test_an_interrupted_run_tells_its_history_and_ends_as_if_it_was_not(tmp_path: Path) -> None:
-    whole = list(launch.start(small(loss="dice"), tmp_path / "whole"))
+    whole = told_by(launch.start(small(loss="dice"), tmp_path / "whole"))
     stopped = launch.start(small(loss="dice"), tmp_path / "stopped")
-    first = [next(stopped) for _ in range(random.randint(1, 4))]
+    first = told_by(next(stopped) for _ in range(random.randint(1, 4)))
     del stopped
-    assert list(launch.start(small(loss="dice"), tmp_path / "stopped")) == whole
+    assert told_by(launch.start(small(loss="dice"), tmp_path / "stopped")) == whole
     assert whole[: len(first)] == first
-    states = [Checkpoints(tmp_path / name).last() for name in ("whole", "stopped")]
-    assert states[0] is not None
-    assert states[1] is not None
+    states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
 
 
 def test_a_finished_run_only_tells_its_history(tmp_path: Path) -> None:
-    whole = list(launch.start(small(), tmp_path))
+    whole = told_by(launch.start(small(), tmp_path))
     written = (tmp_path / "last.pt").stat().st_mtime_ns
-    assert list(launch.start(small(), tmp_path)) == whole
+    assert told_by(launch.start(small(), tmp_path)) == whole
     assert (tmp_path / "last.pt").stat().st_mtime_ns == written
 
 
 def test_a_seed_decides_everything(tmp_path: Path) -> None:
     runs = {
-        (seed, again): list(launch.start(small(training__seed=seed), tmp_path / f"{seed}{again}"))
+        (seed, again): told_by(launch.start(small(training__seed=seed), tmp_path / f"{seed}{again}"))
         for seed in (1, 2)
         for again in "ab"
     }
@@ -70,9 +76,34 @@ def test_a_seed_decides_everything(tmp_path: Path) -> None:
 
 def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
     config = small(loss="tversky", training__epochs=6)
-    told = list(launch.start(config, tmp_path))
+    told = told_by(launch.start(config, tmp_path))
     best = max(evaluation.metrics["dev/f1"] for evaluation in told)
     assert launch.evaluate(config, tmp_path, "dev")["dev/f1"] == best > 0.3
+
+
+def test_a_run_that_gets_no_better_ends_early_and_stays_ended(tmp_path: Path) -> None:
+    config = small(training__patience=2, training__lr=1e-12, training__epochs=4, training__evaluations=10)
+    told = told_by(launch.start(config, tmp_path))
+    assert [evaluation.finished for evaluation in told] == [False, False, True]
+    assert told_by(launch.start(config, tmp_path)) == told
+    assert torch.load(tmp_path / "best.pt")["step"] == told[0].step
+
+
+def test_training_says_what_it_cost(tmp_path: Path) -> None:
+    told = list(launch.start(small(training__tokens=100), tmp_path))
+    for evaluation in told:
+        assert 0 <= evaluation.metrics["train/padding"] < 0.2
+        assert evaluation.metrics["train/tokens_per_second"] > 100
+        assert evaluation.metrics["train/out_of_memory"] == 0
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "dice"])
+def test_activations_that_are_formed_again_change_nothing(tmp_path: Path, loss: str) -> None:
+    kept, formed = (
+        told_by(launch.start(small(training__activations=activations, loss=loss), tmp_path / activations))
+        for activations in ("keep", "recompute")
+    )
+    assert formed == kept
 
 
 def test_what_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_path: Path) -> None:
@@ -80,11 +111,11 @@ def test_what_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_path: P
     with pytest.raises(
         NonFiniteError, match=r"at step \d+, learning rate .*, rows \[.* Logits must be finite, got nan in"
     ):
-        list(launch.start(config, tmp_path))
+        told_by(launch.start(config, tmp_path))
 
 
 def test_a_torn_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
-    list(launch.start(small(), tmp_path))
+    told_by(launch.start(small(), tmp_path))
     path = tmp_path / "last.pt"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(RunError, match=r"last\.pt must be a checkpoint"):
@@ -100,7 +131,7 @@ def _train_worker(rank: int, num_workers: int, folder: Path, losses: list[str]) 
     os.environ |= {"MASTER_ADDR": "127.0.0.1"}
     dist.init_process_group("gloo", f"file://{folder}/rendezvous", rank=rank, world_size=num_workers)
     for loss in losses:
-        told = list(launch.start(small(loss=loss, model__dropout=0.0), folder / loss))
+        told = told_by(launch.start(small(loss=loss, model__dropout=0.0), folder / loss))
         assert told[-1].finished
     dist.barrier()  # a worker that leaves early takes the other's connection with it
     dist.destroy_process_group()
@@ -110,8 +141,8 @@ def test_two_workers_tread_the_path_of_one(tmp_path: Path) -> None:
     losses = ["weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "tversky"]
     spawn(_train_worker, (2, tmp_path, losses), nprocs=2)
     for loss in losses:
-        alone = list(launch.start(small(loss=loss, model__dropout=0.0), tmp_path / "alone" / loss))
-        told = list(launch.start(small(loss=loss, model__dropout=0.0), tmp_path / loss))
+        alone = told_by(launch.start(small(loss=loss, model__dropout=0.0), tmp_path / "alone" / loss))
+        told = told_by(launch.start(small(loss=loss, model__dropout=0.0), tmp_path / loss))
         assert [_losses(evaluation) for evaluation in told] == pytest.approx(
             [_losses(each) for each in alone], rel=1e-4
         )

@@ -1,0 +1,120 @@
+"""Checkpoints: a run killed at any moment ends as one that was not; what is torn or foreign is refused by its name."""
+
+from __future__ import annotations
+
+import itertools
+import multiprocessing
+import os
+import random
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from dice_ray import launch
+from dice_ray.errors import RunError
+from dice_ray.training.checkpoint import Checkpoints
+from tests.training.test_loop import small, told_by
+
+WEIGHTS = {"weight": torch.zeros(2, 3)}
+
+
+def state(step: int, **values: Any) -> dict[str, Any]:
+    parts = {"model": WEIGHTS, "optimizer": {}, "scaler": {}, "step": step, "history": [], "rng": [], "tally": {}}
+    return parts | values
+
+
+def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
+    """Train, and be killed at an event: each step of the optimizer, before and after each rename of a file."""
+    events = itertools.count(1)
+    rename = Path.replace
+
+    def event(*_: Any) -> None:
+        if next(events) == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def renamed(self: Path, target: Path) -> Path:
+        event()
+        found = rename(self, target)
+        event()
+        return found
+
+    register_optimizer_step_post_hook(event)
+    Path.replace = renamed  # type: ignore[assignment,method-assign]
+    told = told_by(launch.start(small(**settings), folder))
+    torch.save([each.metrics for each in told], folder / "told.pt")
+
+
+@pytest.mark.parametrize("minutes", [0, 10])
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(tmp_path: Path, minutes: int, precision: str) -> None:
+    settings = {"loss": "dice", "training.checkpoint_minutes": minutes, "training.precision": precision}
+    launch.prepare(small(**settings))  # a forked process has the data already
+    whole = told_by(launch.start(small(**settings), tmp_path / "whole"))
+    moments = [random.randint(1, 40) for _ in range(5)]
+    exits = []
+    for kill_at in [*moments, 10**9]:
+        process = multiprocessing.get_context("fork").Process(
+            target=_train_until, args=(kill_at, tmp_path / "killed", settings)
+        )
+        process.start()
+        process.join()
+        exits.append(process.exitcode)
+    assert exits[0] == -signal.SIGKILL
+    assert exits[-1] == 0
+    assert torch.load(tmp_path / "killed/told.pt") == [each.metrics for each in whole], moments
+    for name in ("last.pt", "best.pt"):
+        killed, expected = (torch.load(tmp_path / run / name) for run in ("killed", "whole"))
+        torch.testing.assert_close(killed["model"], expected["model"], rtol=0, atol=0, msg=f"{name}, {moments}")
+    assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == ["best.pt", "last.pt", "told.pt"]
+
+
+@pytest.mark.parametrize("fault", ["torn", "foreign", "another model"])
+def test_of_a_bad_checkpoint_the_one_before_is_used(tmp_path: Path, fault: str) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    for step in (1, 2):
+        checkpoints.save_last(state(step), finished=False)
+    path = tmp_path / "last.pt"
+    if fault == "torn":
+        path.write_bytes(path.read_bytes()[:500])
+    else:
+        torch.save({"weights": 1} if fault == "foreign" else state(2, model={"weight": torch.zeros(3, 3)}), path)
+    reason = {"torn": "", "foreign": "it lacks history, model", "another model": "weight is of another one"}[fault]
+    with pytest.warns(UserWarning, match=rf"last\.pt must be .*{reason}.*the run goes on from before\.pt"):
+        found = checkpoints.last(WEIGHTS)
+    assert found is not None
+    assert found["step"] == 1
+    (tmp_path / "before.pt").unlink()
+    with pytest.raises(RunError, match=r"last\.pt must be"):
+        checkpoints.last(WEIGHTS)
+
+
+def test_a_run_with_a_torn_checkpoint_ends_as_one_without(tmp_path: Path) -> None:
+    whole = told_by(launch.start(small(), tmp_path / "whole"))
+    run = launch.start(small(), tmp_path / "torn")
+    for _ in range(3):
+        next(run)
+    run.close()
+    path = tmp_path / "torn/last.pt"
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.warns(UserWarning, match=r"last\.pt must be a checkpoint"):
+        assert told_by(launch.start(small(), tmp_path / "torn")) == whole
+
+
+def test_the_one_before_the_last_and_what_a_kill_left_go_when_a_run_ends(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    (tmp_path / "last.pt.77.tmp").write_text("half")
+    assert checkpoints.last(WEIGHTS) is None
+    checkpoints.save_last(state(1), finished=False)
+    checkpoints.save_last(state(2), finished=False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["before.pt", "last.pt"]
+    checkpoints.save_last(state(3), finished=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+
+
+def test_a_url_is_refused() -> None:
+    with pytest.raises(RunError, match="must be in a folder that every worker sees, got the URL s3:/bucket"):
+        Checkpoints(Path("s3://bucket/runs"))
