@@ -223,7 +223,7 @@ def ablate(
     plan = StudyPlan(
         name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=splits.digest
     )
-    progress = ablation.run(plan, RUNS / name, address=address, show=show)
+    progress = ablation.run(plan.with_encoders(), RUNS / name, address=address, show=show)
     return _ended(name, progress)
 
 

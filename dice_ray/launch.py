@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from dice_ray import cluster
-from dice_ray.config.checks import check_data
+from dice_ray.config.checks import check_data, check_encoder
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, DiceRayError, RunError
 from dice_ray.models.encoder import EncoderWithHeads, load_encoder, start_heads
+from dice_ray.models.pretrained import longest_row
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
@@ -113,6 +114,8 @@ def build(config: RunConfig) -> Parts:
     torch.manual_seed(config.training.seed)
     numerics = precision.resolve(config.training.precision)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
+    if problems := check_encoder(config, longest_row(encoder), prepared.tokenizer.padding_side):
+        raise ConfigError(problems)
     if config.training.activations == "recompute":
         if not encoder.supports_gradient_checkpointing:
             raise RunError(f"training.activations must be keep for {config.model.encoder}: it cannot form them again")

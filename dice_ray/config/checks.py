@@ -31,6 +31,20 @@ def check_data(config: RunConfig, facts: Sequence[TermFacts], num_rows: int) -> 
     return list(dict.fromkeys(problem for problems in found for problem in problems))
 
 
+def check_encoder(config: RunConfig, longest: int | None, padding_side: str) -> list[Problem]:
+    """Every problem of the task with an encoder whose positions, if it counts them, reach the longest row."""
+    if longest is None:
+        return []
+    found = []
+    if config.task.max_length > longest:
+        must = f"must be at most {longest}, the positions of model.encoder {config.model.encoder}"
+        found.append(Problem(f"task.{config.task.name}.max_length", must, str(config.task.max_length)))
+    if padding_side == "left":
+        must = "must pad on the right, as the encoder counts positions from the first token"
+        found.append(Problem("model.encoder", must, "padding_side left (tokenizer_config.json)"))
+    return found
+
+
 def _the_task_reads_the_records(config: RunConfig) -> Iterator[Problem]:
     if (found := config.data.yields()) not in config.task.records:
         read = " or ".join(record.__name__ for record in config.task.records)

@@ -11,6 +11,7 @@ from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
 from dice_ray.losses.mining import MiningConfig
 from dice_ray.models.encoder import ModelConfig
+from dice_ray.models.pretrained import digest
 from dice_ray.settings import Settings
 from dice_ray.tasks import TaskConfig
 from dice_ray.tracking import schema as names
@@ -44,9 +45,12 @@ class RunConfig(Settings):
 
     def tags(self) -> dict[str, str]:
         """What runs are grouped and found by."""
+        content = digest(self.model.encoder)
         return {
             names.TASK: self.task.name,
             names.DATA: describe(self.data),
             names.LOSS: self.loss.name,
             names.ENCODER: self.model.encoder,
+            names.FRESH: self.model.fresh,
+            **({names.ENCODER_DIGEST: content} if content else {}),
         }

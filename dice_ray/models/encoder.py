@@ -3,59 +3,64 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from dice_ray.errors import RunError
+from dice_ray.models.pretrained import (
+    keep_what_is_read,
+    load_pretrained_encoder,
+    load_pretrained_tokenizer,
+    taken,
+    with_dropout,
+)
 from dice_ray.settings import Settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from dice_ray.terms import TermFacts
 
+TINY = "tiny"
 TINY_VOCABULARY = 4000
 SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 
-SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
 Inputs: TypeAlias = dict[str, Tensor]
 """What an encoder takes, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
 
 
 class ModelConfig(Settings):
-    """The encoder and how its fresh heads start.
+    """The encoder and how its heads start, which are always fresh.
+
+    `minilm` is all-MiniLM-L6-v2: 6 layers, 384 wide, uncased English. It was itself trained on the question pairs of
+    QQP, on question and answer pairs of SQuAD 2.0 and on NLI: its scores there are no scores on unseen data.
 
     Attributes:
-        encoder: `tiny` (small, random, its tokenizer trained on the data), a folder, or a hub id.
+        encoder: `tiny` (small, random, its tokenizer trained on the data), `minilm`, a folder, or a hub id.
         head_bias: `prior` starts the heads at the log prior of the classes, a control for imbalance.
         dropout: In the encoder and before each head.
     """
 
-    encoder: str = "tiny"
+    encoder: str = TINY
     head_bias: Literal["zero", "prior"] = "zero"
     dropout: float = Field(0.1, ge=0, lt=1)
+
+    @property
+    def fresh(self) -> str:
+        """What starts at random, and how."""
+        parts = "encoder and heads" if self.encoder == TINY else "heads"
+        return f"{parts}, bias {self.head_bias}"
 
 
 def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedTokenizerBase:
     """The encoder's tokenizer; the tiny one is trained on the texts."""
-    if config.encoder == "tiny":
+    if config.encoder == TINY:
         return tiny_tokenizer(_trained(texts))
-    from transformers import AutoTokenizer
-
-    with _explained(config.encoder):
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(config.encoder)
-    if not tokenizer.is_fast:
-        raise RunError(
-            f"model.encoder must have a fast tokenizer, as its tokenizer.json holds one: {config.encoder!r} has a "
-            f"{type(tokenizer).__name__} alone"
-        )
-    return tokenizer
+    return load_pretrained_tokenizer(config.encoder)
 
 
 def written(tokenizer: PreTrainedTokenizerBase) -> str:
@@ -87,24 +92,18 @@ def load_encoder(
         tokenizer: Its tokenizer.
         attention: How it attends, unless it can do so in another way only.
     """
-    from transformers import AutoConfig, AutoModel, BertConfig, BertModel
+    from transformers import BertConfig, BertModel
 
     encoder: PreTrainedModel
-    if config.encoder == "tiny":
+    if config.encoder == TINY:
         tiny = BertConfig(
             vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
         )
         tiny._attn_implementation = attention
-        encoder = BertModel(_with_dropout(tiny, config.dropout))
+        encoder = BertModel(with_dropout(tiny, config.dropout))
     else:
-        with _explained(config.encoder):
-            settings = _with_dropout(AutoConfig.from_pretrained(config.encoder), config.dropout)
-            # Where none is asked for, the library takes sdpa if the encoder has it.
-            asked = {"attn_implementation": "eager"} if attention == "eager" else {}
-            encoder = AutoModel.from_pretrained(config.encoder, config=settings, use_safetensors=True, **asked)
-    if getattr(encoder, "pooler", None) is not None:
-        # The heads read hidden states: a pooler without gradient would stall data-parallel workers.
-        encoder.register_module("pooler", None)
+        encoder = load_pretrained_encoder(config.encoder, config.dropout, tokenizer, attention)
+    keep_what_is_read(encoder, tokenizer)
     return encoder
 
 
@@ -122,10 +121,12 @@ class TokenHead(nn.Module):
 
 
 class TextHead(TokenHead):
-    """One row of logits a text, from the hidden state of its first token."""
+    """One row of logits a text, from the hidden state of its classification token, at `targets["cls"]`."""
 
     def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
-        return super().forward(hidden_BLH[:, :1], inputs, targets)[:, 0]
+        cls_B = targets["cls"]
+        hidden_BH = hidden_BLH[torch.arange(len(cls_B), device=cls_B.device), cls_B]
+        return super().forward(hidden_BH, inputs, targets)
 
 
 class EncoderWithHeads(nn.Module):
@@ -134,11 +135,12 @@ class EncoderWithHeads(nn.Module):
     def __init__(self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.encoder = encoder
+        self.taken = taken(encoder)
         self.heads = nn.ModuleDict(heads)
 
     def forward(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The logits of each term; a head may read from the targets where to look, never what the answer is."""
-        hidden_BLH = self.encoder(**inputs).last_hidden_state
+        hidden_BLH = self.encoder(**{name: inputs[name] for name in inputs if name in self.taken}).last_hidden_state
         return {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
 
     @torch.no_grad()
@@ -168,14 +170,6 @@ def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias
             output.bias.fill_(term.log_prior[1] - term.log_prior[0])
 
 
-def _with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
-    """Every encoder family names its dropouts otherwise; classifier dropouts belong to heads that are not ours."""
-    for name in list(settings.to_dict()):
-        if "dropout" in name and "classifier" not in name and isinstance(getattr(settings, name), float):
-            setattr(settings, name, dropout)
-    return settings
-
-
 def _trained(texts: Iterable[str]) -> str:
     """WordPiece over frequent words and all characters: trained merges would differ from process to process."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
@@ -197,15 +191,3 @@ def _trained(texts: Iterable[str]) -> str:
         special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
     )
     return tokenizer.to_str()
-
-
-@contextmanager
-def _explained(name: str) -> Iterator[None]:
-    """Turns what transformers raises for an encoder that cannot be had into one clear error."""
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        raise RunError(
-            "model.encoder must be `tiny`, a folder with safetensors weights, or a hub id that this machine can reach, "
-            f"got {name!r}: {str(error).splitlines()[0]}"
-        ) from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from dice_ray.errors import DataError
 from dice_ray.tasks.base import Row
@@ -210,3 +211,15 @@ def stacked(values: Sequence[Any], filler: int, side: str = "right") -> NDArray[
 def whole_numbers(rows: Sequence[Row], name: str) -> list[list[int]]:
     """One key of all rows as plain lists, wherever the rows come from."""
     return [np.asarray(row[name]).tolist() for row in rows]
+
+
+def classification_places(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Tensor:
+    """Where each of these rows, padded, has its classification token: last in XLNet's, else first."""
+    lengths = [len(row["input_ids"]) for row in rows]
+    longest = max(lengths)
+    places = []
+    for row, length in zip(rows, lengths, strict=True):
+        padding = longest - length if tokenizer.padding_side == "left" else 0
+        is_last = row["input_ids"][-1] == tokenizer.cls_token_id
+        places.append(padding + (length - 1 if is_last else 0))
+    return torch.tensor(places)

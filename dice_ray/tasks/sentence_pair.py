@@ -16,7 +16,7 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.classification import ItemCounts, best_threshold, binary_scores, constant_f1
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
-from dice_ray.tasks.rows import encodings, inputs_of, padded
+from dice_ray.tasks.rows import classification_places, encodings, inputs_of, padded
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class SentencePair(Task[PairRecord]):
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
-        targets = {"label": torch.tensor([row["label"] for row in chosen])}
+        cls_B = classification_places(chosen, tokenizer)
+        targets = {"label": torch.tensor([row["label"] for row in chosen]), "cls": cls_B}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:

@@ -28,7 +28,7 @@ from dice_ray.metrics.classification import (
 from dice_ray.metrics.spans import storable
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
-from dice_ray.tasks.rows import padded, text_rows
+from dice_ray.tasks.rows import classification_places, padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class TextTask(Task[TextRecord]):
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
-        targets = {"label": torch.from_numpy(_labels(chosen))}
+        targets = {"label": torch.from_numpy(_labels(chosen)), "cls": classification_places(chosen, tokenizer)}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
     def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:

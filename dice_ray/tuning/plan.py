@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError
+from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, Nested, nested
 from dice_ray.tuning.ledger import Begun
 
@@ -94,6 +95,7 @@ class StudyPlan(Plan):
         baseline: The arm that the others are compared to.
         seeds: `training.seed` of the cells of each arm.
         digest: Of the data.
+        encoders: Of the content of each encoder that lies in a folder, by its name.
     """
 
     seeds_option = "--seeds"
@@ -102,6 +104,17 @@ class StudyPlan(Plan):
     baseline: str
     seeds: tuple[int, ...] = Field(min_length=1)
     digest: str = ""
+    encoders: dict[str, str] = {}
+
+    def with_encoders(self) -> StudyPlan:
+        """The same, bound to what the folders of its encoders hold now.
+
+        Raises:
+            ConfigError: An arm cannot run, or runs what another one runs.
+        """
+        names = {self.config(cell).model.encoder for cell in self.cells()}
+        found = {name: digest(name) for name in sorted(names)}
+        return self.model_copy(update={"encoders": {name: content for name, content in found.items() if content}})
 
     def cells(self) -> list[Begun]:
         """Arms by seeds, all arms of a seed before the next seed.
@@ -151,11 +164,13 @@ class StudyPlan(Plan):
     def over(self, there: StudyPlan) -> StudyPlan:
         """Both as one: this one with the arms and seeds that only the other one has."""
         seeds = tuple(dict.fromkeys([*there.seeds, *self.seeds]))
-        return self.model_copy(update={"arms": there.arms | self.arms, "seeds": seeds})
+        merged = {"arms": there.arms | self.arms, "seeds": seeds, "encoders": there.encoders | self.encoders}
+        return self.model_copy(update=merged)
 
     def _identity(self, config: RunConfig) -> str:
         decisive = {section: values for section, values in nested(config).items() if section != "launch"}
-        parts = json.dumps([decisive, self.digest, RESULTS_VERSION], sort_keys=True)
+        content = self.digest + self.encoders.get(config.model.encoder, "")
+        parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 

@@ -87,11 +87,11 @@ def longer(record: Any, times: int) -> Any:
 class Built:
     """A task, the tokenizer, and its encoded records."""
 
-    def __init__(self, config: TaskBranch, records: Sequence[Any]) -> None:
+    def __init__(self, config: TaskBranch, records: Sequence[Any], encoder: str = "tiny") -> None:
         self.name, self.objective = config.name, config.objective()
         self.records = records
         self.task: Task[Any] = config.build(config.classes(records))
-        self.tokenizer = load_tokenizer(ModelConfig(), self.task.texts(records))
+        self.tokenizer = load_tokenizer(ModelConfig(encoder=encoder), self.task.texts(records))
         self.rows: list[Row] = self.task.encode(records, self.tokenizer)
         self.facts = self.task.facts(self.rows)
         self.heads = self.task.heads(self.facts, WIDTH, 0.0)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from torch import Tensor, nn
 
-from dice_ray.errors import RunError
-from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, TextHead, load_encoder, load_tokenizer, start_heads
+from dice_ray.models.encoder import (
+    EncoderWithHeads,
+    ModelConfig,
+    TextHead,
+    TokenHead,
+    load_encoder,
+    load_tokenizer,
+    start_heads,
+)
 from dice_ray.terms import TermFacts
 
 TEXTS = ["the router is broken", "we sent a new one", "the phone feels slow"]
@@ -45,11 +54,6 @@ def test_an_encoder_from_a_folder_is_the_one_saved(tmp_path: Path) -> None:
     torch.testing.assert_close(loaded(**inputs).last_hidden_state, tiny(**inputs).last_hidden_state)
 
 
-def test_an_encoder_that_is_not_there_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"model\.encoder must be `tiny`, a folder with safetensors weights"):
-        load_tokenizer(ModelConfig(encoder=str(tmp_path / "nothing")), [])
-
-
 @pytest.mark.parametrize(("link", "num_logits"), [("softmax", 2), ("sigmoid", 1)])
 def test_a_prior_bias_starts_at_the_log_prior(link: str, num_logits: int) -> None:
     facts = TermFacts("label", link, ("no", "yes"), (90, 10), background=0)  # type: ignore[arg-type]
@@ -65,15 +69,36 @@ def test_a_prior_bias_starts_at_the_log_prior(link: str, num_logits: int) -> Non
 def test_padding_changes_no_logit() -> None:
     tokenizer = load_tokenizer(ModelConfig(), TEXTS)
     model = EncoderWithHeads(load_encoder(ModelConfig(), tokenizer), {"label": TextHead(64, 2, dropout=0.1)}).eval()
-    alone = model(dict(tokenizer([TEXTS[0]], return_tensors="pt")), {})
-    padded = model(dict(tokenizer([TEXTS[0], " ".join(TEXTS)], return_tensors="pt", padding=True)), {})
+    alone = model(dict(tokenizer([TEXTS[0]], return_tensors="pt")), {"cls": torch.zeros(1, dtype=torch.long)})
+    both = dict(tokenizer([TEXTS[0], " ".join(TEXTS)], return_tensors="pt", padding=True))
+    padded = model(both, {"cls": torch.zeros(2, dtype=torch.long)})
     torch.testing.assert_close(padded["label"][:1], alone["label"])
 
 
-def test_an_encoder_without_a_fast_tokenizer_is_refused(tmp_path: Path) -> None:
-    from transformers import CanineConfig, CanineTokenizer
+def test_a_text_is_read_where_its_classification_token_stands() -> None:
+    head = TextHead(4, 2, dropout=0.0)
+    hidden_BLH = torch.randn(3, 5, 4)
+    logits_BC = head(hidden_BLH, {}, {"cls": torch.tensor([0, 4, 2])})
+    torch.testing.assert_close(
+        logits_BC, head.output(torch.stack([hidden_BLH[0, 0], hidden_BLH[1, 4], hidden_BLH[2, 2]]))
+    )
 
-    CanineTokenizer().save_pretrained(tmp_path)
-    CanineConfig().save_pretrained(tmp_path)
-    with pytest.raises(RunError, match=r"model\.encoder must have a fast tokenizer.* CanineTokenizer alone"):
-        load_tokenizer(ModelConfig(encoder=str(tmp_path)), [])
+
+class WithoutSegments(nn.Module):
+    """An encoder that takes no segment ids, though its tokenizer gives them."""
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
+        return SimpleNamespace(last_hidden_state=(input_ids * attention_mask)[..., None].float())
+
+
+def test_what_an_encoder_does_not_take_is_left_out() -> None:
+    heads = {"tag": TokenHead(1, 2, dropout=0.0)}
+    model = EncoderWithHeads(WithoutSegments(), heads)  # type: ignore[arg-type]
+    inputs = dict(load_tokenizer(ModelConfig(), TEXTS)(TEXTS[:2], padding=True, return_tensors="pt"))
+    assert "token_type_ids" in inputs
+    assert model(inputs, {})["tag"].shape == (*inputs["input_ids"].shape, 2)
+
+
+def test_what_starts_at_random_is_said() -> None:
+    assert ModelConfig().fresh == "encoder and heads, bias zero"
+    assert ModelConfig(encoder="minilm", head_bias="prior").fresh == "heads, bias prior"

