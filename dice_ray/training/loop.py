@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
+from torch.optim import Optimizer
 
 from dice_ray.errors import LossInputError, NonFiniteError
 from dice_ray.losses.base import Loss
@@ -74,12 +75,12 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
     steps = batches.Steps(gradient.lengths, config.batch_size, config.seed)
     optimizer = build_optimizer(parts.model, config)
     scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
+    moving: dict[str, Any] = {"model": parts.model, "optimizer": optimizer, "scaler": scaler}
     torch.manual_seed(config.seed * 1000 + workers.rank())
     first, history = 0, list[Evaluation]()
     if state := checkpoints.last(parts.model.state_dict()):
-        parts.model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        scaler.load_state_dict(state["scaler"])
+        for name, each in moving.items():
+            each.load_state_dict(state[name])
         if workers.rank() < len(state["rng"]):  # a worker that was not there before keeps its seed
             set_random_state(state["rng"][workers.rank()], device)
         first, gradient.tally = state["step"], Tally(**state["tally"])
@@ -90,47 +91,51 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
 
     tally, saved = gradient.tally, time.monotonic()
     for step in range(first, num_steps):
-        begin = time.perf_counter()
-        parts.model.train()
-        in_step = steps.rows(step)
-        lr = set_rate(optimizer, config, step, num_steps)
-        loss = gradient.of(in_step, scaler.scale)
-        scaler.unscale_(optimizer)
-        norm = nn.utils.clip_grad_norm_(parts.model.parameters(), config.clip)
-        told_loss, told_norm = torch.stack((loss, norm)).tolist()
-        overflows = (
-            math.isfinite(told_loss) and scaler.get_scale() > 1
-        )  # the scaler leaves out the step and scales less
-        if not math.isfinite(told_loss) or not (math.isfinite(told_norm) or overflows):
-            raise _not_finite(told_loss, told_norm, step, lr, in_step, gradient.bad_input(in_step))
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad()
-        tally.losses.append(told_loss)
-        tally.seconds += time.perf_counter() - begin
-
+        set_rate(optimizer, config, step, num_steps)
+        _take_step(step, steps.rows(step), gradient, optimizer, scaler, config.clip)
         is_evaluated = step + 1 in stops
         if is_evaluated:
             metrics, decisions = _dev_scores(parts, tally.max_tokens)
-            score = metrics[parts.objective]
-            num_worse = _num_worse([*(past.metrics[parts.objective] for past in history), score])
-            ends = step + 1 == num_steps or num_worse == config.patience
             epoch = (step + 1) * config.batch_size / len(rows)
-            history.append(Evaluation(step + 1, epoch, tally.told() | metrics, ends))
+            history.append(Evaluation(step + 1, epoch, tally.told() | metrics, step + 1 == num_steps))
+            num_worse = _num_worse(history, parts.objective)
+            if num_worse == config.patience:
+                history[-1] = replace(history[-1], finished=True)
             if num_worse == 0 and workers.rank() == 0:
                 checkpoints.save_best({"model": parts.model.state_dict(), "decisions": decisions, "step": step + 1})
         is_due = time.monotonic() - saved >= 60 * config.checkpoint_minutes
         if is_evaluated or workers.any_of(is_due and workers.rank() == 0, device):
             saved = time.monotonic()
             state = {"step": step + 1, "history": [asdict(past) for past in history], "tally": asdict(tally)}
-            state |= {"rng": workers.gathered(random_state(device)), "model": parts.model.state_dict()}
-            state |= {"optimizer": optimizer.state_dict(), "scaler": scaler.state_dict()}
+            state |= {"rng": workers.gathered(random_state(device))}
+            state |= {name: each.state_dict() for name, each in moving.items()}
             if workers.rank() == 0:
                 checkpoints.save_last(state, finished=is_evaluated and history[-1].finished)
         if is_evaluated:
             yield history[-1]
             if history[-1].finished:
                 return
+
+
+def _take_step(
+    step: int, rows: list[int], gradient: Gradient, optimizer: Optimizer, scaler: torch.amp.GradScaler, clip: float
+) -> None:
+    begin = time.perf_counter()
+    gradient.model.train()
+    loss = gradient.of(rows, scaler.scale)
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(gradient.model.parameters(), clip)
+    told_loss, told_norm = torch.stack((loss, norm)).tolist()
+    # A gradient that is only scaled too much for fp16: the scaler leaves out the step, and scales the next one less.
+    overflows = not math.isfinite(told_norm) and scaler.get_scale() > 1
+    if not (math.isfinite(told_loss) and (math.isfinite(told_norm) or overflows)):
+        lr = max(group["lr"] for group in optimizer.param_groups)
+        raise _not_finite(told_loss, told_norm, step, lr, rows, gradient.bad_input(rows))
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    gradient.tally.losses.append(told_loss)
+    gradient.tally.seconds += time.perf_counter() - begin
 
 
 def _dev_scores(parts: Parts, max_tokens: int) -> tuple[dict[str, float], dict[str, float]]:
@@ -142,8 +147,9 @@ def _dev_scores(parts: Parts, max_tokens: int) -> tuple[dict[str, float], dict[s
     return {f"dev/{name}": value for name, value in metrics.items()}, decisions
 
 
-def _num_worse(scores: list[float]) -> int:
-    """How many scores came since the best one; of equals the first is best."""
+def _num_worse(history: list[Evaluation], objective: str) -> int:
+    """How many evaluations came since the best one; of equals the first is best."""
+    scores = [told.metrics[objective] for told in history]
     return len(scores) - 1 - scores.index(max(scores))
 
 

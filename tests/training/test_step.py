@@ -38,7 +38,7 @@ SCOPED = ("dice", "self_adjusting_dice", "tversky")
 
 
 def _cases() -> dict[str, dict[str, Any]]:
-    """Each loss, each scope, and mining: over tags of several classes, pairs with one logit, queries with several terms."""
+    """Each loss, each scope, mining: over tags of several classes, pairs with one logit, queries with several terms."""
     cases: dict[str, dict[str, Any]] = {}
     losses: dict[str, Any] = {name: PLAIN.get(name, {}) for name in branches_of(LossConfig) if name != "asymmetric"}
     losses |= {f"{name} example": {"scope": "example", "gamma": 1} for name in SCOPED}
@@ -109,6 +109,7 @@ def _trajectories(rank: int) -> dict[tuple[str, int], Tensor]:
     return {(case, tokens): trajectory(case, tokens) for case in CASES for tokens in (WHOLE, CUT)}
 
 
+@pytest.mark.timeout(600)
 def test_one_path_for_any_number_of_workers_and_micro_batches(tmp_path: Path) -> None:
     first, second = on_workers(2, tmp_path, _trajectories)
     for case in CASES:
