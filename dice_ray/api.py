@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
-import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
-from dice_ray import shipped
+from dice_ray import folders, shipped
 from dice_ray.errors import DataError, DiceRayError, InputError, RunError, UnknownNameError
+from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
     from dice_ray.data.cache import Listed
     from dice_ray.losses.table import Row
+    from dice_ray.tasks.base import Scores
+    from dice_ray.tasks.predictions import Predictions
     from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
 
-RUNS = Path("dice_ray_runs")
-"""Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
-TRAIN_EXPERIMENT = "train"
-"""The MLflow experiment of runs that are trained alone; a sweep or study has one of its own name."""
 EMBEDDED_PRESET = "synthetic_pairs"
 
 Written: TypeAlias = Mapping[str, Any] | Sequence[str]
@@ -106,9 +103,11 @@ def train(
     from dice_ray.tracking.writer import Writer
 
     config = validate(preset, settings)
-    result = Result(_named(name or _new_name(f"{Path(preset).stem}-{config.loss.name}")), TRAIN_EXPERIMENT)
+    result = Result(
+        folders.named(name or folders.new_name(f"{Path(preset).stem}-{config.loss.name}")), TRAIN_EXPERIMENT
+    )
     splits = sources.load(config.data)
-    _store_config(config, result.folder)
+    folders.store_config(config, result.folder)
     objective = launch.objective(config)
     tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
     told: list[Evaluation] = []
@@ -141,6 +140,62 @@ def train(
     return result
 
 
+@dataclass(frozen=True)
+class Scored:
+    """What a run's best checkpoint is worth on some data.
+
+    Attributes:
+        data: A split's name, or a file.
+        scores: Its metrics, at a half and at the threshold that dev decided, and the counts of each record.
+        is_tracked: Whether MLflow knows the run, and so has been told.
+    """
+
+    run: str
+    data: str
+    scores: Scores
+    is_tracked: bool
+
+
+def predict(run: str, file: str | Path) -> Predictions:
+    """What a run's best checkpoint predicts for a file, read as the run's data are; labels are not looked at.
+
+    Args:
+        run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
+        file: What is predicted.
+    """
+    from dice_ray import trained
+
+    return trained.load(folders.place(run).folder).predict(Path(file))
+
+
+def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scored:
+    """Score a run's best checkpoint; the counts of each record become an artifact of the run.
+
+    Args:
+        run: As in `predict`.
+        data: `dev`, `test`, or a file with labels.
+        items: Where the counts are written too, as CSV: id, tp, fp, fn.
+    """
+    from dice_ray import trained
+    from dice_ray.tracking import reader
+    from dice_ray.tracking.writer import Writer
+
+    place = folders.place(run)
+    best = trained.load(place.folder)
+    scores = best.score(best.labelled(data))
+    counts = trained.items_csv(scores.items)
+    if items is not None:
+        items.write_text(counts, encoding="utf-8")
+    is_tracked = reader.holds(place.experiment, place.id)
+    if is_tracked:
+        with Writer(place.experiment) as writer:
+            writer.text(place.id, trained.items_file(data), counts)
+            if data == "test":
+                told = {**scores.metrics, "collapsed": float(scores.collapsed)}
+                writer.metrics(place.id, best.step, {f"test/{name}": value for name, value in told.items()})
+    return Scored(run, data, scores, is_tracked)
+
+
 def tune(
     preset: str | Path = EMBEDDED_PRESET,
     settings: Written = (),
@@ -167,7 +222,7 @@ def tune(
     from dice_ray.tuning import search
     from dice_ray.tuning.plan import SweepPlan
 
-    name = _named(name or _new_name(f"{Path(preset).stem}-tune"))
+    name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
     layers = tuple(_layers(preset, settings))
     plan = SweepPlan(name=name, layers=layers, space=shipped.space_address(space), trials=trials, seed=seed)
     progress = search.run(plan, RUNS / name, address=address, show=show)
@@ -214,7 +269,7 @@ def ablate(
 
     arms, baseline = _arms(study)
     layers = tuple(_layers(preset, settings))
-    name = _named(name or Path(study).stem)
+    name = folders.named(name or Path(study).stem)
     splits = sources.load(resolve(layers).data)
     if not splits.test:
         raise DataError("a study compares on the test split, and the data has none: give data.source.files.test")
@@ -316,27 +371,6 @@ def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
     return module.ARMS, module.BASELINE
 
 
-def _store_config(config: RunConfig, folder: Path) -> None:
-    """Write `config.yaml`; a run that goes on must be the one that was begun, wherever it is launched.
-
-    Raises:
-        RunError: The folder holds another run, or a sweep or study.
-    """
-    from dice_ray.config.load import as_yaml, read_layer, resolve
-    from dice_ray.settings import flat
-
-    file = folder / "config.yaml"
-    if (folder / "plan.yaml").exists():
-        raise RunError(f"{folder} holds a sweep or study: choose another --name")
-    if file.exists():
-        stored, given = flat(resolve([read_layer(file)])), flat(config)
-        paths = sorted(path for path in {*stored, *given} if stored.get(path) != given.get(path))
-        if other := [path for path in paths if not path.startswith("launch.")]:
-            raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
-    folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(as_yaml(config), encoding="utf-8")
-
-
 def _ended(name: str, progress: Progress) -> Result:
     """The result of a sweep or study, unless nothing came of it.
 
@@ -349,21 +383,3 @@ def _ended(name: str, progress: Progress) -> Result:
         reasons = [ended.failure for ended in Ledger(RUNS / name / "ledger.jsonl").ended.values()]
         raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
     return Result(name, name, progress.is_finished)
-
-
-def _named(name: str) -> str:
-    """A name that can be a folder and an experiment of its own."""
-    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:
-        raise InputError(
-            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, and not be "
-            f"{TRAIN_EXPERIMENT!r}, got {name!r}"
-        )
-    return name
-
-
-def _new_name(stem: str) -> str:
-    """A name that nothing here has yet."""
-    while True:
-        name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
-        if not (RUNS / name).exists():
-            return name

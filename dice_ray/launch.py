@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dice_ray import cluster
+from dice_ray import cluster, trained
 from dice_ray.config.checks import check_data
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
@@ -25,7 +25,7 @@ from dice_ray.tasks.encoding import Encoding, encode
 from dice_ray.terms import TermFacts
 from dice_ray.training import workers
 from dice_ray.training.checkpoint import Checkpoints
-from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.evaluate import EncodedSplit
 from dice_ray.training.loop import Evaluation, Parts, fit
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
     """Train a run in its folder, yielding at each evaluation; closing the generator frees its workers."""
     if config.launch.workers > 1 or config.launch.how == "ray_train":
         return _on_ray_train(config, folder)
-    torch.set_num_threads(config.launch.threads)
-    return fit(_build(config), config.training, Checkpoints(folder))
+    return _fit(config, folder)
 
 
 def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None]) -> None:
@@ -86,16 +85,27 @@ def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None])
 
 
 def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
-    """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided."""
-    prepared = prepare(config)
-    parts = _build(config)
-    best = Checkpoints(folder).best()
-    parts.model.load_state_dict(best["model"])
-    encoded = prepared.test() if split == "test" else prepared.dev
-    items = decoded(parts.task, parts.model, encoded, parts.tokenizer, config.training.batch_size)
-    scores = parts.task.score(encoded.records, encoded.rows, items, best["decisions"])
+    """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided.
+
+    The counts of each record are left in the folder, as `<split>/items.csv`.
+    """
+    run, prepared = trained.load(folder), prepare(config)
+    scores = run.score(prepared.test() if split == "test" else prepared.dev)
+    items = folder / trained.items_file(split)
+    items.parent.mkdir(exist_ok=True)
+    items.write_text(trained.items_csv(scores.items), encoding="utf-8")
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"{split}/{name}": value for name, value in metrics.items()}
+
+
+def _fit(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
+    """The run of one worker, or of this process; the folder can predict as soon as it holds a checkpoint."""
+    torch.set_num_threads(config.launch.threads)
+    parts = _build(config)
+    if workers.rank() == 0:
+        assert isinstance(parts.model, EncoderWithHeads)
+        trained.store(config, folder, parts.task, prepare(config).facts, parts.model, parts.tokenizer)
+    yield from fit(parts, config.training, Checkpoints(folder))
 
 
 def _build(config: RunConfig) -> Parts:
@@ -174,9 +184,8 @@ def _worker(settings: dict[str, Any]) -> None:
     speaks = workers.rank() == 0
     if speaks:
         told.put(ray.util.get_current_placement_group())
-    torch.set_num_threads(config.launch.threads)
     try:
-        for evaluation in fit(_build(config), config.training, Checkpoints(Path(settings["folder"]))):
+        for evaluation in _fit(config, Path(settings["folder"])):
             if speaks:
                 told.put(evaluation)
     except DiceRayError as error:

@@ -91,8 +91,12 @@ def load_encoder(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> Pre
         with _explained(config.encoder):
             settings = _with_dropout(AutoConfig.from_pretrained(config.encoder), config.dropout)
             encoder = AutoModel.from_pretrained(config.encoder, config=settings, use_safetensors=True)
+    return without_pooler(encoder)
+
+
+def without_pooler(encoder: PreTrainedModel) -> PreTrainedModel:
+    """The encoder; the heads read hidden states, and a pooler without gradient would stall data-parallel workers."""
     if getattr(encoder, "pooler", None) is not None:
-        # The heads read hidden states: a pooler without gradient would stall data-parallel workers.
         encoder.register_module("pooler", None)
     return encoder
 

@@ -101,7 +101,23 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
         "config.yaml",
+        "encoder",
         "last.pt",
         "log.txt",
+        "task.json",
     }
     assert "mine" in run("report", "train").stdout
+
+
+def test_a_trained_run_predicts_and_is_scored() -> None:
+    assert run("train", "synthetic_pairs", "--set", "data.source.synthetic.size=100", "--name", "mine").returncode == 0
+    Path("new.tsv").write_text("sentence1\tsentence2\na\tb\n")
+    printed = run("predict", "mine", "new.tsv")
+    assert printed.stdout.startswith("id\tlabel\tprobability_0")
+    assert run("predict", "mine", "new.tsv", "--out", "found.tsv").stdout == "Written: found.tsv\n"
+    assert Path("found.tsv").read_text() == printed.stdout
+    scored = run("evaluate", "mine", "dev", "--items", "items.csv")
+    assert scored.stdout.startswith("mine on dev, 50 records:\n  f1 ")
+    assert "  f1_tuned " in scored.stdout
+    assert Path("items.csv").read_text().startswith("id,tp,fp,fn\n")
+    assert "did you mean 'mine'?" in run("evaluate", "mime").stderr

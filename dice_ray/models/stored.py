@@ -1,0 +1,30 @@
+"""An encoder's settings and its tokenizer in a folder, and both back from it: the weights come from a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from dice_ray.models.encoder import without_pooler
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+def store(encoder: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Write what `load` needs."""
+    from transformers import PreTrainedModel
+
+    assert isinstance(encoder, PreTrainedModel)
+    encoder.config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def load(folder: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The encoder with fresh weights, and its tokenizer."""
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder))
+    return without_pooler(encoder), AutoTokenizer.from_pretrained(folder)
