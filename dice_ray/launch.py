@@ -132,10 +132,13 @@ def _prepared(written: str, key: str) -> Prepared:
 
 
 def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
-    """The same run on Ray Train's workers: what rank 0 yields comes back through a queue."""
+    """The same run on Ray Train's workers: what rank 0 yields comes back through a queue.
+
+    Workers that are started again after one died tell their history again: what was told is not told twice.
+    """
     import ray
+    from ray.train import FailureConfig, ScalingConfig
     from ray.train import RunConfig as RayRunConfig
-    from ray.train import ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Empty, Queue
@@ -148,9 +151,14 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None
         scaling_config=ScalingConfig(
             num_workers=config.launch.workers, resources_per_worker={"CPU": config.launch.threads}
         ),
-        run_config=RayRunConfig(name=folder.name, storage_path=str(folder.resolve() / "ray_train")),
+        run_config=RayRunConfig(
+            name=folder.name,
+            storage_path=str(folder.resolve() / "ray_train"),
+            failure_config=FailureConfig(max_failures=config.launch.max_failures),
+        ),
     )
     group: PlacementGroup | None = None
+    last = 0
     pool = ThreadPoolExecutor(max_workers=1)
     running = pool.submit(trainer.fit)
     try:
@@ -163,7 +171,8 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None
                 group = item
             elif isinstance(item, DiceRayError):
                 raise item
-            else:
+            elif item.step > last:
+                last = item.step
                 yield item
         if failure := running.exception():
             raise RunError(f"Ray Train stopped: {failure}") from failure
