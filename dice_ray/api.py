@@ -168,6 +168,22 @@ def predict(run: str, file: str | Path) -> Predictions:
     return trained.load(folders.place(run).folder).predict(Path(file))
 
 
+def export(run: str, folder: str | Path) -> str:
+    """Write a run's best checkpoint as a plain Hugging Face folder; returns the auto class that loads it.
+
+    Args:
+        run: As in `predict`.
+        folder: A new or empty one.
+    """
+    from dice_ray import trained
+
+    folder = Path(folder)
+    best = trained.load(folders.place(run).folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"the folder of an export must be new or empty, got {folder}")
+    return best.export(folder)
+
+
 def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scored:
     """Score a run's best checkpoint; the counts of each record become an artifact of the run.
 

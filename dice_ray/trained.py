@@ -18,6 +18,7 @@ from dice_ray.data import files, sources
 from dice_ray.errors import DataError, RunError
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.models.export import export
 from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions
 from dice_ray.terms import TermFacts
@@ -46,8 +47,8 @@ def store(
     folder.mkdir(parents=True, exist_ok=True)
     stored.store(model.encoder, tokenizer, folder / ENCODER)
     (folder / CONFIG).write_text(as_yaml(config), encoding="utf-8")
-    written = {"classes": task.classes, "facts": [asdict(term) for term in facts]}
-    (folder / TASK).write_text(json.dumps(written, ensure_ascii=False, indent=1), encoding="utf-8")
+    written = json.dumps(_task_json(task, facts), ensure_ascii=False, indent=1)
+    (folder / TASK).write_text(written, encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,13 @@ class Trained:
     def score(self, split: EncodedSplit) -> Scores:
         """The scores on labelled records, under what dev decided."""
         return self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+
+    def export(self, folder: Path) -> str:
+        """Write a plain Hugging Face folder, and the task beside it; returns the auto class that loads it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        told = _task_json(self.task, self.facts) | {"decisions": self.decisions}
+        (folder / TASK).write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+        return export(self.model, self.tokenizer, self.task.classes, folder)
 
     def labelled(self, data: str) -> EncodedSplit:
         """The split of this name, read again where the run's settings say, or the labelled records of a file.
@@ -129,6 +137,10 @@ def load(folder: Path) -> Trained:
             f"{folder}/best.pt must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
         ) from error
     return Trained(config, task, facts, tokenizer, model.eval(), best["decisions"], best["step"])
+
+
+def _task_json(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
+    return {"classes": task.classes, "facts": [asdict(term) for term in facts]}
 
 
 def items_file(data: str) -> str:

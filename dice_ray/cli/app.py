@@ -97,6 +97,19 @@ def evaluate(
 
 
 @app.command()
+def export(run: RunArgument, folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
+    """Write a run's best checkpoint as a plain Hugging Face folder, with its tokenizer."""
+    from dice_ray import api
+
+    name = api.export(run, folder)
+    typer.echo(f"Written: {folder}, to be loaded by {name}.from_pretrained")
+    if name == "AutoModel":
+        typer.echo("No stock class has heads like this run's: heads.safetensors holds them, task.json their classes.")
+    else:
+        typer.echo("It gives the logits of the run.")
+
+
+@app.command()
 def tune(
     context: typer.Context,
     preset: Annotated[str | None, typer.Argument(help="A preset's name, or a YAML file of your own.")] = None,

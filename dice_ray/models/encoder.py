@@ -124,7 +124,7 @@ class TextHead(TokenHead):
 class EncoderWithHeads(nn.Module):
     """An encoder and a head for each term."""
 
-    def __init__(self, encoder: nn.Module, heads: Mapping[str, nn.Module]) -> None:
+    def __init__(self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(heads)

@@ -5,19 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torch import nn
-
 from dice_ray.models.encoder import without_pooler
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-def store(encoder: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+def store(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
     """Write what `load` needs."""
-    from transformers import PreTrainedModel
-
-    assert isinstance(encoder, PreTrainedModel)
     encoder.config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 

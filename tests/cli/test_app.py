@@ -120,4 +120,10 @@ def test_a_trained_run_predicts_and_is_scored() -> None:
     assert scored.stdout.startswith("mine on dev, 50 records:\n  f1 ")
     assert "  f1_tuned " in scored.stdout
     assert Path("items.csv").read_text().startswith("id,tp,fp,fn\n")
+    exported = run("export", "mine", "plain")
+    assert exported.stdout.startswith("Written: plain, to be loaded by AutoModel.from_pretrained\nNo stock class")
+    assert {"config.json", "model.safetensors", "tokenizer.json", "heads.safetensors", "task.json"} <= {
+        path.name for path in Path("plain").iterdir()
+    }
+    assert "must be new or empty, got plain" in run("export", "mine", "plain").stderr
     assert "did you mean 'mine'?" in run("evaluate", "mime").stderr

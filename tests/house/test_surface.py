@@ -12,6 +12,7 @@ COMMANDS = {
     "dice-ray": {"--debug", "--install-completion", "--show-completion"},
     "train": {"preset", "--set", "--workers", "--name"},
     "predict": {"run", "file", "--out"},
+    "export": {"run", "folder"},
     "evaluate": {"run", "data", "--items"},
     "tune": {"preset", "--set", "--space", "--trials", "--seed", "--name", "--resume", "--address"},
     "ablate": {"study", "--preset", "--set", "--seeds", "--name", "--address"},
@@ -34,5 +35,5 @@ def test_the_commands_and_their_options_stay() -> None:
 
 
 def test_the_functions_stay() -> None:
-    assert set(dice_ray.__all__) == {"ablate", "evaluate", "predict", "report", "train", "tune"}
+    assert set(dice_ray.__all__) == {"ablate", "evaluate", "export", "predict", "report", "train", "tune"}
     assert all(callable(getattr(dice_ray, name)) for name in dice_ray.__all__)
