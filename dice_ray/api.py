@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray import folders, shipped
-from dice_ray.errors import DataError, DiceRayError, InputError, RunError, UnknownNameError
+from dice_ray.errors import DataError, InputError, RunError, UnknownNameError
 from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.report import Report
+    from dice_ray import single
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
     from dice_ray.data.cache import Listed
     from dice_ray.losses.table import Row
+    from dice_ray.rehearsal import Rehearsal
     from dice_ray.tasks.base import Scores
     from dice_ray.tasks.predictions import Predictions
-    from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
 
@@ -40,11 +40,13 @@ class Result:
         name: Of its folder.
         experiment: In MLflow.
         is_finished: False where it was interrupted; the same call, or `resume`, goes on.
+        best: Of a run trained alone: the metric that decides, and its best value.
     """
 
     name: str
     experiment: str
     is_finished: bool = True
+    best: tuple[str, float] | None = None
 
     @property
     def folder(self) -> Path:
@@ -85,7 +87,7 @@ def train(
     settings: Written = (),
     *,
     name: str | None = None,
-    show: Callable[[TextIO], Callable[[Evaluation], None]] | None = None,
+    show: single.Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
 
@@ -93,51 +95,39 @@ def train(
         preset: A shipped preset's name, or a YAML file.
         settings: What is written over it.
         name: The run's name; the name of an earlier run goes on with it.
-        show: Makes, on the terminal, what shows each evaluation.
+        show: Makes, on the terminal, what shows how far it is.
     """
-    from dice_ray import cluster, launch
-    from dice_ray.config.load import as_yaml
-    from dice_ray.data import sources
-    from dice_ray.settings import flat
-    from dice_ray.tracking import schema
-    from dice_ray.tracking.writer import Writer
+    from dice_ray import launch, single
 
     config = validate(preset, settings)
-    result = Result(
-        folders.named(name or folders.new_name(f"{Path(preset).stem}-{config.loss.name}")), TRAIN_EXPERIMENT
-    )
-    splits = sources.load(config.data)
-    folders.store_config(config, result.folder)
-    objective = launch.objective(config)
-    tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
-    told: list[Evaluation] = []
-    with cluster.quiet(result.folder / "log.txt") as terminal, Writer(result.experiment) as writer:
-        shown = show(terminal) if show else None
-        writer.open(result.name, name=result.name, params=flat(config), tags=tags | config.tags())
-        writer.text(result.name, "config.yaml", as_yaml(config))
-        writer.text(result.name, "data.json", json.dumps(splits.report.plain(), ensure_ascii=False, indent=2))
+    name = folders.named(name or _train_name(preset, config))
+    score = single.run(config, RUNS / name, TRAIN_EXPERIMENT, show)
+    return Result(name, TRAIN_EXPERIMENT, best=(launch.objective(config), score))
 
-        def report(evaluation: Evaluation) -> None:
-            told.append(evaluation)
-            writer.metrics(result.name, evaluation.step, evaluation.metrics)
-            if shown:
-                shown(evaluation)
 
-        status: schema.Status = "KILLED"
-        try:
-            launch.train(config, result.folder, report)
-            status = "FINISHED"
-        except DiceRayError:
-            status = "FAILED"
-            raise
-        finally:
-            if told:
-                best = max(told, key=lambda evaluation: evaluation.metrics[objective])
-                writer.metrics(result.name, told[-1].step, {schema.best_metric(objective): best.metrics[objective]})
-                collapsed = best.metrics[schema.collapsed_metric(objective)]
-                writer.tags(result.name, {schema.COLLAPSED: "true" if collapsed else "false"})
-            writer.end(result.name, status)
-    return result
+@dataclass(frozen=True)
+class DryRun:
+    """What `train` would do, from its first steps.
+
+    Attributes:
+        config: As YAML, defaults filled in.
+        folder: Where the run would lie.
+    """
+
+    config: str
+    folder: Path
+    rehearsal: Rehearsal
+
+
+def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = None) -> DryRun:
+    """Run the first steps of what `train` would run, and leave nothing behind; the arguments are those of `train`."""
+    from dice_ray.config.load import as_yaml
+    from dice_ray.rehearsal import rehearse
+
+    config = validate(preset, settings)
+    folder = RUNS / folders.named(name or _train_name(preset, config))
+    folders.check_config(config, folder)
+    return DryRun(as_yaml(config), folder, rehearse(config))
 
 
 @dataclass(frozen=True)
@@ -361,6 +351,10 @@ def plot_losses(file: Path) -> None:
     from analysis.figures import draw_figure_1, figure_1
 
     draw_figure_1(figure_1(), file)
+
+
+def _train_name(preset: str | Path, config: RunConfig) -> str:
+    return folders.new_name(f"{Path(preset).stem}-{config.loss.name}")
 
 
 def _layers(preset: str | Path, settings: Written) -> list[Layer]:

@@ -54,12 +54,20 @@ def new_name(stem: str) -> str:
 
 
 def store_config(config: RunConfig, folder: Path) -> None:
-    """Write `config.yaml`; a run that goes on must be the one that was begun, wherever it is launched.
+    """Write `config.yaml`, after `check_config`."""
+    from dice_ray.config.load import as_yaml
+
+    check_config(config, folder)
+    (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
+
+
+def check_config(config: RunConfig, folder: Path) -> None:
+    """A run that goes on must be the one that was begun, wherever it is launched.
 
     Raises:
         RunError: The folder holds another run, or a sweep or study.
     """
-    from dice_ray.config.load import as_yaml, read_layer, resolve
+    from dice_ray.config.load import read_layer, resolve
     from dice_ray.settings import flat
 
     file = folder / "config.yaml"
@@ -70,8 +78,6 @@ def store_config(config: RunConfig, folder: Path) -> None:
         paths = sorted(path for path in {*stored, *given} if stored.get(path) != given.get(path))
         if other := [path for path in paths if not path.startswith("launch.")]:
             raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
-    folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(as_yaml(config), encoding="utf-8")
 
 
 def place(run: str) -> Place:

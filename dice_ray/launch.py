@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -26,12 +28,16 @@ from dice_ray.terms import TermFacts
 from dice_ray.training import workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit
-from dice_ray.training.loop import Evaluation, Parts, fit
+from dice_ray.training.loop import Evaluation, Parts, Progress, fit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.data.records import Splits
+
+Told: TypeAlias = Generator[Evaluation | Progress, None, None]
+SECONDS = 1.0
+"""How often workers of Ray Train say how far they are."""
 
 
 @dataclass(frozen=True)
@@ -67,21 +73,32 @@ def prepare(config: RunConfig) -> Prepared:
 
 def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
     """Train a run in its folder, yielding at each evaluation; closing the generator frees its workers."""
+    with closing(steps(config, folder)) as running:
+        for told in running:
+            if isinstance(told, Evaluation):
+                yield told
+
+
+def steps(config: RunConfig, folder: Path) -> Told:
+    """The same, yielding how far the run is between evaluations too."""
     if config.launch.workers > 1 or config.launch.how == "ray_train":
         return _on_ray_train(config, folder)
     return _fit(config, folder)
 
 
-def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None]) -> None:
+def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | Progress], None]) -> None:
     """Train a run to its end; starts a local Ray where the run needs one."""
-    if config.launch.workers == 1 and config.launch.how == "auto":
-        for evaluation in start(config, folder):
-            report(evaluation)
+    launch = config.launch
+    if launch.workers == 1 and launch.how == "auto":
+        _needs_gpus(launch.gpus, torch.cuda.device_count())
+        for told in steps(config, folder):
+            report(told)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with cluster.started(num_cpus=config.launch.workers * config.launch.threads + 1, log=folder / "log.txt"):
-        for evaluation in start(config, folder):
-            report(evaluation)
+    with cluster.started(num_cpus=launch.workers * launch.threads + 1, log=folder / "log.txt") as ray:
+        _needs_gpus(launch.workers * launch.gpus, ray.gpus)
+        for told in steps(config, folder):
+            report(told)
 
 
 def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
@@ -98,17 +115,23 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     return {f"{split}/{name}": value for name, value in metrics.items()}
 
 
-def _fit(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
+def _needs_gpus(wanted: int, found: int) -> None:
+    if wanted > found:
+        raise RunError(f"there must be {wanted} GPUs (launch.workers x launch.gpus), and there are {found}")
+
+
+def _fit(config: RunConfig, folder: Path) -> Told:
     """The run of one worker, or of this process; the folder can predict as soon as it holds a checkpoint."""
     torch.set_num_threads(config.launch.threads)
-    parts = _build(config)
+    parts = build(config)
     if workers.rank() == 0:
         assert isinstance(parts.model, EncoderWithHeads)
         trained.store(config, folder, parts.task, prepare(config).facts, parts.model, parts.tokenizer)
     yield from fit(parts, config.training, Checkpoints(folder))
 
 
-def _build(config: RunConfig) -> Parts:
+def build(config: RunConfig) -> Parts:
+    """What a run trains, by what, from its configuration and seed."""
     prepared = prepare(config)
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
@@ -131,7 +154,7 @@ def _prepared(written: str, key: str) -> Prepared:
     return Prepared(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
 
 
-def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
+def _on_ray_train(config: RunConfig, folder: Path) -> Told:
     """The same run on Ray Train's workers: what rank 0 yields comes back through a queue.
 
     Workers that are started again after one died tell their history again: what was told is not told twice.
@@ -147,9 +170,11 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None
     trainer = TorchTrainer(
         _worker,
         train_loop_config={"config": nested(config), "folder": str(folder.resolve()), "told": told},
-        torch_config=TorchConfig(backend="gloo"),
+        torch_config=TorchConfig(backend="nccl" if config.launch.gpus else "gloo"),
         scaling_config=ScalingConfig(
-            num_workers=config.launch.workers, resources_per_worker={"CPU": config.launch.threads}
+            num_workers=config.launch.workers,
+            use_gpu=config.launch.gpus > 0,
+            resources_per_worker={"CPU": config.launch.threads, "GPU": config.launch.gpus},
         ),
         run_config=RayRunConfig(
             name=folder.name,
@@ -171,6 +196,8 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None
                 group = item
             elif isinstance(item, DiceRayError):
                 raise item
+            elif isinstance(item, Progress):
+                yield item
             elif item.step > last:
                 last = item.step
                 yield item
@@ -193,9 +220,11 @@ def _worker(settings: dict[str, Any]) -> None:
     speaks = workers.rank() == 0
     if speaks:
         told.put(ray.util.get_current_placement_group())
+    spoke = time.monotonic()
     try:
-        for evaluation in _fit(config, Path(settings["folder"])):
-            if speaks:
-                told.put(evaluation)
+        for item in _fit(config, Path(settings["folder"])):
+            if speaks and (isinstance(item, Evaluation) or time.monotonic() - spoke >= SECONDS):
+                told.put(item)
+                spoke = time.monotonic()
     except DiceRayError as error:
         told.put(error)

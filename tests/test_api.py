@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+import torch
 
 import dice_ray
 from dice_ray import api, launch
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.folders import TRAIN_EXPERIMENT
+from dice_ray.rehearsal import NUM_STEPS
 from dice_ray.tracking.reader import curves, read
-from dice_ray.training.loop import Evaluation
+from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.tuning.ledger import alone
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
 PRESET = """
@@ -27,6 +32,20 @@ STUDY = """
 BASELINE = "plain"
 ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4}}
 """
+
+
+class Shown(AbstractContextManager["Shown"]):
+    """A screen that keeps the evaluations."""
+
+    def __init__(self, told: list[Evaluation]) -> None:
+        self.told = told
+
+    def __exit__(self, *failure: object) -> None: ...
+
+    def update(self, progress: Progress) -> None: ...
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        self.told.append(evaluation)
 
 
 def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
@@ -91,7 +110,7 @@ def test_files_that_changed_are_read_again(tmp_path: Path) -> None:
 
 def test_train_leaves_a_run_in_mlflow() -> None:
     told: list[Evaluation] = []
-    result = dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, show=lambda terminal: told.append)
+    result = dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, show=lambda terminal: Shown(told))
     assert [evaluation.finished for evaluation in told] == [False, True]
     (run,) = result.frame.to_dict("records")
     assert run["id"] == result.name
@@ -100,6 +119,7 @@ def test_train_leaves_a_run_in_mlflow() -> None:
     assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
     assert run["metrics.dev/best_f1"] == max(evaluation.metrics["dev/f1"] for evaluation in told)
     best = max(told, key=lambda evaluation: evaluation.metrics["dev/f1"])
+    assert result.best == ("dev/f1", best.metrics["dev/f1"])
     assert run["tags.collapsed"] == ("true" if best.metrics["dev/collapsed"] else "false")
     assert result.name in result.report().text()
 
@@ -125,6 +145,45 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").rename(tmp_path / "away.db")
     assert not dice_ray.evaluate("mine", "dev").is_tracked
     assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_a_run_has_one_driver(tmp_path: Path) -> None:
+    folder = tmp_path / "dice_ray_runs/mine"
+    with alone(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
+        dice_ray.train("synthetic_pairs", QUICK, name="mine")
+    assert {path.name for path in folder.iterdir()} == {"lock"}
+    assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
+
+
+def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(tmp_path: Path) -> None:
+    scratch = set(Path(tempfile.gettempdir()).glob("dice_ray-*"))
+    settings = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
+    plan = api.dry_run("synthetic_pairs", settings, name="mine")
+    found = plan.rehearsal
+    assert (found.records, found.rows) == ({"train": 200, "dev": 100, "test": 100}, {"train": 200, "dev": 100})
+    assert (found.num_steps, found.num_evaluations, found.num_timed) == (40, 4, NUM_STEPS - 1)
+    assert found.num_steps * found.seconds_a_step < found.seconds < 300
+    assert 50 * 2**20 < found.peak_memory < 64 * 2**30
+    assert plan.folder == Path("dice_ray_runs/mine")
+    (tmp_path / "mine.yaml").write_text(plan.config)
+    assert api.validate("mine.yaml") == api.validate("synthetic_pairs", settings)
+    (tmp_path / "mine.yaml").unlink()
+    assert list(tmp_path.iterdir()) == []
+    assert set(Path(tempfile.gettempdir()).glob("dice_ray-*")) <= scratch
+
+    dice_ray.train("synthetic_pairs", settings | {"training.epochs": 1}, name="mine")
+    weights = torch.load("dice_ray_runs/mine/best.pt", weights_only=True)["model"]
+    assert sum(weight.numel() for weight in weights.values()) == found.num_parameters
+
+
+def test_a_dry_run_refuses_what_the_run_would() -> None:
+    with pytest.raises(ConfigError, match=r"batch_size: must be at most the rows of the training split, 100"):
+        api.dry_run("synthetic_pairs", QUICK | {"training.batch_size": 200, "launch.workers": 2})
+
+
+def test_gpus_that_are_not_there_are_refused() -> None:
+    with pytest.raises(RunError, match=r"there must be 100 GPUs .*, and there are \d+"):
+        dice_ray.train("synthetic_pairs", QUICK | {"launch.gpus": 100})
 
 
 def test_a_failed_run_is_stored_as_failed() -> None:

@@ -57,8 +57,26 @@ class Evaluation:
     finished: bool
 
 
-def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation, None, None]:
-    """Train, yielding at each evaluation of dev; whoever stops asking stops the run.
+@dataclass(frozen=True)
+class Progress:
+    """What a run says after a step without an evaluation.
+
+    Attributes:
+        step: Optimizer steps done, of `num_steps`.
+        epoch: Passes over the training rows done.
+        loss: Of the step.
+        num_tokens: Trained on since this process began, padding left out.
+    """
+
+    step: int
+    num_steps: int
+    epoch: float
+    loss: float
+    num_tokens: int
+
+
+def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | Progress, None, None]:
+    """Train, yielding after each step: an evaluation of dev, or how far it is. Whoever stops asking stops the run.
 
     A run that was interrupted first tells its history again, then goes on from its last checkpoint.
     """
@@ -81,7 +99,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
     yield from history
 
     model = DistributedDataParallel(parts.model, forward_sync_buffers=False) if num_workers() > 1 else parts.model
-    losses = []
+    losses, num_tokens = [], 0
     for step in range(first, num_steps):
         model.train()
         rows = batches.step_rows(step, num_rows, config.batch_size, config.seed)
@@ -93,13 +111,16 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
+        num_tokens += sum(len(parts.train.rows[row]["input_ids"]) for row in rows)
+        epoch = (step + 1) * config.batch_size / num_rows
         if step + 1 not in stops:
+            yield Progress(step + 1, num_steps, epoch, losses[-1], num_tokens)
             continue
 
         metrics, decisions = _dev_scores(parts, config.batch_size)
         metrics = {"train/loss": sum(losses) / len(losses), **metrics}
         losses.clear()
-        evaluation = Evaluation(step + 1, (step + 1) * config.batch_size / num_rows, metrics, step + 1 == num_steps)
+        evaluation = Evaluation(step + 1, epoch, metrics, step + 1 == num_steps)
         is_best = all(metrics[parts.objective] > earlier.metrics[parts.objective] for earlier in history)
         history.append(evaluation)
         rng = workers.gathered(torch.get_rng_state())

@@ -97,16 +97,35 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
     lines = result.stdout.splitlines()
     assert [line.split()[:4] for line in lines[:2]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     assert "mine: in dice_ray_runs/mine, and in MLflow" in lines
-    assert "  dice-ray report train" in lines
+    assert lines[lines.index("Next:") :] == [
+        "Next:",
+        "  dice-ray evaluate mine test",
+        "  dice-ray predict mine FILE",
+        "  dice-ray report train",
+    ]
+    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[:2]]
+    assert f"mine: best dev/f1 {max(scores):.4f}" in lines
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
         "config.yaml",
         "encoder",
         "last.pt",
+        "lock",
         "log.txt",
         "task.json",
     }
     assert "mine" in run("report", "train").stdout
+
+
+def test_a_dry_run_prints_the_plan_and_leaves_nothing() -> None:
+    result = run("train", "synthetic_pairs", "--set", "data.source.synthetic.size=100", "--name", "mine", "--dry-run")
+    assert result.stdout.startswith(
+        run("validate", "synthetic_pairs", "--set", "data.source.synthetic.size=100").stdout
+    )
+    facts = {line[:11].strip(): line[12:] for line in result.stdout.splitlines() if line[11:12] == " "}
+    assert {"data", "model", "steps", "time", "memory", "results in"} <= facts.keys()
+    assert facts["results in"] == "dice_ray_runs/mine, and in MLflow's experiment train"
+    assert list(Path.cwd().iterdir()) == []
 
 
 def test_a_trained_run_predicts_and_is_scored() -> None:

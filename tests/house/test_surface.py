@@ -10,7 +10,7 @@ from dice_ray.cli.app import app
 
 COMMANDS = {
     "dice-ray": {"--debug", "--install-completion", "--show-completion"},
-    "train": {"preset", "--set", "--workers", "--name"},
+    "train": {"preset", "--set", "--workers", "--gpus-per-worker", "--name", "--dry-run"},
     "predict": {"run", "file", "--out"},
     "export": {"run", "folder"},
     "evaluate": {"run", "data", "--items"},
