@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, TextHead, TokenHead, load_tokenizer, without_pooler
-from dice_ray.models.export import HEADS, export
+from dice_ray.models.export import HEADS, _says_the_same, export
 
 TEXTS = ["the router is broken", "it is lovely, thanks a lot"]
 TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -95,3 +95,10 @@ def test_other_heads_lie_beside_the_encoder(tmp_path: Path, family: str, head: n
         hidden_BLH = hidden_BLH[:, 0]
     found = hidden_BLH @ weights["tag.output.weight"].T + weights["tag.output.bias"]
     torch.testing.assert_close(found, logits(model, batch), rtol=1e-5, atol=1e-5)
+
+
+def test_a_stock_class_that_says_something_else_is_not_taken() -> None:
+    model, tokenizer = built("bert", TokenHead(32, 3, 0.1), **TINY)
+    probe = dict(tokenizer(TEXTS[:1], return_tensors="pt"))
+    stock = AutoModelForTokenClassification.from_config(AutoConfig.for_model("bert", num_labels=3, **TINY)).eval()
+    assert not _says_the_same(stock, model, probe)
