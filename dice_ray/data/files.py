@@ -10,8 +10,9 @@ from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.mrc_ner import MrcNerConfig
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
-from dice_ray.data.sources import DataConfig, OnBadRow, gather
+from dice_ray.data.sources import DataConfig, gather
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.errors import DataError
 

@@ -144,8 +144,6 @@ class TextTask(Task[TextRecord]):
         self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> Table:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
-        if not records:
-            return Table((), ())
         _, probabilities_NC = _by_record(rows, decoded)
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
         found = [
