@@ -94,7 +94,7 @@ class TestOnRayTrain:
             list(launch.start(small(launch__workers=2, training__lr=1e30), tmp_path))
 
     def test_a_worker_that_is_killed_is_replaced_and_the_run_goes_on(self, tmp_path: Path) -> None:
-        long = {"training__epochs": 12, "training__evaluations": 6}
+        long = {"training__epochs": 6, "training__evaluations": 3}
         one = list(launch.start(small(**long), tmp_path / "one"))
         running = launch.start(small(**long, launch__workers=2, launch__max_failures=1), tmp_path / "two")
         told = [next(running)]
