@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import json
-import re
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray import shipped
-from dice_ray.errors import DataError, DiceRayError, InputError, RunError, UnknownNameError
+from dice_ray import folders, shipped
+from dice_ray.errors import DataError, InputError, RunError, UnknownNameError
+from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.report import Report
+    from dice_ray import single
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
     from dice_ray.config.starter import Starter
     from dice_ray.data.cache import Listed
     from dice_ray.losses.table import Row
+    from dice_ray.rehearsal import Rehearsal
+    from dice_ray.tasks.base import Scores
     from dice_ray.tasks.inspection import Inspection
-    from dice_ray.training.loop import Evaluation
+    from dice_ray.tasks.predictions import Predictions
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
 
-RUNS = Path("dice_ray_runs")
-"""Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
-TRAIN_EXPERIMENT = "train"
-"""The MLflow experiment of runs that are trained alone; a sweep or study has one of its own name."""
 EMBEDDED_PRESET = "synthetic_pairs"
 
 Written: TypeAlias = Mapping[str, Any] | Sequence[str]
@@ -45,11 +42,13 @@ class Result:
         name: Of its folder.
         experiment: In MLflow.
         is_finished: False where it was interrupted; the same call, or `resume`, goes on.
+        best: Of a run trained alone: the metric that decides, and its best value.
     """
 
     name: str
     experiment: str
     is_finished: bool = True
+    best: tuple[str, float] | None = None
 
     @property
     def folder(self) -> Path:
@@ -90,7 +89,7 @@ def train(
     settings: Written = (),
     *,
     name: str | None = None,
-    show: Callable[[TextIO], Callable[[Evaluation], None]] | None = None,
+    show: single.Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
 
@@ -98,49 +97,112 @@ def train(
         preset: A shipped preset's name, or a YAML file.
         settings: What is written over it.
         name: The run's name; the name of an earlier run goes on with it.
-        show: Makes, on the terminal, what shows each evaluation.
+        show: Makes, on the terminal, what shows how far it is.
     """
-    from dice_ray import cluster, launch
-    from dice_ray.config.load import as_yaml
-    from dice_ray.data import sources
-    from dice_ray.settings import flat
-    from dice_ray.tracking import schema
-    from dice_ray.tracking.writer import Writer
+    from dice_ray import launch, single
 
     config = launch.resolved(validate(preset, settings))
-    result = Result(_named(name or _new_name(f"{Path(preset).stem}-{config.loss.name}")), TRAIN_EXPERIMENT)
-    splits = sources.load(config.data)
-    _store_config(config, result.folder)
-    objective = launch.objective(config)
-    tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
-    told: list[Evaluation] = []
-    with cluster.quiet(result.folder / "log.txt") as terminal, Writer(result.experiment) as writer:
-        shown = show(terminal) if show else None
-        writer.open(result.name, name=result.name, params=flat(config), tags=tags | config.tags())
-        writer.text(result.name, "config.yaml", as_yaml(config))
-        writer.text(result.name, "data.json", json.dumps(splits.report.plain(), ensure_ascii=False, indent=2))
+    name = folders.named(name or _train_name(preset, config))
+    score = single.run(config, RUNS / name, TRAIN_EXPERIMENT, show)
+    return Result(name, TRAIN_EXPERIMENT, best=(launch.objective(config), score))
 
-        def report(evaluation: Evaluation) -> None:
-            told.append(evaluation)
-            writer.metrics(result.name, evaluation.step, evaluation.metrics)
-            if shown:
-                shown(evaluation)
 
-        status: schema.Status = "KILLED"
-        try:
-            launch.train(config, result.folder, report)
-            status = "FINISHED"
-        except DiceRayError:
-            status = "FAILED"
-            raise
-        finally:
-            if told:
-                best = max(told, key=lambda evaluation: evaluation.metrics[objective])
-                writer.metrics(result.name, told[-1].step, {schema.best_metric(objective): best.metrics[objective]})
-                collapsed = best.metrics[schema.collapsed_metric(objective)]
-                writer.tags(result.name, {schema.COLLAPSED: "true" if collapsed else "false"})
-            writer.end(result.name, status)
-    return result
+@dataclass(frozen=True)
+class DryRun:
+    """What `train` would do, from its first steps.
+
+    Attributes:
+        config: As YAML, defaults filled in.
+        folder: Where the run would lie.
+    """
+
+    config: str
+    folder: Path
+    rehearsal: Rehearsal
+
+
+def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = None) -> DryRun:
+    """Run the first steps of what `train` would run, and leave nothing behind; the arguments are those of `train`."""
+    from dice_ray import launch
+    from dice_ray.config.load import as_yaml
+    from dice_ray.rehearsal import rehearse
+
+    config = launch.resolved(validate(preset, settings))
+    folder = RUNS / folders.named(name or _train_name(preset, config))
+    folders.check_config(config, folder)
+    return DryRun(as_yaml(config), folder, rehearse(config))
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a run's best checkpoint is worth on some data.
+
+    Attributes:
+        data: A split's name, or a file.
+        scores: Its metrics, at a half and at the threshold that dev decided, and the counts of each record.
+        is_tracked: Whether MLflow knows the run, and so has been told.
+    """
+
+    run: str
+    data: str
+    scores: Scores
+    is_tracked: bool
+
+
+def predict(run: str, file: str | Path) -> Predictions:
+    """What a run's best checkpoint predicts for a file, read as the run's data are; labels are not looked at.
+
+    Args:
+        run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
+        file: What is predicted.
+    """
+    from dice_ray import trained
+
+    return trained.load(folders.place(run).folder).predict(Path(file))
+
+
+def export(run: str, folder: str | Path) -> str:
+    """Write a run's best checkpoint as a plain Hugging Face folder; returns the auto class that loads it.
+
+    Args:
+        run: As in `predict`.
+        folder: A new or empty one.
+    """
+    from dice_ray import trained
+
+    folder = Path(folder)
+    best = trained.load(folders.place(run).folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"the folder of an export must be new or empty, got {folder}")
+    return best.export(folder)
+
+
+def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scored:
+    """Score a run's best checkpoint; the counts of each record become an artifact of the run.
+
+    Args:
+        run: As in `predict`.
+        data: `dev`, `test`, or a file with labels.
+        items: Where the counts are written too, as CSV: id, tp, fp, fn.
+    """
+    from dice_ray import trained
+    from dice_ray.tracking import reader
+    from dice_ray.tracking.writer import Writer
+
+    place = folders.place(run)
+    best = trained.load(place.folder)
+    scores = best.score(best.labelled(data))
+    counts = trained.items_csv(scores.items)
+    if items is not None:
+        items.write_text(counts, encoding="utf-8")
+    is_tracked = reader.holds(place.experiment, place.id)
+    if is_tracked:
+        with Writer(place.experiment) as writer:
+            writer.text(place.id, trained.items_file(data), counts)
+            if data == "test":
+                told = {**scores.metrics, "collapsed": float(scores.collapsed)}
+                writer.metrics(place.id, best.step, {f"test/{name}": value for name, value in told.items()})
+    return Scored(run, data, scores, is_tracked)
 
 
 def tune(
@@ -169,7 +231,7 @@ def tune(
     from dice_ray.tuning import search
     from dice_ray.tuning.plan import SweepPlan
 
-    name = _named(name or _new_name(f"{Path(preset).stem}-tune"))
+    name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
     layers = _for_all_trials(_layers(preset, settings))
     plan = SweepPlan(name=name, layers=layers, space=shipped.space_address(space), trials=trials, seed=seed)
     progress = search.run(plan, RUNS / name, address=address, show=show)
@@ -216,7 +278,7 @@ def ablate(
 
     arms, baseline = _arms(study)
     layers = _for_all_trials(_layers(preset, settings))
-    name = _named(name or Path(study).stem)
+    name = folders.named(name or Path(study).stem)
     splits = sources.load(resolve(layers).data)
     if not splits.test:
         raise DataError("a study compares on the test split, and the data has none: give data.source.files.test")
@@ -340,6 +402,10 @@ def plot_losses(file: Path) -> None:
     draw_figure_1(figure_1(), file)
 
 
+def _train_name(preset: str | Path, config: RunConfig) -> str:
+    return folders.new_name(f"{Path(preset).stem}-{config.loss.name}")
+
+
 def _layers(preset: str | Path, settings: Written) -> list[Layer]:
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
@@ -376,27 +442,6 @@ def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
     return module.ARMS, module.BASELINE
 
 
-def _store_config(config: RunConfig, folder: Path) -> None:
-    """Write `config.yaml`; a run that goes on must be the one that was begun, wherever it is launched.
-
-    Raises:
-        RunError: The folder holds another run, or a sweep or study.
-    """
-    from dice_ray.config.load import as_yaml, read_layer, resolve
-    from dice_ray.settings import flat
-
-    file = folder / "config.yaml"
-    if (folder / "plan.yaml").exists():
-        raise RunError(f"{folder} holds a sweep or study: choose another --name")
-    if file.exists():
-        stored, given = flat(resolve([read_layer(file)])), flat(config)
-        paths = sorted(path for path in {*stored, *given} if stored.get(path) != given.get(path))
-        if other := [path for path in paths if not path.startswith("launch.")]:
-            raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
-    folder.mkdir(parents=True, exist_ok=True)
-    file.write_text(as_yaml(config), encoding="utf-8")
-
-
 def _ended(name: str, progress: Progress) -> Result:
     """The result of a sweep or study, unless nothing came of it.
 
@@ -409,21 +454,3 @@ def _ended(name: str, progress: Progress) -> Result:
         reasons = [ended.failure for ended in Ledger(RUNS / name / "ledger.jsonl").ended.values()]
         raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
     return Result(name, name, progress.is_finished)
-
-
-def _named(name: str) -> str:
-    """A name that can be a folder and an experiment of its own."""
-    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:
-        raise InputError(
-            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, and not be "
-            f"{TRAIN_EXPERIMENT!r}, got {name!r}"
-        )
-    return name
-
-
-def _new_name(stem: str) -> str:
-    """A name that nothing here has yet."""
-    while True:
-        name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
-        if not (RUNS / name).exists():
-            return name

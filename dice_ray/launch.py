@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
-from dice_ray import cluster
+from dice_ray import cluster, trained
 from dice_ray.config.checks import check_data, check_encoder
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
@@ -26,13 +28,17 @@ from dice_ray.tasks.encoding import Encoding, encode
 from dice_ray.terms import TermFacts
 from dice_ray.training import precision, workers
 from dice_ray.training.checkpoint import Checkpoints
-from dice_ray.training.evaluate import EncodedSplit, decoded
-from dice_ray.training.loop import Evaluation, Parts, fit
+from dice_ray.training.evaluate import EncodedSplit
+from dice_ray.training.loop import Evaluation, Parts, Progress, fit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.data.records import Splits
+
+Told: TypeAlias = Generator[Evaluation | Progress, None, None]
+SECONDS = 1.0
+"""How often workers of Ray Train say how far they are."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +74,18 @@ def prepare(config: RunConfig) -> Prepared:
 
 def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
     """Train a run in its folder, yielding at each evaluation; closing the generator frees its workers."""
+    with closing(steps(config, folder)) as running:
+        for told in running:
+            if isinstance(told, Evaluation):
+                yield told
+
+
+def steps(config: RunConfig, folder: Path) -> Told:
+    """The same, yielding how far the run is between evaluations too."""
     config = resolved(config)
     if config.launch.workers > 1 or config.launch.how == "ray_train":
         return _on_ray_train(config, folder)
-    return fit(build(config), config.training, Checkpoints(folder))
+    return _fit(config, folder)
 
 
 def resolved(config: RunConfig) -> RunConfig:
@@ -81,29 +95,48 @@ def resolved(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"training": config.training.model_copy(update={"precision": found})})
 
 
-def train(config: RunConfig, folder: Path, report: Callable[[Evaluation], None]) -> None:
+def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | Progress], None]) -> None:
     """Train a run to its end; starts a local Ray where the run needs one."""
-    if config.launch.workers == 1 and config.launch.how == "auto":
-        for evaluation in start(config, folder):
-            report(evaluation)
+    launch = config.launch
+    if launch.workers == 1 and launch.how == "auto":
+        _needs_gpus(launch.gpus, torch.cuda.device_count())
+        for told in steps(config, folder):
+            report(told)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with cluster.started(num_cpus=config.launch.workers * config.launch.threads + 1, log=folder / "log.txt"):
-        for evaluation in start(config, folder):
-            report(evaluation)
+    with cluster.started(num_cpus=launch.workers * launch.threads + 1, log=folder / "log.txt") as ray:
+        _needs_gpus(launch.workers * launch.gpus, ray.gpus)
+        for told in steps(config, folder):
+            report(told)
 
 
 def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
-    """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided."""
-    prepared = prepare(config)
-    parts = build(config)
-    best = Checkpoints(folder).best()
-    parts.model.load_state_dict(best["model"])
-    encoded = prepared.test() if split == "test" else prepared.dev
-    items = decoded(parts.task, parts.model, encoded, parts.tokenizer, parts.numerics, config.training.tokens)
-    scores = parts.task.score(encoded.records, encoded.rows, items, best["decisions"])
+    """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided.
+
+    The counts of each record are left in the folder, as `<split>/items.csv`.
+    """
+    run, prepared = trained.load(folder), prepare(config)
+    scores = run.score(prepared.test() if split == "test" else prepared.dev)
+    items = folder / trained.items_file(split)
+    items.parent.mkdir(exist_ok=True)
+    items.write_text(trained.items_csv(scores.items), encoding="utf-8")
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"{split}/{name}": value for name, value in metrics.items()}
+
+
+def _needs_gpus(wanted: int, found: int) -> None:
+    if wanted > found:
+        raise RunError(f"there must be {wanted} GPUs (launch.workers x launch.gpus), and there are {found}")
+
+
+def _fit(config: RunConfig, folder: Path) -> Told:
+    """The run of one worker, or of this process; the folder can predict as soon as it holds a checkpoint."""
+    torch.set_num_threads(config.launch.threads)
+    parts = build(config)
+    if workers.rank() == 0:
+        assert isinstance(parts.model, EncoderWithHeads)
+        trained.store(config, folder, parts.task, prepare(config).facts, parts.model, parts.tokenizer)
+    yield from fit(parts, config.training, Checkpoints(folder))
 
 
 def build(config: RunConfig) -> Parts:
@@ -138,11 +171,14 @@ def _prepared(written: str, key: str) -> Prepared:
     return Prepared(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
 
 
-def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
-    """The same run on Ray Train's workers: what rank 0 yields comes back through a queue."""
+def _on_ray_train(config: RunConfig, folder: Path) -> Told:
+    """The same run on Ray Train's workers: what rank 0 yields comes back through a queue.
+
+    Workers that are started again after one died tell their history again: what was told is not told twice.
+    """
     import ray
+    from ray.train import FailureConfig, ScalingConfig
     from ray.train import RunConfig as RayRunConfig
-    from ray.train import ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Empty, Queue
@@ -151,13 +187,20 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None
     trainer = TorchTrainer(
         _worker,
         train_loop_config={"config": nested(config), "folder": str(folder.resolve()), "told": told},
-        torch_config=TorchConfig(backend="gloo"),
+        torch_config=TorchConfig(backend="nccl" if config.launch.gpus else "gloo"),
         scaling_config=ScalingConfig(
-            num_workers=config.launch.workers, resources_per_worker={"CPU": config.launch.threads}
+            num_workers=config.launch.workers,
+            use_gpu=config.launch.gpus > 0,
+            resources_per_worker={"CPU": config.launch.threads, "GPU": config.launch.gpus},
         ),
-        run_config=RayRunConfig(name=folder.name, storage_path=str(folder.resolve() / "ray_train")),
+        run_config=RayRunConfig(
+            name=folder.name,
+            storage_path=str(folder.resolve() / "ray_train"),
+            failure_config=FailureConfig(max_failures=config.launch.max_failures),
+        ),
     )
     group: PlacementGroup | None = None
+    last = 0
     pool = ThreadPoolExecutor(max_workers=1)
     running = pool.submit(trainer.fit)
     try:
@@ -170,7 +213,10 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Generator[Evaluation, None
                 group = item
             elif isinstance(item, DiceRayError):
                 raise item
-            else:
+            elif isinstance(item, Progress):
+                yield item
+            elif item.step > last:
+                last = item.step
                 yield item
         if failure := running.exception():
             raise RunError(f"Ray Train stopped: {failure}") from failure
@@ -191,10 +237,11 @@ def _worker(settings: dict[str, Any]) -> None:
     speaks = workers.rank() == 0
     if speaks:
         told.put(ray.util.get_current_placement_group())
-    torch.set_num_threads(config.launch.threads)
+    spoke = time.monotonic()
     try:
-        for evaluation in fit(build(config), config.training, Checkpoints(Path(settings["folder"]))):
-            if speaks:
-                told.put(evaluation)
+        for item in _fit(config, Path(settings["folder"])):
+            if speaks and (isinstance(item, Evaluation) or time.monotonic() - spoke >= SECONDS):
+                told.put(item)
+                spoke = time.monotonic()
     except DiceRayError as error:
         told.put(error)

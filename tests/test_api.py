@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
+import torch
 
 import dice_ray
 from dice_ray import api, launch
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
-from dice_ray.training.loop import Evaluation
+from dice_ray.folders import TRAIN_EXPERIMENT
+from dice_ray.rehearsal import NUM_STEPS
+from dice_ray.tracking.reader import curves, read
+from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.tuning.ledger import alone
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
 PRESET = """
@@ -25,6 +32,20 @@ STUDY = """
 BASELINE = "plain"
 ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4}}
 """
+
+
+class Shown(AbstractContextManager["Shown"]):
+    """A screen that keeps the evaluations."""
+
+    def __init__(self, told: list[Evaluation]) -> None:
+        self.told = told
+
+    def __exit__(self, *failure: object) -> None: ...
+
+    def update(self, progress: Progress) -> None: ...
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        self.told.append(evaluation)
 
 
 def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
@@ -63,12 +84,6 @@ def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
         dice_ray.ablate(str(tmp_path / "odd.py"))
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "it's"])
-def test_a_name_can_be_a_folder_and_an_experiment(name: str) -> None:
-    with pytest.raises(InputError, match="a name must be letters"):
-        api._named(name)
-
-
 def test_a_name_goes_on_with_its_own_run_alone() -> None:
     dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, name="mine")
     assert dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice", "launch.threads": 2}, name="mine").is_finished
@@ -95,7 +110,7 @@ def test_files_that_changed_are_read_again(tmp_path: Path) -> None:
 
 def test_train_leaves_a_run_in_mlflow() -> None:
     told: list[Evaluation] = []
-    result = dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, show=lambda terminal: told.append)
+    result = dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, show=lambda terminal: Shown(told))
     assert [evaluation.finished for evaluation in told] == [False, True]
     (run,) = result.frame.to_dict("records")
     assert run["id"] == result.name
@@ -104,8 +119,71 @@ def test_train_leaves_a_run_in_mlflow() -> None:
     assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
     assert run["metrics.dev/best_f1"] == max(evaluation.metrics["dev/f1"] for evaluation in told)
     best = max(told, key=lambda evaluation: evaluation.metrics["dev/f1"])
+    assert result.best == ("dev/f1", best.metrics["dev/f1"])
     assert run["tags.collapsed"] == ("true" if best.metrics["dev/collapsed"] else "false")
     assert result.name in result.report().text()
+
+
+def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
+    dice_ray.train("synthetic_pairs", QUICK | {"training.epochs": 2}, name="mine")
+    (before,) = read("train").to_dict("records")
+    (tmp_path / "new.tsv").write_text("sentence1\tsentence2\nthe router is broken\tit is urgent\n")
+    assert dice_ray.predict("mine", "new.tsv").text().startswith("id\tlabel\tprobability_0\tprobability_1\n2\t")
+
+    for _ in range(2):  # scored again, it is stored once
+        scored = dice_ray.evaluate("mine", items=tmp_path / "items.csv")
+    assert scored.is_tracked
+    (run,) = read("train").to_dict("records")
+    assert {name: run[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
+    assert [run[name] for name in ("status", "end")] == [before[name] for name in ("status", "end")]
+    assert len(curves("train").query("metric == 'test/f1'")) == 1
+    (artifact,) = tmp_path.glob("mlartifacts/*/artifacts/test/items.csv")
+    assert artifact.read_text() == (tmp_path / "items.csv").read_text()
+    assert artifact.read_text().count("\n") == 1 + len(scored.scores.items)
+    assert dice_ray.evaluate("mine", "dev").scores.metrics["f1"] == run["metrics.dev/best_f1"]
+
+    (tmp_path / "mlflow.db").rename(tmp_path / "away.db")
+    assert not dice_ray.evaluate("mine", "dev").is_tracked
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_a_run_has_one_driver(tmp_path: Path) -> None:
+    folder = tmp_path / "dice_ray_runs/mine"
+    with alone(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
+        dice_ray.train("synthetic_pairs", QUICK, name="mine")
+    assert {path.name for path in folder.iterdir()} == {"lock"}
+    assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
+
+
+def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(tmp_path: Path) -> None:
+    scratch = set(Path(tempfile.gettempdir()).glob("dice_ray-*"))
+    settings = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
+    plan = api.dry_run("synthetic_pairs", settings, name="mine")
+    found = plan.rehearsal
+    assert (found.records, found.rows) == ({"train": 200, "dev": 100, "test": 100}, {"train": 200, "dev": 100})
+    assert (found.num_steps, found.num_evaluations, found.num_timed) == (40, 4, NUM_STEPS - 1)
+    assert found.num_steps * found.seconds_a_step < found.seconds < 300
+    assert 50 * 2**20 < found.peak_memory < 64 * 2**30
+    assert plan.folder == Path("dice_ray_runs/mine")
+    (tmp_path / "mine.yaml").write_text(plan.config)
+    assert api.validate("mine.yaml") == api.validate("synthetic_pairs", settings)
+    (tmp_path / "mine.yaml").unlink()
+    assert list(tmp_path.iterdir()) == []
+    assert set(Path(tempfile.gettempdir()).glob("dice_ray-*")) <= scratch
+
+    dice_ray.train("synthetic_pairs", settings | {"training.epochs": 1}, name="mine")
+    weights = torch.load("dice_ray_runs/mine/best.pt", weights_only=True)["model"]
+    assert sum(weight.numel() for weight in weights.values()) == found.num_parameters
+
+
+def test_a_dry_run_refuses_what_the_run_would() -> None:
+    with pytest.raises(ConfigError, match=r"batch_size: must be at most the rows of the training split, 100"):
+        api.dry_run("synthetic_pairs", QUICK | {"training.batch_size": 200, "launch.workers": 2})
+
+
+def test_gpus_that_are_not_there_are_refused() -> None:
+    with pytest.raises(RunError, match=r"there must be 100 GPUs .*, and there are \d+"):
+        dice_ray.train("synthetic_pairs", QUICK | {"launch.gpus": 100})
 
 
 def test_a_failed_run_is_stored_as_failed() -> None:
@@ -113,7 +191,7 @@ def test_a_failed_run_is_stored_as_failed() -> None:
         dice_ray.train("synthetic_pairs", {"loss": "nothing"})
     with pytest.raises(ArithmeticError):
         dice_ray.train("synthetic_pairs", QUICK | {"training.lr": 1e30}, name="bad")
-    (run,) = api.Result("bad", api.TRAIN_EXPERIMENT).frame.to_dict("records")
+    (run,) = api.Result("bad", TRAIN_EXPERIMENT).frame.to_dict("records")
     assert run["status"] == "FAILED"
 
 
@@ -142,6 +220,12 @@ def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     assert sorted(zip(cells["arm"], cells["seed"], strict=True)) == [
         (arm, seed) for arm in ("plain", "strong") for seed in (1, 2)
     ]
+    assert len(list((tmp_path / "mlartifacts").glob("*/artifacts/test/items.csv"))) == 4
+    scored = dice_ray.evaluate("mine/strong/2")
+    assert scored.is_tracked
+    (cell,) = cells[(cells["arm"] == "strong") & (cells["seed"] == 2)].to_dict("records")
+    assert scored.scores.metrics["f1"] == cell["metrics.test/f1"]
+
     tables = dice_ray.report("mine")
     assert "strong" in tables.text()
     written = tables.write(tmp_path / "out")

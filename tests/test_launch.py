@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,6 +94,32 @@ class TestOnRayTrain:
     def test_a_failure_of_a_worker_comes_back_as_it_was(self, tmp_path: Path) -> None:
         with pytest.raises(NonFiniteError, match=r"at step \d+"):
             list(launch.start(small(launch__workers=2, training__lr=1e30), tmp_path))
+
+    def test_a_worker_that_is_killed_is_replaced_and_the_run_goes_on(self, tmp_path: Path) -> None:
+        long = {"training__epochs": 6, "training__evaluations": 3}
+        one = list(launch.start(small(**long), tmp_path / "one"))
+        running = launch.start(small(**long, launch__workers=2, launch__max_failures=1), tmp_path / "two")
+        told = [next(running)]
+        killed = _workers_alive()
+        assert len(killed) == 2
+        os.kill(killed[0], signal.SIGKILL)
+        told += [next(running)]
+        alive = _workers_alive()
+        assert len(alive) == 2
+        assert not set(alive) & set(killed)
+        told += running
+        assert [each.step for each in told] == [each.step for each in one]
+        assert [each.metrics["train/loss"] for each in told] == pytest.approx(
+            [each.metrics["train/loss"] for each in one], rel=1e-3
+        )
+
+    def test_a_worker_that_dies_too_often_ends_the_run(self, tmp_path: Path) -> None:
+        long = {"training__epochs": 50, "training__evaluations": 50}
+        running = launch.start(small(**long, launch__workers=2, launch__max_failures=0), tmp_path)
+        next(running)
+        os.kill(_workers_alive()[0], signal.SIGKILL)
+        with pytest.raises(RunError, match="Ray Train stopped"):
+            list(running)
 
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
         running = launch.start(small(launch__workers=2, training__epochs=200, training__evaluations=200), tmp_path)

@@ -14,7 +14,7 @@ import typer
 from dice_ray.errors import DiceRayError
 
 if TYPE_CHECKING:
-    from dice_ray.api import Result
+    from dice_ray.api import DryRun, Result
 
 app = typer.Typer(
     name="dice-ray",
@@ -25,6 +25,9 @@ app = typer.Typer(
 )
 
 PresetArgument = Annotated[str, typer.Argument(help="A preset's name (`dice-ray list`), or a YAML file of your own.")]
+RunArgument = Annotated[
+    str, typer.Argument(help="A run's name, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
+]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Write a value over the preset; repeatable.")
 ]
@@ -44,15 +47,79 @@ def train(
     workers: Annotated[
         int | None, typer.Option(min=1, help="Data-parallel workers; more than one on Ray Train.")
     ] = None,
+    gpus_per_worker: Annotated[int | None, typer.Option(min=0, help="GPUs of each worker.")] = None,
     name: Annotated[str | None, typer.Option(help="The run's name; that of an earlier run goes on with it.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Run a few steps, say what the whole would take, leave nothing.")
+    ] = False,
 ) -> None:
     """Fine-tune one task with one loss."""
     from dice_ray import api
-    from dice_ray.cli.screen import evaluation_screen
+    from dice_ray.cli.screen import TrainScreen
 
-    settings = [*(settings or []), *([f"launch.workers={workers}"] if workers else [])]
-    result = api.train(preset, settings, name=name, show=evaluation_screen)
-    _end(result, "dice-ray report train")
+    launch = {"launch.workers": workers, "launch.gpus": gpus_per_worker}
+    settings = [*(settings or []), *(f"{path}={value}" for path, value in launch.items() if value is not None)]
+    if dry_run:
+        _print_dry_run(api.dry_run(preset, settings, name=name))
+        return
+    result = api.train(preset, settings, name=name, show=TrainScreen)
+    assert result.best is not None
+    metric, score = result.best
+    typer.echo(f"\n{result.name}: best {metric} {score:.4f}")
+    _end(
+        result, f"dice-ray evaluate {result.name} test", f"dice-ray predict {result.name} FILE", "dice-ray report train"
+    )
+
+
+@app.command()
+def predict(
+    run: RunArgument,
+    file: Annotated[Path, typer.Argument(help="Read as the run's data are; labels may be missing.")],
+    out: Annotated[Path | None, typer.Option(help="The file to write; else it is printed.")] = None,
+) -> None:
+    """Predict a file with a run's best checkpoint, in the format of its task: TSV, CoNLL columns or JSON."""
+    from dice_ray import api
+
+    text = api.predict(run, file).text()
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        typer.echo(f"Written: {out}")
+
+
+@app.command()
+def evaluate(
+    run: RunArgument,
+    data: Annotated[str, typer.Argument(help="dev, test, or a file with labels.")] = "test",
+    items: Annotated[
+        Path | None, typer.Option(help="Write the counts of each record here: id, tp, fp, fn, as CSV.")
+    ] = None,
+) -> None:
+    """Score a run's best checkpoint, at a half and at the threshold that dev decided."""
+    from dice_ray import api
+
+    scored = api.evaluate(run, data, items=items)
+    typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
+    for name, value in scored.scores.metrics.items():
+        typer.echo(f"  {name:24} {value:.4f}")
+    if scored.scores.collapsed:
+        typer.echo("  It predicts one class only.")
+    if not scored.is_tracked:
+        typer.echo(f"MLflow holds no run {run} here: the counts of each record are not stored with it.")
+
+
+@app.command()
+def export(run: RunArgument, folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
+    """Write a run's best checkpoint as a plain Hugging Face folder, with its tokenizer."""
+    from dice_ray import api
+
+    name = api.export(run, folder)
+    typer.echo(f"Written: {folder}, to be loaded by {name}.from_pretrained")
+    if name == "AutoModel":
+        typer.echo("No stock class has heads like this run's: heads.safetensors holds them, task.json their classes.")
+    else:
+        typer.echo("It gives the logits of the run.")
 
 
 @app.command()
@@ -277,10 +344,26 @@ def main() -> None:
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
 
 
-def _end(result: Result, command: str) -> None:
+def _print_dry_run(plan: DryRun) -> None:
+    found = plan.rehearsal
+    sizes = ", ".join(f"{split} {size} records" for split, size in found.records.items())
+    rows = ", ".join(f"{split} {size}" for split, size in found.rows.items())
+    minutes, seconds = divmod(round(found.seconds), 60)
+    typer.echo(plan.config)
+    typer.echo(f"data        {sizes}; rows: {rows}")
+    typer.echo(f"model       {found.num_parameters:,} parameters")
+    typer.echo(f"steps       {found.num_steps}, dev is scored {found.num_evaluations} times")
+    typer.echo(
+        f"time        about {minutes}:{seconds:02} ({found.seconds_a_step:.3f} s a step, {found.num_timed} timed)"
+    )
+    typer.echo(f"memory      {found.peak_memory / 2**30:.2f} GiB at most so far, a worker")
+    typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
+
+
+def _end(result: Result, *commands: str) -> None:
     typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow")
     if result.is_finished:
-        _next([command])
+        _next(list(commands))
     else:
         typer.echo("It was interrupted. To go on:")
         typer.echo(f"  dice-ray tune --resume {result.name}")

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from dice_ray.training.loop import Evaluation
+    from dice_ray.training.loop import Progress as StepProgress
     from dice_ray.tuning.callback import Progress
 
 SHOWN_METRICS = (
     *("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
     *("dev/accuracy", "dev/macro_f1", "dev/constant_accuracy", "dev/constant_macro_f1"),
 )
+SECONDS_IN_A_PIPE = 10.0
 
 
 def evaluation_line(evaluation: Evaluation) -> str:
@@ -27,9 +31,62 @@ def evaluation_line(evaluation: Evaluation) -> str:
     return f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}{collapsed}"
 
 
-def evaluation_screen(terminal: TextIO) -> Callable[[Evaluation], None]:
-    """Shows a run's evaluations, a line each."""
-    return lambda evaluation: print(evaluation_line(evaluation), file=terminal, flush=True)
+def step_line(state: StepProgress, score: str, tokens_a_second: float, left: float) -> str:
+    """How far a run is, as a line."""
+    minutes, seconds = divmod(round(left), 60)
+    parts = [f"epoch {state.epoch:.2f}", f"step {state.step}/{state.num_steps}", f"loss {state.loss:.4f}", score]
+    speed = [f"{tokens_a_second:.0f} tokens/s", f"{minutes}:{seconds:02} left"]
+    return "  ".join(part for part in [*parts, *(speed if left else [])] if part)
+
+
+class TrainScreen:
+    """A line an evaluation, and how far the run is: a last line that is redrawn; in a pipe, one every ten seconds."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self._console = Console(file=terminal)
+        live = Live(
+            console=self._console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False
+        )
+        self._live = live if self._console.is_terminal else None
+        self._first: tuple[float, StepProgress] | None = None
+        self._told = math.inf
+        self._score = ""
+
+    def __enter__(self) -> TrainScreen:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def update(self, state: StepProgress) -> None:
+        """Show how far the run is."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._told = (now, state), now
+        since, first = self._first
+        steps, seconds = state.step - first.step, now - since
+        speed = (state.num_tokens - first.num_tokens) / seconds if seconds else 0.0
+        left = (state.num_steps - state.step) * seconds / steps if steps > 0 else 0.0
+        line = step_line(state, self._score, speed, left)
+        if self._live:
+            self._live.update(Text(line))
+        elif now - self._told >= SECONDS_IN_A_PIPE:
+            self._told = now
+            self._print(line)
+
+    def evaluated(self, evaluation: Evaluation) -> None:
+        """Show an evaluation, which stays."""
+        shown = [name for name in SHOWN_METRICS if name in evaluation.metrics and name.startswith("dev/")]
+        self._score = f"{shown[0]} {evaluation.metrics[shown[0]]:.4f}" if shown else ""
+        self._print(evaluation_line(evaluation))
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
 def progress_line(state: Progress) -> str:

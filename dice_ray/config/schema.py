@@ -25,11 +25,15 @@ class LaunchConfig(Settings):
         workers: Data-parallel workers.
         how: `auto` trains one worker in this process and more on Ray Train; `ray_train` forces it for one.
         threads: CPU threads a worker.
+        gpus: GPUs a worker.
+        max_failures: How often Ray Train starts the workers again when one dies; they go on from the last checkpoint.
     """
 
     workers: int = Field(1, ge=1)
     how: Literal["auto", "ray_train"] = "auto"
     threads: int = Field(1, ge=1)
+    gpus: int = Field(0, ge=0)
+    max_failures: int = Field(2, ge=0)
 
 
 class RunConfig(Settings):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class PairRecord:
-    """Two sentences and their label."""
+    """Two sentences and their label, which is empty where the file has none to read."""
 
     id: str
     first: str
@@ -26,7 +26,7 @@ class PairRecord:
 
 @dataclass(frozen=True, slots=True)
 class TextRecord:
-    """A text and its labels: one, or any number where labels do not exclude each other."""
+    """A text and its labels: one, or any number where labels do not exclude each other; none without labels to read."""
 
     id: str
     text: str
@@ -39,7 +39,7 @@ class TextRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaggedRecord:
-    """Words with a tag each; tags of spans are IOB2."""
+    """Words with a tag each, or without any tag; tags of spans are IOB2."""
 
     id: str
     words: tuple[str, ...]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from dice_ray.data.records import QueryRecord, TaggedRecord
 from dice_ray.errors import DataError
@@ -53,3 +53,28 @@ def types_of(record: AskedRecord) -> set[str]:
                 "plain tags, one a word, are for task tagging"
             )
     return {tag[2:] for tag in record.tags if tag != "O"}
+
+
+def tagged_words(words: Sequence[str], spans: Iterable[Span]) -> list[tuple[str, str]]:
+    """Each word with its tag in IOB2; the spans share no word.
+
+    >>> tagged_words(["Ann", "Berg", "sat"], {("PER", 0, 2)})
+    [('Ann', 'B-PER'), ('Berg', 'I-PER'), ('sat', 'O')]
+    """
+    tags = ["O"] * len(words)
+    for type_, first, end in spans:
+        tags[first:end] = [f"B-{type_}", *[f"I-{type_}"] * (end - first - 1)]
+    return list(zip(words, tags, strict=True))
+
+
+def answered(record: AskedRecord, index: int, type_: str, query: str, spans: Iterable[Span]) -> dict[str, Any]:
+    """A question of a record with the spans that answer it, as files of MRC-NER have them: ends are last words."""
+    places = sorted((first, end - 1) for found, first, end in spans if found == type_)
+    return {
+        "context": " ".join(record.words),
+        "end_position": [last for _, last in places],
+        "entity_label": type_,
+        "qas_id": record.id if isinstance(record, QueryRecord) else f"{record.id}.{index + 1}",
+        "query": query,
+        "start_position": [first for first, _ in places],
+    }

@@ -1,4 +1,4 @@
-"""The contract of a task: load, encode, collate, facts, heads, terms, decode, score.
+"""The contract of a task: load, encode, collate, facts, heads, terms, decode, score, predict.
 
 A record is what the user sees (a pair, a sentence, a question). A row is what the encoder sees: a record gives one row,
 or several windows, or one a query. A head turns hidden states into logits; a term is what the loss takes of one head. A
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dice_ray.metrics.classification import ItemCounts
     from dice_ray.models.encoder import Inputs
+    from dice_ray.tasks.predictions import Predictions
     from dice_ray.terms import Link, Term, TermFacts
 
 RecordT = TypeVar("RecordT")
@@ -69,7 +70,13 @@ class Scores:
 
 
 class Task(ABC, Generic[RecordT]):
-    """One task with its classes: built from its configuration and the training split, or from a checkpoint's facts."""
+    """One task with its classes: built from its configuration and the training split, or from what its run stored.
+
+    Attributes:
+        classes: What it was built with.
+    """
+
+    classes: tuple[str, ...]
 
     @abstractmethod
     def texts(self, records: Sequence[RecordT]) -> list[str]:
@@ -77,7 +84,10 @@ class Task(ABC, Generic[RecordT]):
 
     @abstractmethod
     def encode(self, records: Sequence[RecordT], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        """The rows of records, in their order: of a split, or of a chunk of one, `record` counted from its start."""
+        """The rows of records, in their order: of a split, or of a chunk of one, `record` counted from its start.
+
+        Records without labels have rows too, of which only predictions are made.
+        """
 
     @abstractmethod
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
@@ -108,6 +118,12 @@ class Task(ABC, Generic[RecordT]):
         self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
     ) -> Scores:
         """The scores of a split, from all its decoded rows."""
+
+    @abstractmethod
+    def predict(
+        self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
+    ) -> Predictions:
+        """What is predicted for each record under what dev decided, whether it has a label or not."""
 
 
 class TaskBranch(Branch, ABC):

@@ -24,8 +24,18 @@ from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
-from dice_ray.tasks.asked import Asked, AskedRecord, asked, gold_of, sentence_of, types_of
+from dice_ray.tasks.asked import (
+    Asked,
+    AskedRecord,
+    answered,
+    asked,
+    gold_of,
+    sentence_of,
+    tagged_words,
+    types_of,
+)
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import QUERIES
 from dice_ray.tasks.rows import Window, padded, whole_numbers, windows
 from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
@@ -292,16 +302,8 @@ class MrcNer(Task[AskedRecord]):
         gold: dict[str, set[Span]] = {}
         for record in records:
             gold.setdefault(sentence_of(record), set()).update(gold_of(record))
-        found: dict[str, dict[Span, float]] = {sentence: {} for sentence in gold}
-        for row, spans in zip(rows, decoded, strict=True):
-            record = records[row["record"]]
-            type_ = record.type if isinstance(record, QueryRecord) else self.classes[row["question"]]
-            of_sentence = found[sentence_of(record)]
-            for (word, further), probability in spans.items():
-                span = (type_, int(row["words"][word]), int(row["words"][word + further]) + 1)
-                of_sentence[span] = max(probability, of_sentence.get(span, 0.0))
-        resolved = without_overlaps if self.config.spans == "flat" else set
-        counts = {sentence: span_counts(gold[sentence], resolved(found[sentence])) for sentence in gold}
+        found = self._found(records, rows, decoded)
+        counts = {sentence: span_counts(gold[sentence], found[sentence]) for sentence in gold}
         num_candidates = sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
         num_reached = sum(len(row["gold"]) // 2 for row in rows)
         metrics = {
@@ -311,6 +313,37 @@ class MrcNer(Task[AskedRecord]):
         }
         items = tuple(span_item(sentence, count) for sentence, count in counts.items())
         return Scores(metrics, collapsed=sum(map(len, decoded)) in (0, num_candidates), items=items)
+
+    def predict(
+        self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans], decisions: Decisions
+    ) -> Conll | Json:
+        """Of tagged sentences the tags of their words; of queries, and where spans may nest, MRC-NER JSON."""
+        found = self._found(records, rows, decoded)
+        tagged = [record for record in records if isinstance(record, TaggedRecord)]
+        if self.config.spans == "flat" and len(tagged) == len(records):
+            return Conll([tagged_words(record.words, found[record.id]) for record in tagged])
+        return Json(
+            [
+                answered(record, index, question.type, self.config.query(question), found[sentence_of(record)])
+                for record in records
+                for index, question in enumerate(asked(record, self.classes))
+            ]
+        )
+
+    def _found(
+        self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans]
+    ) -> dict[str, set[Span]]:
+        """The spans of each sentence that may stand."""
+        found: dict[str, dict[Span, float]] = {sentence_of(record): {} for record in records}
+        for row, spans in zip(rows, decoded, strict=True):
+            record = records[row["record"]]
+            type_ = record.type if isinstance(record, QueryRecord) else self.classes[row["question"]]
+            of_sentence = found[sentence_of(record)]
+            for (word, further), probability in spans.items():
+                span = (type_, int(row["words"][word]), int(row["words"][word + further]) + 1)
+                of_sentence[span] = max(probability, of_sentence.get(span, 0.0))
+        resolved = without_overlaps if self.config.spans == "flat" else set
+        return {sentence: resolved(spans) for sentence, spans in found.items()}
 
     def _constant(
         self, records: Sequence[AskedRecord], gold: Mapping[str, set[Span]], num_reached: int, num_candidates: int

@@ -16,11 +16,15 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.classification import ItemCounts, best_threshold, binary_scores, constant_f1
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.predictions import Table
 from dice_ray.tasks.rows import classification_places, encodings, inputs_of, padded
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+NO_TARGET = -100
+"""The target of a pair without a label, of which only predictions are made."""
 
 
 class SentencePairConfig(TaskBranch):
@@ -82,11 +86,11 @@ class SentencePair(Task[PairRecord]):
         rows = []
         encoded = encodings(tokenizer, pairs, self.config.max_length, places=False)
         for number, (record, encoding) in enumerate(zip(records, encoded, strict=True)):
-            if record.label not in indices:
+            if record.label and record.label not in indices:
                 raise DataError(f"pair {record.id}: its label must be one of {self.classes}, got {record.label!r}")
             cut = bool(encoding.overflowing)
             inputs = inputs_of(encoding, tokenizer)
-            rows.append({**inputs, "record": number, "cut": cut, "label": indices[record.label]})
+            rows.append({**inputs, "record": number, "cut": cut, "label": indices.get(record.label, NO_TARGET)})
         return rows
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
@@ -133,6 +137,17 @@ class SentencePair(Task[PairRecord]):
             for record, guess, label in zip(records, predicted, labels.astype(bool), strict=True)
         )
         return Scores(metrics, collapsed=bool(predicted.all() or not predicted.any()), items=items)
+
+    def predict(
+        self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions
+    ) -> Table:
+        """The label at the threshold that dev decided, and the probability of each."""
+        columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
+        found = [
+            (record.id, self.classes[int(positive > decisions["threshold"])], 1 - positive, positive)
+            for record, positive in zip(records, decoded, strict=True)
+        ]
+        return Table(columns, found)
 
 
 def _labels(rows: Sequence[Row]) -> np.ndarray:

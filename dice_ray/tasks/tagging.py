@@ -17,6 +17,7 @@ from dice_ray.metrics.classification import Counts, ratio
 from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores, spans_of
 from dice_ray.models.encoder import TokenHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
+from dice_ray.tasks.predictions import Conll
 from dice_ray.tasks.rows import decided, padded, whole_numbers, windows
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 NO_TARGET = -100
 """The target of tokens that are no item, and of tags that the training split does not have."""
 OUTSIDE = "O"
+UNKNOWN = "_"
+"""What is predicted for a word of which the tokenizer leaves nothing, where no tag is the background."""
 
 
 class TaggingConfig(TaskBranch):
@@ -89,11 +92,11 @@ class TaggingConfig(TaskBranch):
         return Tagging(self, classes)
 
     def tagged(self, record: TaggedRecord) -> tuple[Sequence[str], Sequence[str]]:
-        """The words or characters of a record, and their tags."""
+        """The words or characters of a record, and their tags: none where it has no labels."""
         if self.unit == "word":
             return record.words, record.tags
         characters = [character for word in record.words for character in word]
-        pairs = zip(record.words, record.tags, strict=True)
+        pairs = zip(record.words, record.tags, strict=True) if record.tags else ()
         return characters, [self._spread(tag, place) for word, tag in pairs for place in range(len(word))]
 
     def spans(self, tags: Sequence[str | None]) -> set[Span]:
@@ -128,7 +131,8 @@ class Tagging(Task[TaggedRecord]):
         for record, group in groupby(encoded, key=lambda window: window.row["record"]):
             of_record = list(group)
             for window, items in zip(of_record, decided([window.words for window in of_record]), strict=True):
-                tags = [indices.get(units[record][1][word], NO_TARGET) for word in items]
+                gold = units[record][1]
+                tags = [indices.get(gold[word], NO_TARGET) if gold else NO_TARGET for word in items]
                 rows.append({**window.row, "words": list(items), "places": list(items.values()), "tags": tags})
         return rows
 
@@ -175,11 +179,7 @@ class Tagging(Task[TaggedRecord]):
         A word of which the tokenizer leaves nothing has the background, or no tag at all.
         """
         gold = [list(self.config.tagged(record)[1]) for record in records]
-        found: list[list[str | None]] = [[self.config.background] * len(tags) for tags in gold]
-        for row, words, classes in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
-            for word, class_ in zip(words, classes, strict=True):
-                found[row["record"]][word] = self.classes[class_]
-
+        found = self._found(records, rows, decoded)
         counts = [self._counts(right, tags) for right, tags in zip(gold, found, strict=True)]
         num_words = sum(map(len, gold))
         frequencies = Counter(tag for tags in gold for tag in tags)
@@ -196,6 +196,29 @@ class Tagging(Task[TaggedRecord]):
         }
         items = tuple(span_item(record.id, count) for record, count in zip(records, counts, strict=True))
         return Scores(metrics, collapsed=len({class_ for row in decoded for class_ in row}) == 1, items=items)
+
+    def predict(
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions
+    ) -> Conll:
+        """The tag of each word or character, as predicted."""
+        found = self._found(records, rows, decoded)
+        units = [self.config.tagged(record)[0] for record in records]
+        return Conll(
+            [
+                [(unit, tag or UNKNOWN) for unit, tag in zip(*sentence, strict=True)]
+                for sentence in zip(units, found, strict=True)
+            ]
+        )
+
+    def _found(
+        self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]]
+    ) -> list[list[str | None]]:
+        """The tag of each unit of each record."""
+        found = [[self.config.background] * len(self.config.tagged(record)[0]) for record in records]
+        for row, words, classes in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
+            for word, class_ in zip(words, classes, strict=True):
+                found[row["record"]][word] = self.classes[class_]
+        return found
 
     def _counts(self, gold: Sequence[str], found: Sequence[str | None]) -> dict[str, Counts]:
         return span_counts(self.config.spans(gold), self.config.spans(found))

@@ -28,11 +28,15 @@ from dice_ray.metrics.classification import (
 from dice_ray.metrics.spans import storable
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
+from dice_ray.tasks.predictions import Table
 from dice_ray.tasks.rows import classification_places, padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+NO_TARGET = -100
+"""The target of a text without a label, of which only predictions are made."""
 
 
 class TextClassificationConfig(TaskBranch):
@@ -117,6 +121,10 @@ class TextTask(Task[TextRecord]):
     def target(self, present: list[int]) -> int | list[int]:
         """What the term needs of a text, from the classes of its labels."""
 
+    @abstractmethod
+    def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
+        """The classes that a text is predicted to have, under what dev decided."""
+
     def texts(self, records: Sequence[TextRecord]) -> list[str]:
         return [record.text for record in records]
 
@@ -126,7 +134,7 @@ class TextTask(Task[TextRecord]):
         for record in records:
             if unknown := [label for label in record.labels if label not in indices]:
                 raise DataError(f"text {record.id}: its labels must be among {self.classes}, got {unknown[0]!r}")
-            if self.config.labels == "one" and len(record.labels) != 1:
+            if self.config.labels == "one" and len(record.labels) > 1:
                 raise DataError(
                     f"text {record.id} must have one label, got {record.labels}; "
                     "task.text_classification.labels=several takes any number"
@@ -148,12 +156,34 @@ class TextTask(Task[TextRecord]):
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
         return {"label": Term(logits["label"], batch.targets["label"])}
 
+    def predict(
+        self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+    ) -> Table:
+        """The label of each text, or its labels joined by `;`, and the probability of each class."""
+        _, probabilities_NC = _by_record(rows, decoded)
+        columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
+        found = [
+            (
+                record.id,
+                ";".join(self.classes[index] for index in self.chosen(probabilities_C, decisions)),
+                *probabilities_C.tolist(),
+            )
+            for record, probabilities_C in zip(records, probabilities_NC, strict=True)
+        ]
+        return Table(columns, found)
+
 
 class OneLabel(TextTask):
     """One class a text, by softmax."""
 
     def target(self, present: list[int]) -> int:
-        return present[0]
+        return present[0] if present else NO_TARGET
+
+    def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
+        """The most probable one, or where one is positive, what its threshold says."""
+        if self.config.positive is None:
+            return [int(probabilities_C.argmax())]
+        return [int(probabilities_C[1] > decisions["threshold"])]
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = np.bincount(_labels(rows), minlength=len(self.classes)).tolist()
@@ -211,6 +241,10 @@ class SeveralLabels(TextTask):
 
     def target(self, present: list[int]) -> list[int]:
         return [int(index in present) for index in range(len(self.classes))]
+
+    def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
+        """Every label above the threshold."""
+        return np.flatnonzero(probabilities_C > decisions["threshold"]).tolist()
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = np.bincount(_labels(rows).ravel(), minlength=2).tolist()

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from dice_ray.errors import UnknownNameError
+from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking import schema
 from dice_ray.tracking.sources import Source, Stored, opened
 
@@ -51,6 +51,14 @@ def experiments(uri: str | None = None) -> list[str]:
     """The names of the experiments, MLflow's own Default left out; raises RunError as `read` does."""
     with opened(uri) as source:
         return sorted(source.experiments())
+
+
+def holds(experiment: str, id_: str, uri: str | None = None) -> bool:
+    """Whether there is a store that holds this run."""
+    try:
+        return id_ in set(read(experiment, uri)["id"])
+    except (RunError, UnknownNameError):
+        return False
 
 
 def _known(source: Source, experiment: str) -> str:

@@ -157,22 +157,26 @@ class Runs:
         else:
             self._client.update_run(run.info.run_id, status="RUNNING")
         id_ = self._ids[entry.key] = run.info.run_id
-        self._stored[entry.key] = {
-            (metric, point.step)
-            for metric in run.data.metrics
-            for point in self._client.get_metric_history(id_, metric)
-        }
+        self._stored[entry.key] = self._history(run)
         new = [(name, value) for name, value in entry.params.items() if name not in run.data.params]
         for part in _parts(new, NUM_PARAMS):
             self._client.log_batch(id_, params=[_param(name, value) for name, value in part])
         self._tag(id_, entry.tags)
 
+    def _history(self, run: Run) -> set[tuple[str, int]]:
+        """The metrics that are stored, each with its step."""
+        return {
+            (metric, point.step)
+            for metric in run.data.metrics
+            for point in self._client.get_metric_history(run.info.run_id, metric)
+        }
+
     def _log(self, key: str, points: Sequence[Point]) -> None:
         from mlflow.entities import Metric
 
         stored = self._stored.get(key)
-        if stored is None:
-            raise RunError(f"the run {key!r} must be open to take metrics")
+        if stored is None:  # it has ended, and is scored now
+            stored = self._stored[key] = self._history(self._client.get_run(self._id_of(key)))
         new = {(point.metric, point.step): point for point in points if (point.metric, point.step) not in stored}
         metrics = [Metric(point.metric, point.value, point.at, point.step) for point in new.values()]
         self._client.log_batch(self._id_of(key), metrics=metrics)

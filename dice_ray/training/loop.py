@@ -59,8 +59,26 @@ class Evaluation:
     finished: bool
 
 
-def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation, None, None]:
-    """Train, yielding at each evaluation of dev; whoever stops asking stops the run.
+@dataclass(frozen=True)
+class Progress:
+    """What a run says after a step without an evaluation.
+
+    Attributes:
+        step: Optimizer steps done, of `num_steps`.
+        epoch: Passes over the training rows done.
+        loss: Of the step.
+        num_tokens: Trained on since this process began, padding left out.
+    """
+
+    step: int
+    num_steps: int
+    epoch: float
+    loss: float
+    num_tokens: int
+
+
+def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | Progress, None, None]:
+    """Train, yielding after each step: an evaluation of dev, or how far it is. Whoever stops asking stops the run.
 
     A run that was interrupted first tells its history again, then goes on from its last checkpoint.
     """
@@ -89,14 +107,15 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
     if history and history[-1].finished:
         return
 
-    tally, saved = gradient.tally, time.monotonic()
+    tally, saved, num_tokens = gradient.tally, time.monotonic(), 0
     for step in range(first, num_steps):
+        in_step, epoch = steps.rows(step), (step + 1) * config.batch_size / len(rows)
         set_rate(optimizer, config, step, num_steps)
-        _take_step(step, steps.rows(step), gradient, optimizer, scaler, config.clip)
+        _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
+        num_tokens += sum(gradient.lengths[row] for row in in_step)
         is_evaluated = step + 1 in stops
         if is_evaluated:
             metrics, decisions = _dev_scores(parts, tally.max_tokens)
-            epoch = (step + 1) * config.batch_size / len(rows)
             history.append(Evaluation(step + 1, epoch, tally.told() | metrics, step + 1 == num_steps))
             num_worse = _num_worse(history, parts.objective)
             if num_worse == config.patience:
@@ -115,6 +134,8 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
             yield history[-1]
             if history[-1].finished:
                 return
+        else:
+            yield Progress(step + 1, num_steps, epoch, tally.losses[-1], num_tokens)
 
 
 def _take_step(

@@ -130,10 +130,21 @@ def driving(folder: Path) -> Iterator[Ledger]:
     Raises:
         RunError: Another process drives the folder, or the ledger is damaged.
     """
+    with alone(folder):
+        yield Ledger(folder / "ledger.jsonl")
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Drive a folder by this process alone; the lock goes with the process, however it ends.
+
+    Raises:
+        RunError: Another process drives the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise RunError(f"{folder} must have one driver: another process is running it now") from error
-        yield Ledger(folder / "ledger.jsonl")
+        yield

@@ -28,7 +28,8 @@ class Plan(BaseModel):
 
     Attributes:
         name: Of the folder, of MLflow's experiment and of its parent run.
-        layers: What was written below the trials: preset and settings, never a resolved configuration.
+        layers: What was written below the trials: preset and settings, never a resolved configuration. The first is
+            the preset, whose seed and launch are those of a single run: the trials' own seeds are written over it.
         seeds_option: What gives the seeds on the command line.
     """
 
@@ -52,9 +53,9 @@ class Plan(BaseModel):
         """The configuration below its trials.
 
         Raises:
-            ConfigError: It cannot run, or writes the seed.
+            ConfigError: It cannot run, or the settings over the preset write the seed.
         """
-        if problems := [problem for layer in self.layers for problem in self._written_seed(layer)]:
+        if problems := [problem for layer in self.layers[1:] for problem in self._written_seed(layer)]:
             raise ConfigError(problems)
         return resolve(self.layers)
 

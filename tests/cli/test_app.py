@@ -97,12 +97,22 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
     lines = result.stdout.splitlines()
     assert [line.split()[:4] for line in lines[:2]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     assert "mine: in dice_ray_runs/mine, and in MLflow" in lines
-    assert "  dice-ray report train" in lines
+    assert lines[lines.index("Next:") :] == [
+        "Next:",
+        "  dice-ray evaluate mine test",
+        "  dice-ray predict mine FILE",
+        "  dice-ray report train",
+    ]
+    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[:2]]
+    assert f"mine: best dev/f1 {max(scores):.4f}" in lines
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
         "config.yaml",
+        "encoder",
         "last.pt",
+        "lock",
         "log.txt",
+        "task.json",
     }
     assert "mine" in run("report", "train").stdout
 
@@ -119,3 +129,33 @@ def test_data_sets_are_inspected_and_written() -> None:
     (found,) = json.loads(run("inspect", "synthetic_pairs", "--json").stdout)
     assert found["splits"]["train"]["ratio"] == 9
     assert not Path("dice_ray_runs").exists()
+
+
+def test_a_dry_run_prints_the_plan_and_leaves_nothing() -> None:
+    settings = ("--set", "data.source.synthetic.size=100", "--set", "training.precision=fp32")
+    result = run("train", "synthetic_pairs", *settings, "--name", "mine", "--dry-run")
+    assert result.stdout.startswith(run("validate", "synthetic_pairs", *settings).stdout)
+    facts = {line[:11].strip(): line[12:] for line in result.stdout.splitlines() if line[11:12] == " "}
+    assert {"data", "model", "steps", "time", "memory", "results in"} <= facts.keys()
+    assert facts["results in"] == "dice_ray_runs/mine, and in MLflow's experiment train"
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_trained_run_predicts_and_is_scored() -> None:
+    assert run("train", "synthetic_pairs", "--set", "data.source.synthetic.size=100", "--name", "mine").returncode == 0
+    Path("new.tsv").write_text("sentence1\tsentence2\na\tb\n")
+    printed = run("predict", "mine", "new.tsv")
+    assert printed.stdout.startswith("id\tlabel\tprobability_0")
+    assert run("predict", "mine", "new.tsv", "--out", "found.tsv").stdout == "Written: found.tsv\n"
+    assert Path("found.tsv").read_text() == printed.stdout
+    scored = run("evaluate", "mine", "dev", "--items", "items.csv")
+    assert scored.stdout.startswith("mine on dev, 50 records:\n  f1 ")
+    assert "  f1_tuned " in scored.stdout
+    assert Path("items.csv").read_text().startswith("id,tp,fp,fn\n")
+    exported = run("export", "mine", "plain")
+    assert exported.stdout.startswith("Written: plain, to be loaded by AutoModel.from_pretrained\nNo stock class")
+    assert {"config.json", "model.safetensors", "tokenizer.json", "heads.safetensors", "task.json"} <= {
+        path.name for path in Path("plain").iterdir()
+    }
+    assert "must be new or empty, got plain" in run("export", "mine", "plain").stderr
+    assert "did you mean 'mine'?" in run("evaluate", "mime").stderr

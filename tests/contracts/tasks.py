@@ -10,7 +10,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from dice_ray.data.records import PairRecord, QueryRecord, TaggedRecord, TextRecord
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.settings import branches_of
@@ -82,6 +82,22 @@ def longer(record: Any, times: int) -> Any:
             spans = tuple((first + start, end + start) for start in starts for first, end in record.spans)
             return replace(record, words=record.words * times, spans=spans)
     raise AssertionError(f"say what a longer {type(record).__name__} is")
+
+
+def stripped(record: Any) -> Any:
+    """The record without its label."""
+    match record:
+        case PairRecord():
+            return replace(record, label="")
+        case TextRecord():
+            return replace(record, labels=())
+        case TaggedRecord():
+            return replace(record, tags=())
+        case QuestionRecord():
+            return replace(record, answers=(), impossible=False)
+        case QueryRecord():
+            return replace(record, spans=())
+    raise AssertionError(f"say what {type(record).__name__} is without its label")
 
 
 class Built:

@@ -12,7 +12,18 @@ from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
-from tests.contracts.tasks import CUT, FORMS, LEAST_STRIDE, Built, configs, ids_of, longer, name_of, records_of
+from tests.contracts.tasks import (
+    CUT,
+    FORMS,
+    LEAST_STRIDE,
+    Built,
+    configs,
+    ids_of,
+    longer,
+    name_of,
+    records_of,
+    stripped,
+)
 
 EVERY = pytest.mark.parametrize("config", configs(), ids=name_of)
 
@@ -56,6 +67,27 @@ def test_terms_have_the_shapes_that_losses_take(config: TaskBranch) -> None:
             assert term.mask is None or (term.mask.shape == shape and term.mask.dtype == torch.bool)
             num_items[name] += int(term.mask.sum()) if term.mask is not None else term.targets.numel()
     assert num_items == {name: term.num_items for name, term in facts.items()}
+
+
+@EVERY
+def test_a_record_is_predicted_the_same_without_its_label(config: TaskBranch) -> None:
+    built = Built(config, records_of(config))
+    bare = [stripped(record) for record in built.records]
+    assert bare != list(built.records)
+    rows = built.task.encode(bare, built.tokenizer)
+    for keys in (("input_ids", "record"), ("words", "places")):
+        assert [[row.get(key) for key in keys] for row in rows] == [
+            [row.get(key) for key in keys] for row in built.rows
+        ]
+    batch = built.task.collate(rows, range(len(rows)), built.tokenizer)
+    whole = built.task.collate(built.rows, range(len(rows)), built.tokenizer)
+    logits = built.logits(whole)
+    found, wanted = built.task.decode(logits, batch), built.task.decode(logits, whole)
+    decisions = built.task.decide(built.records, built.rows, wanted)
+    text = built.task.predict(bare, rows, found, decisions).text()
+    assert text == built.task.predict(built.records, built.rows, wanted, decisions).text()
+    gold = [item for batch in built.batches() for item in built.task.decode(built.gold(batch), batch)]
+    assert text != built.task.predict(built.records, built.rows, gold, decisions).text()
 
 
 @EVERY

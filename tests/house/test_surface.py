@@ -10,7 +10,10 @@ from dice_ray.cli.app import app
 
 COMMANDS = {
     "dice-ray": {"--debug", "--install-completion", "--show-completion"},
-    "train": {"preset", "--set", "--workers", "--name"},
+    "train": {"preset", "--set", "--workers", "--gpus-per-worker", "--name", "--dry-run"},
+    "predict": {"run", "file", "--out"},
+    "export": {"run", "folder"},
+    "evaluate": {"run", "data", "--items"},
     "tune": {"preset", "--set", "--space", "--trials", "--seed", "--name", "--resume", "--address"},
     "ablate": {"study", "--preset", "--set", "--seeds", "--name", "--address"},
     "report": {"name", "--out"},
@@ -34,5 +37,5 @@ def test_the_commands_and_their_options_stay() -> None:
 
 
 def test_the_functions_stay() -> None:
-    assert set(dice_ray.__all__) == {"ablate", "report", "train", "tune"}
+    assert set(dice_ray.__all__) == {"ablate", "evaluate", "export", "predict", "report", "train", "tune"}
     assert all(callable(getattr(dice_ray, name)) for name in dice_ray.__all__)

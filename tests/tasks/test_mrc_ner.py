@@ -341,3 +341,19 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
     assert best > 0.6
     assert test["test/f1"] > test["test/constant_f1"] + 0.5
     assert test["test/f1_LOC"] > 0.9
+
+
+def test_gold_predictions_of_queries_and_of_sentences_are_read_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "gold.json").write_text(json.dumps(NESTED))
+    records, _ = gather(tmp_path / "gold.json", MrcNerReader().read(tmp_path / "gold.json"), "error")
+    for task, reader, file in (
+        (built(records, spans="nested"), MrcNerReader(), "found.json"),
+        (built(), ConllConfig(), "found.txt"),
+    ):
+        decoded = [item for batch in task.batches() for item in task.task.decode(task.gold(batch), batch)]
+        (tmp_path / file).write_text(task.task.predict(task.records, task.rows, decoded, {}).text())
+        found, _ = gather(tmp_path / file, reader.read(tmp_path / file), "error")
+        what = [(set(each.spans), each.type) if isinstance(each, QueryRecord) else each.tags for each in found]  # type: ignore[union-attr]
+        wanted = [(set(each.spans), each.type) if isinstance(each, QueryRecord) else each.tags for each in task.records]
+        assert what == wanted
+        assert [record.content for record in found] == [record.content for record in task.records]

@@ -69,3 +69,14 @@ def test_other_labels_than_two_are_an_error(labels: list[str]) -> None:
     records = [PairRecord(str(number), "a", "b", label) for number, label in enumerate(labels)]
     with pytest.raises(DataError, match="exactly two labels"):
         SentencePairConfig().classes(records)
+
+
+@pytest.mark.parametrize("link", ["softmax", "sigmoid"])
+def test_a_pair_is_predicted_at_the_tuned_threshold_with_its_probabilities(link: str) -> None:
+    pair = task(link=link)
+    assert pair.predict(RECORDS, [], [0.3, 0.2, 0.1], {"threshold": 0.25}).text().splitlines() == [
+        "id\tlabel\tprobability_0\tprobability_1",
+        "1\t1\t0.700000\t0.300000",
+        "2\t0\t0.800000\t0.200000",
+        "3\t0\t0.900000\t0.100000",
+    ]

@@ -99,6 +99,24 @@ def test_a_word_of_which_nothing_is_left_is_missed_and_counted() -> None:
     assert (scores.items[0].fn, scores.items[1].fn) == (1, 0)
 
 
+def test_words_are_predicted_in_columns_and_those_of_which_nothing_is_left_too() -> None:
+    records = (TaggedRecord("1", ("anna", "\u200b", "called"), ()),)
+    for background, lost in (("O", "O"), (None, "_")):
+        task = built(background=background)
+        rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
+        person, outside = task.classes.index("B-PER"), task.classes.index("O")
+        text = task.predict(records, rows, [[person, outside]], {}).text()
+        assert text == f"anna\tB-PER\n\u200b\t{lost}\ncalled\tO\n\n"
+
+
+def test_by_character_a_line_of_predictions_is_a_character() -> None:
+    task = built(CHINESE, tags="plain", unit="character")
+    records = (TaggedRecord("1", ("看似", "二"), ()),)
+    rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
+    classes = [task.classes.index(tag) for tag in ("B-VERB", "I-VERB", "B-NUM")]
+    assert task.predict(records, rows, [classes], {}).text() == "看\tB-VERB\n似\tI-VERB\n二\tB-NUM\n\n"
+
+
 def test_a_tag_that_training_does_not_have_is_no_target_and_missed() -> None:
     task = built()
     records = (TaggedRecord("1", ("acme", "oslo"), ("B-ORG", "B-LOC")),)

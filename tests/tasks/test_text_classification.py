@@ -75,6 +75,33 @@ def test_several_labels_are_scored_as_scikit_learn_does() -> None:
     assert metrics["constant_f1"] == pytest.approx(max(constants))
 
 
+def predicted(task: TextTask, texts: list[str], decoded: list[list[float]], threshold: float) -> list[list[str]]:
+    records = [TextRecord(str(number), text, ()) for number, text in enumerate(texts)]
+    rows = task.encode(records, load_tokenizer(ModelConfig(), texts))
+    return [
+        line.split("\t") for line in task.predict(records, rows, decoded, {"threshold": threshold}).text().splitlines()
+    ]
+
+
+def test_a_text_is_predicted_as_its_most_probable_label_over_its_windows() -> None:
+    task = built(ONE, max_length=8, stride=0)
+    decoded = [[0.6, 0.4, 0.0], [0.0, 0.6, 0.4], [0.2, 0.2, 0.6]]
+    assert predicted(task, ["a b c d e f g h i j", "b"], decoded, 0.9) == [
+        ["id", "label", "probability_a", "probability_b", "probability_c"],
+        ["0", "b", "0.300000", "0.500000", "0.200000"],
+        ["1", "c", "0.200000", "0.200000", "0.600000"],
+    ]
+
+
+def test_a_positive_label_and_several_are_predicted_at_the_tuned_threshold() -> None:
+    records = tuple(TextRecord(str(number), "x", (label,)) for number, label in enumerate(["no", "yes"]))
+    found = predicted(built(records, positive="yes"), ["x", "x"], [[0.7, 0.3], [0.8, 0.2]], 0.25)
+    assert [row[1] for row in found] == ["label", "yes", "no"]
+    several = built(SEVERAL, labels="several")
+    found = predicted(several, ["x", "x"], [[0.3, 0.2, 0.26], [0.1, 0.1, 0.1]], 0.25)
+    assert [row[1] for row in found] == ["label", "a;c", ""]
+
+
 def test_a_label_that_occurs_nowhere_has_no_part_in_the_macro_f1() -> None:
     metrics = scored(built(SEVERAL, labels="several"), SEVERAL[:2], [[0.9, 0.1, 0.1], [0.9, 0.1, 0.1]])
     assert metrics["macro_f1"] == pytest.approx((1 + 0) / 2)

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from dice_ray import launch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
-from dice_ray.training.loop import Evaluation
+from dice_ray.training import batches
+from dice_ray.training.loop import Evaluation, Progress
 
 PRESET = Layer(
     "preset", {"task": "sentence_pair", "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}}}
@@ -44,6 +46,22 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
     assert [evaluation.finished for evaluation in told] == [False] * 4 + [True]
     assert told[-1].epoch == 2.0
     assert {"train/loss", "dev/f1", "dev/f1_tuned", "dev/collapsed"} <= set(told[-1].metrics)
+
+
+def test_every_other_step_tells_how_far_the_run_is(tmp_path: Path) -> None:
+    told = list(launch.steps(small(training__evaluations=2), tmp_path))
+    assert [each.step for each in told] == list(range(1, 26))
+    assert [each.step for each in told if isinstance(each, Evaluation)] == [12, 25]
+    steps = [each for each in told if isinstance(each, Progress)]
+    assert {each.num_steps for each in steps} == {25}
+    assert steps[-1].epoch == pytest.approx(24 * 16 / 200)
+    lengths = [len(row["input_ids"]) for row in launch.prepare(small()).train.rows]
+    assert steps[0].num_tokens == sum(lengths[row] for row in batches.Steps(lengths, 16, 1).rows(0))
+    assert all(0 < later.num_tokens - before.num_tokens < 16 * max(lengths) * 2 for before, later in pairwise(steps))
+    first = told[11]
+    assert isinstance(first, Evaluation)
+    losses = [each.loss for each in steps[:11]]
+    assert min(losses) < 12 * first.metrics["train/loss"] - sum(losses) < 1.2 * max(losses)
 
 
 def test_an_interrupted_run_tells_its_history_and_ends_as_if_it_was_not(tmp_path: Path) -> None:

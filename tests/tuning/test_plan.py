@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dice_ray.config.load import Layer, values_layer
+from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.tuning.ledger import Begun
 from dice_ray.tuning.plan import Demand, StudyPlan, SweepPlan, demand, read, store
@@ -126,6 +126,20 @@ def test_the_seed_of_the_layers_would_be_lost_and_is_refused() -> None:
         SWEEP.model_copy(update={"layers": layers}).base()
     with pytest.raises(ConfigError, match=r"must not be written: --seeds gives it .*from --set"):
         study(layers=layers).cells()
+
+
+def test_the_stored_configuration_of_a_run_is_a_preset_for_sweeps_and_studies(tmp_path: Path) -> None:
+    run = resolve([*LAYERS, values_layer("--set", {"training.seed": 3, "launch.threads": 2, "loss": "dice"})])
+    (tmp_path / "config.yaml").write_text(as_yaml(run))
+    layers = (read_layer(tmp_path / "config.yaml"),)
+    cells = study(layers=layers).cells()
+    configs = [study(layers=layers).config(cell) for cell in cells]
+    assert [config.training.seed for config in configs] == [1, 1, 2, 2]
+    assert {config.launch.threads for config in configs} == {2}
+    assert [cell.id for cell in cells] == [
+        cell.id for cell in study(layers=(layers[0], values_layer("--set", {}))).cells()
+    ]
+    assert SWEEP.model_copy(update={"layers": layers}).config(Begun(id="0001", params={}, seed=7)).training.seed == 7
 
 
 @pytest.mark.parametrize("params", [{"launch.workers": 2}, {"training.seed": 3}])

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
@@ -54,6 +54,8 @@ class Bad:
 
 Found: TypeAlias = Kept | Drop | Bad
 UNLABELLED = "no label"
+Labels: TypeAlias = Literal["read", "ignored"]
+"""`ignored` neither needs nor reads labels: the records have none, and serve predictions alone."""
 
 
 class ReaderBranch(Branch, ABC):
@@ -68,7 +70,7 @@ class ReaderBranch(Branch, ABC):
         return [path]
 
     @abstractmethod
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         """Every row of the file once. What makes the whole file unreadable is raised as a DataError."""
 
 

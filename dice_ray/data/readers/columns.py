@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Found, Kept
+from dice_ray.data.readers.base import Bad, Found, Kept, Labels
 from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.settings import Branch, Choice
 
@@ -25,9 +25,11 @@ class ColumnsBranch(Branch, ABC):
 
     id: Column | None = None
 
-    def used(self) -> dict[str, Column]:
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
         """The columns that a row must have, by what they are for."""
-        return {name: value for name in type(self).model_fields if (value := getattr(self, name)) is not None}
+        left_out = {"separator", "label"} if labels == "ignored" else {"separator"}
+        given = {name: getattr(self, name) for name in type(self).model_fields if name not in left_out}
+        return {use: column for use, column in given.items() if column is not None}
 
     def labels(self, cell: str) -> list[str]:
         """The labels in one cell."""
@@ -39,7 +41,7 @@ class ColumnsBranch(Branch, ABC):
 
     @abstractmethod
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
-        """The record of a row, from the values of its used columns and its labels, of which there is at least one."""
+        """The record of a row, from the values of its used columns and its labels; none where labels are ignored."""
 
 
 class PairColumns(ColumnsBranch):
@@ -57,7 +59,7 @@ class PairColumns(ColumnsBranch):
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
         if len(labels) > 1:
             return Bad(line, "one label", ", ".join(labels))
-        return Kept(line, PairRecord(values.get("id", str(line)), values["first"], values["second"], labels[0]))
+        return Kept(line, PairRecord(values.get("id", str(line)), values["first"], values["second"], *(labels or [""])))
 
 
 class TextColumns(ColumnsBranch):
@@ -75,9 +77,6 @@ class TextColumns(ColumnsBranch):
 
     def yields(self) -> type[Record]:
         return TextRecord
-
-    def used(self) -> dict[str, Column]:
-        return {use: column for use, column in super().used().items() if use != "separator"}
 
     def labels(self, cell: str) -> list[str]:
         cells = cell.split(self.separator) if self.separator else [cell]

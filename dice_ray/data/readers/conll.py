@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Drop, Found, ReaderBranch, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Found, Labels, ReaderBranch, lines, shown
 from dice_ray.data.readers.tags import TagKind, tagged
 from dice_ray.data.records import Record, TaggedRecord
 
@@ -37,7 +37,7 @@ class ConllConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         width = 0
         sentence: list[tuple[int, list[str]]] = []
         for line, text in lines(path):
@@ -49,28 +49,25 @@ class ConllConfig(ReaderBranch):
                 sentence.append((line, columns))
                 continue
             if sentence:
-                yield self._sentence(sentence, width)
+                yield self._sentence(sentence, width, labels)
                 sentence = []
             if columns:
                 yield Drop(line, "a document mark")
         if sentence:
-            yield self._sentence(sentence, width)
+            yield self._sentence(sentence, width, labels)
 
-    def _sentence(self, rows: list[tuple[int, list[str]]], width: int) -> Found:
+    def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> Found:
+        used = {"word": self.word} if labels == "ignored" else {"word": self.word, "tag": self.tag}
         for line, columns in rows:
             if len(columns) != width:
                 return Bad(line, f"{width} columns as in the first line", f"{len(columns)}: {shown(' '.join(columns))}")
-            if not all(-width <= column < width for column in (self.word, self.tag)) or width < 2:
-                return Bad(line, f"columns number {self.word} and {self.tag}", f"{width} columns")
+            if not all(-width <= column < width for column in used.values()) or width < len(used):
+                return Bad(line, f"columns number {' and '.join(map(str, used.values()))}", f"{width} columns")
             if self.digit and not re.fullmatch(r".+[0-9]", columns[self.word]):
                 return Bad(line, "a word that ends in a digit of its segmentation", shown(columns[self.word]))
-        words = [columns[self.word] for _, columns in rows]
-        return tagged(
-            rows[0][0],
-            [word[:-1] for word in words] if self.digit else words,
-            [row[self.tag] for _, row in rows],
-            self.tags,
-        )
+        words = [columns[self.word][: -1 if self.digit else None] for _, columns in rows]
+        tags = [columns[self.tag] for _, columns in rows] if "tag" in used else None
+        return tagged(rows[0][0], words, tags, self.tags)
 
 
 def split(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Found, ReaderBranch, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Found, Labels, ReaderBranch, lines, shown
 from dice_ray.data.readers.tags import tagged
 from dice_ray.data.records import Record, TaggedRecord
 
@@ -30,19 +30,19 @@ class ConlluConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         sentence: list[tuple[int, str]] = []
         for line, text in lines(path):
             if text.strip(" \t"):
                 if not text.startswith("#"):
                     sentence.append((line, text))
             elif sentence:
-                yield self._sentence(sentence)
+                yield self._sentence(sentence, labels)
                 sentence = []
         if sentence:
-            yield self._sentence(sentence)
+            yield self._sentence(sentence, labels)
 
-    def _sentence(self, rows: list[tuple[int, str]]) -> Found:
+    def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> Found:
         words: list[str] = []
         tags: list[str] = []
         for line, text in rows:
@@ -56,4 +56,6 @@ class ConlluConfig(ReaderBranch):
             words.append(columns[1])
             tags.append(columns[COLUMNS[self.tag]])
         place = rows[0][0]
+        if labels == "ignored":
+            return tagged(place, words, None, "plain")
         return Drop(place, f"a word without {self.tag}") if "_" in tags else tagged(place, words, tags, "plain")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dice_ray.data.readers.base import Bad, Found, Kept, ReaderBranch, document, shown, unreadable
+from dice_ray.data.readers.base import Bad, Found, Kept, Labels, ReaderBranch, document, shown, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.records import QueryRecord, Record
 
@@ -19,20 +19,21 @@ class MrcNerConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return QueryRecord
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         root = document(path)
         if not isinstance(root, list):
             raise unreadable(path, 1, "a list of queries", shown(root))
         for number, item in enumerate(root):
-            yield _query(f"[{number}]", item)
+            yield _query(f"[{number}]", item, labels)
 
 
-def _query(place: str, item: Any) -> Found:
+def _query(place: str, item: Any, labels: Labels) -> Found:
     names = ("context", "query", "entity_label", "qas_id")
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
         return Bad(place, f"an object with texts {', '.join(names)}", shown(item))
     words = words_of(item["context"])
-    starts, ends = (_positions(item.get(name), len(words)) for name in ("start_position", "end_position"))
+    given = {"start_position": [], "end_position": []} if labels == "ignored" else item
+    starts, ends = (_positions(given.get(name), len(words)) for name in ("start_position", "end_position"))
     if starts is None or ends is None or len(starts) != len(ends):
         expected = f"as many start_position as end_position, from 0 to {len(words) - 1}"
         return Bad(place, expected, f"{shown(item.get('start_position'))} and {shown(item.get('end_position'))}")

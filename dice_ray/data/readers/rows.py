@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, Labels, ReaderBranch, lines, shown, unreadable
 from dice_ray.data.readers.columns import ColumnsBranch, ColumnsConfig, PairColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest
@@ -27,7 +27,7 @@ class JsonlConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return self.columns.yields()
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         for line, text in lines(path):
             if not text.strip():
                 continue
@@ -36,7 +36,7 @@ class JsonlConfig(ReaderBranch):
             except json.JSONDecodeError as error:
                 yield Bad(line, "a JSON object", f"{error.msg} at character {error.colno}")
                 continue
-            yield from named(self.columns, [(line, row)])
+            yield from named(self.columns, [(line, row)], labels)
 
 
 class ParquetConfig(ReaderBranch):
@@ -53,11 +53,11 @@ class ParquetConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return self.columns.yields()
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         import pyarrow
         from pyarrow import parquet
 
-        names = [str(column) for column in self.columns.used().values()]
+        names = [str(column) for column in self.columns.used(labels).values()]
         try:
             with parquet.ParquetFile(path) as file:
                 if missing := [name for name in names if name not in file.schema_arrow.names]:
@@ -65,7 +65,7 @@ class ParquetConfig(ReaderBranch):
                     raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
                 line = 0
                 for batch in file.iter_batches(columns=names):
-                    yield from named(self.columns, enumerate(batch.to_pylist(), start=line + 1))
+                    yield from named(self.columns, enumerate(batch.to_pylist(), start=line + 1), labels)
                     line += batch.num_rows
         except pyarrow.ArrowException as error:
             raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
@@ -84,9 +84,9 @@ def first_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
 
 
-def named(columns: ColumnsBranch, rows: Iterable[tuple[int, Any]]) -> Iterator[Found]:
+def named(columns: ColumnsBranch, rows: Iterable[tuple[int, Any]], labels: Labels = "read") -> Iterator[Found]:
     """The records of rows with named values."""
-    used = {use: str(column) for use, column in columns.used().items()}
+    used = {use: str(column) for use, column in columns.used(labels).items()}
     for line, row in rows:
         yield _record(columns, used, line, row) if isinstance(row, dict) else Bad(line, "a JSON object", shown(row))
 
@@ -104,6 +104,9 @@ def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[s
             )
         if use != "label" and not isinstance(row[column], str) and not (use == "id" and type(row[column]) is int):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
+    values = {use: str(row[column]) for use, column in used.items() if use != "label"}
+    if "label" not in used:
+        return columns.record(line, values, [])
     label = row[used["label"]]
     given = label if isinstance(label, list) else [] if label is None else [label]
     if any(not isinstance(item, str | int | float) for item in given):
@@ -112,4 +115,4 @@ def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[s
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
     if not labels:
         return Drop(line, UNLABELLED)
-    return columns.record(line, {use: str(row[column]) for use, column in used.items() if use != "label"}, labels)
+    return columns.record(line, values, labels)

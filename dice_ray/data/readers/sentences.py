@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Found, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.base import Bad, Found, Labels, ReaderBranch, lines, shown, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, tagged
 from dice_ray.data.records import Record, TaggedRecord
 
 
 class WordTagConfig(ReaderBranch):
-    """Words with their tags, as `The_DT cat_NN`.
+    """Words with their tags, as `The_DT cat_NN`; where labels are ignored, a line may have none.
 
     Attributes:
         separator: What parts a word from its tag; the last one in it counts.
@@ -30,9 +30,13 @@ class WordTagConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         for line, text in lines(path):
             pairs = [pair.rpartition(self.separator) for pair in words_of(text)]
+            if labels == "ignored" and pairs:
+                is_tagged = all(word and tag for word, _, tag in pairs)
+                yield tagged(line, [word for word, _, _ in pairs] if is_tagged else words_of(text), None, self.tags)
+                continue
             if odd := [pair for pair in pairs if not (pair[0] and pair[2])]:
                 yield Bad(line, f"words with tags as word{self.separator}TAG", shown("".join(odd[0])))
             elif pairs:
@@ -59,7 +63,12 @@ class ParallelConfig(ReaderBranch):
         other = self._tag_file(path)
         return [path, other] if other.is_file() else [path]
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+        if labels == "ignored":
+            for line, text in lines(path):
+                if words := words_of(text):
+                    yield tagged(line, words, None, self.tags)
+            return
         other = self._tag_file(path)
         if not other.is_file():
             raise unreadable(path, 1, f"a file of tags {other.name} beside it", "none")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from dice_ray.data.readers.base import Bad, Found, Kept, ReaderBranch, document, shown, unreadable
+from dice_ray.data.readers.base import Bad, Found, Kept, Labels, ReaderBranch, document, shown, unreadable
 from dice_ray.data.records import QuestionRecord, Record, Span
 
 MISPLACED = "an answer that does not stand at its answer_start"
@@ -27,7 +27,7 @@ class SquadConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return QuestionRecord
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         root = document(path)
         articles = root.get("data") if isinstance(root, dict) else None
         if not isinstance(articles, list):
@@ -41,13 +41,16 @@ class SquadConfig(ReaderBranch):
                 yield Bad(place, "a paragraph with a list `qas`", shown(paragraph.get("qas")))
             else:
                 for number, item in enumerate(paragraph["qas"]):
-                    yield self._question(f"{place}.qas[{number}]", item, paragraph["context"], group=place)
+                    where = f"{place}.qas[{number}]"
+                    yield self._question(where, item, paragraph["context"], place, labels)
 
-    def _question(self, place: str, item: Any, context: str, group: str) -> Found:
+    def _question(self, place: str, item: Any, context: str, group: str, labels: Labels) -> Found:
         if not isinstance(item, dict) or not isinstance(item.get("question"), str):
             return Bad(place, "a `question`", shown(item))
         if not isinstance(item.get("id"), str | int):
             return Bad(place, "an `id`", shown(item.get("id")))
+        if labels == "ignored":
+            return Kept(place, QuestionRecord(str(item["id"]), item["question"], context, (), False, group))
         impossible = item.get("is_impossible", False)
         answers = [] if impossible else item.get("answers") or []
         if not isinstance(impossible, bool) or not isinstance(answers, list):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, Labels, ReaderBranch, lines, shown, unreadable
 from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest
@@ -34,7 +34,7 @@ class TablesConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return self.columns.yields()
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         rows = self.rows(path)
         head = next(rows, None)
         if head is None:
@@ -42,7 +42,7 @@ class TablesConfig(ReaderBranch):
         line, first = head
         if isinstance(first, Bad):
             raise unreadable(path, first.place, first.expected, first.found)
-        places = {use: self._place(path, line, first, column) for use, column in self.columns.used().items()}
+        places = {use: self._place(path, line, first, column) for use, column in self.columns.used(labels).items()}
         width = len(first)
         if not self.header:
             yield self._record(line, first, places)
@@ -57,8 +57,10 @@ class TablesConfig(ReaderBranch):
 
     def _record(self, line: int, row: list[str], places: Mapping[str, int]) -> Found:
         values = {use: row[place] for use, place in places.items()}
-        labels = self.columns.labels(values["label"])
-        return self.columns.record(line, values, labels) if labels else Drop(line, UNLABELLED)
+        labels = self.columns.labels(values["label"]) if "label" in places else []
+        if "label" in places and not labels:
+            return Drop(line, UNLABELLED)
+        return self.columns.record(line, values, labels)
 
     def _place(self, path: Path, line: int, first: list[str], column: Column) -> int:
         if isinstance(column, int):

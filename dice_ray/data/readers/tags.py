@@ -34,8 +34,11 @@ def iob2(tags: Sequence[str]) -> list[str]:
     return found
 
 
-def tagged(place: Place, words: Sequence[str], tags: Sequence[str], kind: TagKind) -> Found:
-    """The record of a sentence, or what is wrong with one of its tags."""
+def tagged(place: Place, words: Sequence[str], tags: Sequence[str] | None, kind: TagKind) -> Found:
+    """The record of a sentence, or what is wrong with one of its tags; without tags where labels are ignored."""
+    if tags is None:
+        record = TaggedRecord(str(place), tuple(words), ())
+        return Kept(place, record) if all(words) else Bad(place, "no empty word", shown(" ".join(words)))
     if not all(words) or not all(tags):
         return Bad(place, "a word and a tag, neither of them empty", shown(" ".join(words)))
     if kind == "spans":

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Found, Kept, ReaderBranch, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Found, Kept, Labels, ReaderBranch, lines, shown
 from dice_ray.data.records import Record, TextRecord
 
 PIECE = re.compile(r"\(|\)|[^\s()]+")
@@ -17,6 +17,8 @@ BINARY = {"0": "0", "1": "0", "3": "1", "4": "1"}
 
 class TreesConfig(ReaderBranch):
     """Texts from trees; words are apart by spaces, `-LRB-` and `-RRB-` are brackets again.
+
+    Where labels are ignored, a line is one text, whether it is a tree or plain.
 
     Attributes:
         units: The sentence of each tree, or every phrase in it, which has a label too.
@@ -31,11 +33,15 @@ class TreesConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TextRecord
 
-    def read(self, path: Path) -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         for line, text in lines(path):
             if not text.strip():
                 continue
             nodes = phrases(text)
+            if labels == "ignored":
+                words = nodes[0][1] if nodes else text.split()
+                yield Kept(line, TextRecord(str(line), " ".join(words), ()))
+                continue
             if nodes is None:
                 yield Bad(line, "a tree as (3 (2 It) (4 works))", shown(text))
                 continue

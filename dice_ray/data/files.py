@@ -1,0 +1,48 @@
+"""A file that is no split of a data set, read as those are: to be predicted, or to be scored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dice_ray.data.readers.base import Labels, ReaderBranch
+from dice_ray.data.readers.columns import PairColumns, TextColumns
+from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.squad import SquadConfig
+from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.reading import OnBadRow
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
+from dice_ray.data.sources import DataConfig, gather
+from dice_ray.data.synthetic import SyntheticConfig
+from dice_ray.errors import DataError
+
+READERS: dict[type[Record], ReaderBranch] = {
+    PairRecord: TablesConfig(quoting=False, columns=PairColumns()),
+    TextRecord: TablesConfig(quoting=False, columns=TextColumns()),
+    TaggedRecord: ConllConfig(),
+    QuestionRecord: SquadConfig(),
+    QueryRecord: MrcNerConfig(),
+}
+"""How files are read beside generated data, which have no reader."""
+
+
+def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, ...], ReadReport]:
+    """The records of a file, and the report of what was dropped.
+
+    Raises:
+        DataError: It is not there, cannot be read as the data are, or holds no record.
+    """
+    source = config.source
+    reader: ReaderBranch
+    on_bad_row: OnBadRow = "error"
+    if not path.is_file():
+        raise DataError(f"there must be a file {path.absolute()}")
+    if isinstance(source, SyntheticConfig):
+        reader = READERS[source.yields()]
+    else:
+        reader, on_bad_row = source.reader, source.on_bad_row
+    records, report = gather(path, reader.read(path, labels), on_bad_row)
+    if not records:
+        dropped = "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in report.dropped.items())
+        raise DataError(f"{path} must hold a record that the reader `{reader.name}` finds, got none{dropped}")
+    return records, report

@@ -1,0 +1,133 @@
+"""Where runs lie: the names they may have, and the folder and the experiment of each."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray.errors import InputError, RunError, UnknownNameError
+
+if TYPE_CHECKING:
+    from dice_ray.config.schema import RunConfig
+    from dice_ray.tuning.ledger import Begun
+
+RUNS = Path("dice_ray_runs")
+"""Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
+TRAIN_EXPERIMENT = "train"
+"""The MLflow experiment of runs that are trained alone; a sweep or study has one of its own name."""
+TRIALS = "trials"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A single run.
+
+    Attributes:
+        experiment: Of MLflow.
+        id: In the experiment.
+    """
+
+    folder: Path
+    experiment: str
+    id: str
+
+
+def named(name: str) -> str:
+    """A name that can be a folder and an experiment of its own."""
+    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:
+        raise InputError(
+            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, and not be "
+            f"{TRAIN_EXPERIMENT!r}, got {name!r}"
+        )
+    return name
+
+
+def new_name(stem: str) -> str:
+    """A name that nothing here has yet."""
+    while True:
+        name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
+        if not (RUNS / name).exists():
+            return name
+
+
+def store_config(config: RunConfig, folder: Path) -> None:
+    """Write `config.yaml`, after `check_config`."""
+    from dice_ray.config.load import as_yaml
+
+    check_config(config, folder)
+    (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
+
+
+def check_config(config: RunConfig, folder: Path) -> None:
+    """A run that goes on must be the one that was begun, wherever it is launched.
+
+    Raises:
+        RunError: The folder holds another run, or a sweep or study.
+    """
+    from dice_ray.config.load import read_layer, resolve
+    from dice_ray.settings import flat
+
+    file = folder / "config.yaml"
+    if (folder / "plan.yaml").exists():
+        raise RunError(f"{folder} holds a sweep or study: choose another --name")
+    if file.exists():
+        stored, given = flat(resolve([read_layer(file)])), flat(config)
+        paths = sorted(path for path in {*stored, *given} if stored.get(path) != given.get(path))
+        if other := [path for path in paths if not path.startswith("launch.")]:
+            raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
+
+
+def place(run: str) -> Place:
+    """The run of a name.
+
+    Args:
+        run: The name of a run trained alone, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
+
+    Raises:
+        UnknownNameError: There is no such run.
+        InputError: The name is that of a sweep or study as a whole.
+    """
+    parent, *rest = run.split("/")
+    if (RUNS / parent / "plan.yaml").exists():
+        return _trial(parent, "/".join(rest))
+    found = [folder for folder in (RUNS / run, Path(run)) if _holds_a_run(folder)]
+    if not found:
+        known = [folder.name for folder in RUNS.glob("*") if (folder / "plan.yaml").exists() or _holds_a_run(folder)]
+        raise UnknownNameError("run", run, known)
+    folder = found[0]
+    above = folder.resolve().parent
+    is_trial = above.name == TRIALS and (above.parent / "plan.yaml").exists()
+    return Place(folder, above.parent.name if is_trial else TRAIN_EXPERIMENT, folder.resolve().name)
+
+
+def _trial(parent: str, trial: str) -> Place:
+    """A trial of a sweep by its id, or a cell of a study by its arm and seed or by its id."""
+    from dice_ray.tuning.ledger import Ledger
+
+    ledger = Ledger(RUNS / parent / "ledger.jsonl")
+    ids = {_called(begun): id_ for id_, begun in ledger.begun.items()}
+    scores = {called: ledger.ended[id_].score for called, id_ in ids.items() if id_ in ledger.ended}
+    if not trial:
+        best = max(scores, key=lambda called: scores[called] or 0.0, default=None)
+        one = (
+            f": name one of its runs, {parent}/{best} is the best on dev"
+            if best
+            else ", and none of its runs has ended"
+        )
+        raise InputError(f"a run must be a single one, and {parent} is a sweep or study{one}")
+    if trial in ledger.begun:
+        ids[trial] = trial
+    if trial not in ids:
+        raise UnknownNameError(f"run of {parent}", trial, ids)
+    return Place(RUNS / parent / TRIALS / ids[trial], parent, ids[trial])
+
+
+def _called(begun: Begun) -> str:
+    return begun.id if begun.arm is None else f"{begun.arm}/{begun.seed}"
+
+
+def _holds_a_run(folder: Path) -> bool:
+    return any((folder / name).exists() for name in ("config.yaml", "last.pt", "best.pt"))

@@ -1,0 +1,82 @@
+"""One run trained alone: its folder driven by this process, what it says written to MLflow and shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Protocol, TextIO, TypeAlias
+
+from dice_ray import cluster, folders, launch
+from dice_ray.config.load import as_yaml
+from dice_ray.config.schema import RunConfig
+from dice_ray.data import sources
+from dice_ray.errors import DiceRayError
+from dice_ray.settings import flat
+from dice_ray.tracking import schema
+from dice_ray.tracking.writer import Writer
+from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.tuning.ledger import alone
+
+
+class Screen(Protocol):
+    """What shows a run to the user."""
+
+    def update(self, progress: Progress) -> None: ...
+
+    def evaluated(self, evaluation: Evaluation) -> None: ...
+
+
+Show: TypeAlias = Callable[[TextIO], AbstractContextManager[Screen]]
+"""Makes the screen on the stdout of before, while the words of others go to the log."""
+
+
+def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> float:
+    """Train a run in its folder; returns its best score on dev.
+
+    Raises:
+        RunError: Another process is training in the folder, or it holds something else.
+    """
+    splits = sources.load(config.data)
+    folders.check_config(config, folder)
+    objective, name = launch.objective(config), folder.name
+    tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
+    evaluations: list[Evaluation] = []
+    with (
+        alone(folder),
+        cluster.quiet(folder / "log.txt") as terminal,
+        Writer(experiment) as writer,
+        ExitStack() as stack,
+    ):
+        folders.store_config(config, folder)
+        screen = stack.enter_context(show(terminal)) if show else None
+        writer.open(name, name=name, params=flat(config), tags=tags | config.tags())
+        writer.text(name, "config.yaml", as_yaml(config))
+        writer.text(name, "data.json", json.dumps(splits.report.plain(), ensure_ascii=False, indent=2))
+
+        def report(told: Evaluation | Progress) -> None:
+            if isinstance(told, Progress):
+                if screen:
+                    screen.update(told)
+                return
+            evaluations.append(told)
+            writer.metrics(name, told.step, told.metrics)
+            if screen:
+                screen.evaluated(told)
+
+        status: schema.Status = "KILLED"
+        try:
+            launch.train(config, folder, report)
+            status = "FINISHED"
+        except DiceRayError:
+            status = "FAILED"
+            raise
+        finally:
+            if evaluations:
+                best = max(evaluations, key=lambda evaluation: evaluation.metrics[objective])
+                writer.metrics(name, evaluations[-1].step, {schema.best_metric(objective): best.metrics[objective]})
+                collapsed = best.metrics[schema.collapsed_metric(objective)]
+                writer.tags(name, {schema.COLLAPSED: "true" if collapsed else "false"})
+            writer.end(name, status)
+    return best.metrics[objective]

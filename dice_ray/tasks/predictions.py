@@ -1,0 +1,55 @@
+"""What a run predicts for a file, in the formats that its task's own tools read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class Predictions(ABC):
+    """The predictions for all records of a file, in their order."""
+
+    @abstractmethod
+    def text(self) -> str:
+        """The content of a file of predictions."""
+
+
+@dataclass(frozen=True)
+class Table(Predictions):
+    """TSV with a header, a row a record; probabilities have six decimals."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[str | float, ...]]
+
+    def text(self) -> str:
+        written = io.StringIO()
+        writer = csv.writer(written, delimiter="\t", lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows:
+            writer.writerow([cell if isinstance(cell, str) else f"{cell:.6f}" for cell in row])
+        return written.getvalue()
+
+
+@dataclass(frozen=True)
+class Conll(Predictions):
+    """A word and its tag a line, apart by a tab; an empty line ends a sentence."""
+
+    sentences: Sequence[Sequence[tuple[str, str]]]
+
+    def text(self) -> str:
+        return "".join("".join(f"{word}\t{tag}\n" for word, tag in sentence) + "\n" for sentence in self.sentences)
+
+
+@dataclass(frozen=True)
+class Json(Predictions):
+    """One JSON document."""
+
+    document: Any
+
+    def text(self) -> str:
+        return json.dumps(self.document, ensure_ascii=False, indent=1) + "\n"

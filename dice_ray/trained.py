@@ -1,0 +1,167 @@
+"""A trained run as its folder holds it: settings, task, tokenizer and best weights, whatever became of its data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dice_ray.config.load import as_yaml, read_layer, resolve
+from dice_ray.config.schema import RunConfig
+from dice_ray.data import files, sources
+from dice_ray.errors import DataError, RunError
+from dice_ray.models import stored
+from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.models.export import export
+from dice_ray.tasks.base import Decisions, Scores, Task
+from dice_ray.tasks.predictions import Predictions
+from dice_ray.terms import TermFacts
+from dice_ray.training import precision
+from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.precision import Numerics
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from dice_ray.metrics.classification import ItemCounts
+
+CONFIG, TASK, ENCODER = "config.yaml", "task.json", "encoder"
+SPLITS = ("dev", "test")
+"""What can be scored by its name; any other data is a file."""
+
+
+def store(
+    config: RunConfig,
+    folder: Path,
+    task: Task[Any],
+    facts: Sequence[TermFacts],
+    model: EncoderWithHeads,
+    tokenizer: PreTrainedTokenizerBase,
+) -> None:
+    """Write beside the checkpoints all that `load` needs: the folder can then be moved, and the data may go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stored.store(model.encoder, tokenizer, folder / ENCODER)
+    (folder / CONFIG).write_text(as_yaml(config), encoding="utf-8")
+    written = json.dumps(_task_json(task, facts), ensure_ascii=False, indent=1)
+    (folder / TASK).write_text(written, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The best checkpoint of a run, ready to predict.
+
+    Attributes:
+        decisions: What dev decided: the tuned threshold.
+        step: The optimizer step of the checkpoint.
+    """
+
+    config: RunConfig
+    task: Task[Any]
+    facts: tuple[TermFacts, ...]
+    tokenizer: PreTrainedTokenizerBase
+    model: EncoderWithHeads
+    numerics: Numerics
+    decisions: Decisions
+    step: int
+
+    def predict(self, file: Path) -> Predictions:
+        """What it predicts for the records of a file; their labels, if there are any, are not read."""
+        records, _ = files.read(self.config.data, file, "ignored")
+        split = self.encoded(records)
+        return self.task.predict(split.records, split.rows, self._decoded(split), self.decisions)
+
+    def score(self, split: EncodedSplit) -> Scores:
+        """The scores on labelled records, under what dev decided."""
+        return self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+
+    def export(self, folder: Path) -> str:
+        """Write a plain Hugging Face folder, and the task beside it; returns the auto class that loads it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        told = _task_json(self.task, self.facts) | {"decisions": self.decisions}
+        (folder / TASK).write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+        return export(self.model, self.tokenizer, self.task.classes, folder)
+
+    def labelled(self, data: str) -> EncodedSplit:
+        """The split of this name, read again where the run's settings say, or the labelled records of a file.
+
+        Raises:
+            DataError: There is no such split or file, or it holds nothing that can be scored.
+        """
+        if data not in SPLITS:
+            if not Path(data).is_file():
+                raise DataError(f"what is scored must be {' or '.join(SPLITS)}, or a file that is there, got {data!r}")
+            return self.encoded(files.read(self.config.data, Path(data), "read")[0])
+        records = getattr(sources.load(self.config.data), data)
+        if not records:
+            raise DataError(f"the data must have a {data} split to be scored on: it has none")
+        return self.encoded(records)
+
+    def encoded(self, records: Sequence[Any]) -> EncodedSplit:
+        return EncodedSplit(records, self.task.encode(records, self.tokenizer))
+
+    def _decoded(self, split: EncodedSplit) -> list[Any]:
+        numerics, max_tokens = self.numerics, self.config.training.tokens
+        return decoded(self.task, self.model, split, self.tokenizer, numerics, max_tokens)
+
+
+def load(folder: Path) -> Trained:
+    """The run of a folder.
+
+    Raises:
+        RunError: It has not been trained, or lacks what newer runs store.
+    """
+    best = Checkpoints(folder).best()
+    if missing := [name for name in (CONFIG, TASK, ENCODER) if not (folder / name).exists()]:
+        raise RunError(
+            f"{folder} must hold {CONFIG}, {TASK} and {ENCODER}/ with its checkpoint, and lacks {', '.join(missing)}: "
+            "if an older version trained it, `dice-ray train` with its settings and its name adds them"
+        )
+    config = resolve([read_layer(folder / CONFIG)])
+    torch.set_num_threads(config.launch.threads)
+    written = json.loads((folder / TASK).read_text(encoding="utf-8"))
+    facts = tuple(
+        TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})
+        for term in written["facts"]
+    )
+    task = config.task.build(tuple(written["classes"]))
+    numerics = precision.resolve(config.training.precision)
+    encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
+    heads = task.heads(facts, encoder.config.hidden_size, config.model.dropout)
+    model = EncoderWithHeads(encoder, heads)
+    try:
+        model.load_state_dict(best["model"])
+    except RuntimeError as error:
+        raise RunError(
+            f"{folder}/best.pt must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
+        ) from error
+    model = model.to(numerics.device).eval()
+    return Trained(config, task, facts, tokenizer, model, numerics, best["decisions"], best["step"])
+
+
+def _task_json(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
+    return {"classes": task.classes, "facts": [asdict(term) for term in facts]}
+
+
+def items_file(data: str) -> str:
+    """Where the counts of each record of what was scored lie, in the run's folder and among its artifacts.
+
+    >>> items_file("test"), items_file("texts/new.tsv")
+    ('test/items.csv', 'new.tsv/items.csv')
+    """
+    return f"{Path(data).name}/items.csv"
+
+
+def items_csv(items: Sequence[ItemCounts]) -> str:
+    """The counts of each record by its id."""
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(["id", "tp", "fp", "fn"])
+    writer.writerows([item.id, item.tp, item.fp, item.fn] for item in items)
+    return written.getvalue()

@@ -1,0 +1,97 @@
+"""Every reader without labels: the same records as with them, and files that have none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from dice_ray.data.readers import ReaderConfig
+from dice_ray.data.readers.base import Kept, ReaderBranch
+from dice_ray.data.readers.columns import TextColumns
+from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
+from dice_ray.data.readers.squad import SquadConfig
+from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.readers.trees import TreesConfig
+from dice_ray.data.records import TaggedRecord, TextRecord
+from dice_ray.settings import branches_of
+from tests.contracts.tasks import stripped
+
+CONLLU = "# a comment\n1\tThe\t_\t{}\t_\t_\t_\t_\t_\t_\n2\tcat\t_\t{}\t_\t_\t_\t_\t_\t_\n"
+SQUAD: dict[str, Any] = {"id": "q", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+QUERY: dict[str, Any] = {"context": "Ann sat", "query": "Who?", "entity_label": "PER", "qas_id": "1.1"}
+
+
+def _squad(*leave_out: str) -> str:
+    question = {key: value for key, value in SQUAD.items() if key not in leave_out}
+    return json.dumps({"data": [{"paragraphs": [{"context": "Ann sat.", "qas": [question]}]}]})
+
+
+FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
+    "tables": (TablesConfig(quoting=False), "sentence1\tsentence2\tlabel\na\tb\t1\n", "sentence1\tsentence2\na\tb\n"),
+    "numbered table": (
+        TablesConfig(quoting=False, header=False, columns=TextColumns(text=0, label=1)),
+        "good film\t1\n",
+        "good film\n",
+    ),
+    "jsonl": (JsonlConfig(columns=TextColumns()), '{"sentence": "a", "label": ["x", "y"]}', '{"sentence": "a"}'),
+    "conll": (ConllConfig(), "-DOCSTART- O\n\nAnn\tB-PER\nsat\tO\n", "-DOCSTART-\n\nAnn\nsat\n"),
+    "segmented conll": (ConllConfig(digit=True), "我0\tB-PER\n们1\tI-PER\n", "我0\n们1\n"),
+    "conllu": (ConlluConfig(), CONLLU.format("DET", "NOUN"), CONLLU.format("_", "_")),
+    "word_tag": (WordTagConfig(), "The_DT cat_NN\n\nsat_VB\n", "The cat\n\nsat\n"),
+    "trees": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
+    "squad": (SquadConfig(), _squad(), _squad("answers")),
+    "mrc_ner": (
+        MrcNerConfig(),
+        json.dumps([QUERY | {"start_position": [0], "end_position": [0]}]),
+        json.dumps([QUERY]),
+    ),
+}
+
+
+def test_every_reader_is_here() -> None:
+    apart = {"parallel", "parquet"}
+    assert {reader.name for reader, *_ in FORMS.values()} | apart == set(branches_of(ReaderConfig))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_reads_the_same_with_and_without_its_labels(tmp_path: Path, form: str) -> None:
+    reader, labelled, unlabelled = FORMS[form]
+    path = tmp_path / "data.txt"
+    path.write_text(labelled, encoding="utf-8")
+    ignored = [row.record for row in reader.read(path, "ignored") if isinstance(row, Kept)]
+    path.write_text(unlabelled, encoding="utf-8")
+    assert [row.record for row in reader.read(path, "ignored") if isinstance(row, Kept)] == ignored
+    assert len(ignored) == (2 if form == "word_tag" else 1)
+    assert [stripped(record) for record in ignored] == ignored
+    path.write_text(labelled, encoding="utf-8")
+    if form != "trees":  # neutral ones are dropped when labels are read
+        assert [stripped(row.record) for row in reader.read(path) if isinstance(row, Kept)] == ignored
+
+
+def test_parquet_needs_no_column_of_labels(tmp_path: Path) -> None:
+    parquet.write_table(pyarrow.table({"sentence": ["a", "b"]}), tmp_path / "a.parquet")
+    found = list(ParquetConfig(columns=TextColumns()).read(tmp_path / "a.parquet", "ignored"))
+    assert found == [Kept(1, TextRecord("1", "a", ())), Kept(2, TextRecord("2", "b", ()))]
+
+
+def test_parallel_needs_no_file_of_tags(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Ann sat\n\n")
+    assert list(ParallelConfig().read(tmp_path / "a.txt", "ignored")) == [
+        Kept(1, TaggedRecord("1", ("Ann", "sat"), ()))
+    ]
+
+
+def test_a_word_with_the_separator_in_it_stays_whole_in_a_line_without_tags(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a snake_case name\n")
+    (found,) = WordTagConfig().read(tmp_path / "a.txt", "ignored")
+    assert isinstance(found, Kept)
+    assert found.record.content == ("a", "snake_case", "name")

@@ -1,0 +1,47 @@
+"""A file that is no split: read by the reader of the data, and beside generated data by a usual one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dice_ray.data import files
+from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.records import PairRecord
+from dice_ray.data.sources import DataConfig, FilesConfig
+from dice_ray.data.synthetic import KINDS, SyntheticConfig
+from dice_ray.errors import DataError
+
+
+def test_every_kind_of_generated_data_has_a_reader() -> None:
+    for kind, (record, _) in KINDS.items():
+        assert SyntheticConfig.model_validate({"kind": kind}).yields() is record
+        assert files.READERS[record].yields() is record
+
+
+def test_generated_pairs_are_read_from_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "new.tsv"
+    path.write_text("sentence1\tsentence2\na\tb\n")
+    records, report = files.read(DataConfig(), path, "ignored")
+    assert records == (PairRecord("2", "a", "b", ""),)
+    assert (report.origin, report.kept) == ("new.tsv", 1)
+
+
+def test_the_data_s_own_reader_reads(tmp_path: Path) -> None:
+    (tmp_path / "new.txt").write_text("B-PER Ann\nO sat\n\nodd\n")
+    reader = ConllConfig(word=1, tag=0)
+    config = DataConfig(source=FilesConfig(train="gone.txt", reader=reader, on_bad_row="skip"))
+    (record,), report = files.read(config, tmp_path / "new.txt", "read")
+    assert record.content == ("Ann", "sat")
+    assert [tally.count for tally in report.dropped.values()] == [1]
+
+
+def test_what_holds_no_record_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"there must be a file .*new\.tsv"):
+        files.read(DataConfig(), tmp_path / "new.tsv", "ignored")
+    (tmp_path / "new.tsv").write_text("sentence1\tsentence2\tlabel\na\tb\t\n")
+    with pytest.raises(
+        DataError, match=r"must hold a record that the reader `tables` finds.* 1 rows dropped: no label"
+    ):
+        files.read(DataConfig(), tmp_path / "new.tsv", "read")

@@ -1,0 +1,108 @@
+"""Exported folders: what Hugging Face's own classes load from them gives the logits of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForQuestionAnswering,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+)
+
+from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, TextHead, TokenHead, load_tokenizer
+from dice_ray.models.export import HEADS, _says_the_same, export
+from dice_ray.models.pretrained import keep_what_is_read
+
+TEXTS = ["the router is broken", "it is lovely, thanks a lot"]
+TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+DISTILBERT = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48}
+CLASSES = ("O", "B-PER", "I-PER")
+
+
+def built(family: str, head: nn.Module, **settings: Any) -> tuple[EncoderWithHeads, Any]:
+    """A model of random weights, and a tokenizer."""
+    torch.manual_seed(0)
+    tokenizer = load_tokenizer(ModelConfig(), TEXTS)
+    config = AutoConfig.for_model(family, vocab_size=len(tokenizer), pad_token_id=0, **settings)
+    nn.init.normal_(head.get_submodule("output").bias)  # type: ignore[arg-type]
+    encoder = AutoModel.from_config(config)
+    keep_what_is_read(encoder, tokenizer)
+    return EncoderWithHeads(encoder, {"tag": head}).eval(), tokenizer
+
+
+@torch.no_grad()
+def logits(model: EncoderWithHeads, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    first = {"cls": torch.zeros(len(batch["input_ids"]), dtype=torch.long)}
+    found: torch.Tensor = model(batch, first)["tag"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("bert", TINY),
+        ("roberta", TINY),
+        ("xlm-roberta", TINY),
+        ("electra", TINY | {"embedding_size": 16}),
+        ("deberta-v2", TINY),
+        ("distilbert", DISTILBERT),
+    ],
+)
+@torch.no_grad()
+def test_a_tagger_is_the_stock_class_of_its_family(tmp_path: Path, family: str, settings: dict[str, Any]) -> None:
+    model, tokenizer = built(family, TokenHead(32, 3, 0.1), **settings)
+    assert export(model, tokenizer, CLASSES, tmp_path) == "AutoModelForTokenClassification"
+    stock = AutoModelForTokenClassification.from_pretrained(tmp_path)
+    batch = dict(AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt"))
+    ours = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
+    assert stock.config.id2label == dict(enumerate(CLASSES))
+    torch.testing.assert_close(stock(**batch).logits, logits(model, ours), rtol=1e-5, atol=1e-5)
+    assert not (tmp_path / HEADS).exists()
+
+
+@torch.no_grad()
+def test_heads_of_start_and_end_are_those_of_question_answering(tmp_path: Path) -> None:
+    model, tokenizer = built("bert", TokenHead(32, 1, 0.1), **TINY)
+    end = TokenHead(32, 1, 0.1)
+    both = EncoderWithHeads(model.encoder, {"start": model.heads["tag"], "end": end}).eval()
+    assert export(both, tokenizer, ("none", "answer"), tmp_path) == "AutoModelForQuestionAnswering"
+    stock = AutoModelForQuestionAnswering.from_pretrained(tmp_path)
+    batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
+    found, ours = stock(**batch), both(batch, {})
+    torch.testing.assert_close(found.start_logits, ours["start"][..., 0], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found.end_logits, ours["end"][..., 0], rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(found.start_logits, found.end_logits, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("family", "head"),
+    [("bert", TextHead(32, 3, 0.1)), ("modernbert", TokenHead(32, 3, 0.1))],
+    ids=["no stock class reads the first token so", "the stock class has a layer more"],
+)
+@torch.no_grad()
+def test_other_heads_lie_beside_the_encoder(tmp_path: Path, family: str, head: nn.Module) -> None:
+    model, tokenizer = built(family, head, **TINY)
+    assert export(model, tokenizer, CLASSES, tmp_path) == "AutoModel"
+    encoder = AutoModel.from_pretrained(tmp_path)
+    weights = load_file(tmp_path / HEADS)
+    batch = dict(AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt"))
+    hidden_BLH = encoder(**batch).last_hidden_state
+    if isinstance(head, TextHead):
+        hidden_BLH = hidden_BLH[:, 0]
+    found = hidden_BLH @ weights["tag.output.weight"].T + weights["tag.output.bias"]
+    torch.testing.assert_close(found, logits(model, batch), rtol=1e-5, atol=1e-5)
+
+
+def test_a_stock_class_that_says_something_else_is_not_taken() -> None:
+    model, tokenizer = built("bert", TokenHead(32, 3, 0.1), **TINY)
+    probe = dict(tokenizer(TEXTS[:1], return_tensors="pt"))
+    stock = AutoModelForTokenClassification.from_config(AutoConfig.for_model("bert", num_labels=3, **TINY)).eval()
+    assert not _says_the_same(stock, model, probe)

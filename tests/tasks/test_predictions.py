@@ -1,0 +1,40 @@
+"""The files of predictions: read back by what reads their formats, they say the same."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from dice_ray.data.readers.base import Kept
+from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.records import TaggedRecord
+from dice_ray.tasks.predictions import Conll, Json, Table
+
+
+def test_a_table_is_tsv_whatever_its_cells_hold() -> None:
+    rows = [('say "hi"', "a\tb", 0.25), ("2", "", 1e-9)]
+    text = Table(("id", "label", "probability_1"), rows).text()
+    assert list(csv.reader(text.splitlines(), delimiter="\t")) == [
+        ["id", "label", "probability_1"],
+        ['say "hi"', "a\tb", "0.250000"],
+        ["2", "", "0.000000"],
+    ]
+
+
+def test_columns_are_read_back_by_our_reader(tmp_path: Path) -> None:
+    sentences = [[("New York", "B-LOC"), ("#", "O")], [("sat", "O")]]
+    (tmp_path / "found.txt").write_text(Conll(sentences).text(), encoding="utf-8")
+    assert list(ConllConfig().read(tmp_path / "found.txt")) == [
+        Kept(1, TaggedRecord("1", ("New York", "#"), ("B-LOC", "O"))),
+        Kept(4, TaggedRecord("4", ("sat",), ("O",))),
+    ]
+
+
+@pytest.mark.parametrize("document", [{"q1": "größer"}, [{"a": [1, 2]}]])
+def test_json_is_one_document(document: object) -> None:
+    text = Json(document).text()
+    assert json.loads(text) == document
+    assert "\\u" not in text

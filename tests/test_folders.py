@@ -1,0 +1,67 @@
+"""Names of runs, and where what they name lies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dice_ray import folders
+from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.folders import Place
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
+
+
+@pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "it's"])
+def test_a_name_can_be_a_folder_and_an_experiment(name: str) -> None:
+    with pytest.raises(InputError, match="a name must be letters"):
+        folders.named(name)
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A run trained alone, a sweep of two trials, and a study of two cells."""
+    runs = tmp_path / "dice_ray_runs"
+    (runs / "mine").mkdir(parents=True)
+    (runs / "mine/config.yaml").touch()
+    for parent, arms in (("sweep", [None, None]), ("study", ["dice", "focal"])):
+        (runs / parent).mkdir()
+        (runs / parent / "plan.yaml").touch()
+        ledger = Ledger(runs / parent / "ledger.jsonl")
+        for number, arm in enumerate(arms):
+            ledger.append(Begun(id=f"{parent}{number}", params={}, seed=4, arm=arm))
+            ledger.append(Ended(id=f"{parent}{number}", state="done", curve=((5, 0.25 + number / 4),)))
+            (runs / parent / "trials" / f"{parent}{number}").mkdir(parents=True)
+            (runs / parent / "trials" / f"{parent}{number}" / "best.pt").touch()
+    return runs
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_run_is_found_by_its_name() -> None:
+    root = Path("dice_ray_runs")
+    assert folders.place("mine") == Place(root / "mine", "train", "mine")
+    assert folders.place("sweep/sweep1") == Place(root / "sweep/trials/sweep1", "sweep", "sweep1")
+    assert folders.place("study/dice/4") == Place(root / "study/trials/study0", "study", "study0")
+    assert folders.place("study/study0") == folders.place("study/dice/4")
+
+
+def test_a_run_is_found_by_its_folder_wherever_it_lies(runs: Path) -> None:
+    assert folders.place(str(runs / "mine")) == Place(runs / "mine", "train", "mine")
+    assert folders.place(str(runs / "sweep/trials/sweep0")) == Place(runs / "sweep/trials/sweep0", "sweep", "sweep0")
+    (runs / "mine").rename(runs.parent / "moved")
+    assert folders.place("moved") == Place(Path("moved"), "train", "moved")
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_name_that_is_not_there_is_told_with_what_is_known() -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"no run named 'mime'; did you mean 'mine'\? Known: mine, study, sweep\."
+    ):
+        folders.place("mime")
+    with pytest.raises(UnknownNameError, match=r"no run of study named 'dise/4'; did you mean 'dice/4'"):
+        folders.place("study/dise/4")
+    with pytest.raises(InputError, match=r"sweep is a sweep or study: name one of its runs, sweep/sweep1 is the best"):
+        folders.place("sweep")
+    (Path("dice_ray_runs") / "sweep/ledger.jsonl").unlink()
+    with pytest.raises(InputError, match=r"sweep is a sweep or study, and none of its runs has ended"):
+        folders.place("sweep")
