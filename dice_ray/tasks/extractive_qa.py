@@ -204,7 +204,7 @@ class ExtractiveQA(Task[QuestionRecord]):
             context_BL[number, first : first + len(row["begins"])] = True
             cls_B[number] = padding + row["cls"]
             for name in TERMS:
-                gold[name][number, torch.as_tensor(row[name]) + padding] = 1
+                gold[name][number, torch.tensor(row[name]) + padding] = 1
         if self.config.formulation == "position":
             gold = {name: gold_BL.argmax(-1).masked_fill(~known_B, NO_TARGET) for name, gold_BL in gold.items()}
         return Batch(inputs, {"context": context_BL, "cls": cls_B, "known": known_B, **gold}, tuple(indices))
