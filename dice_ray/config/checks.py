@@ -55,9 +55,10 @@ def _the_loss_takes_the_links(config: RunConfig) -> Iterator[Problem]:
     for link in sorted(config.task.links() - config.loss.links()):
         losses = branches_of(LossConfig).items()
         takers = [name for name, loss in losses if issubclass(loss, LossBranch) and link in loss.links()]
-        yield Problem(
-            "loss", f"must take the {link} link of task {config.task.name}", config.loss.name, known=tuple(takers)
-        )
+        must = f"must take the {link} link of task {config.task.name}"
+        if link == "position":
+            must += f" (task.{config.task.name}.formulation=token has another, which every loss takes)"
+        yield Problem("loss", must, config.loss.name, known=tuple(takers))
 
 
 def _a_step_feeds_every_worker(config: RunConfig) -> Iterator[Problem]:

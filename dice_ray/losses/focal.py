@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
+from dice_ray.errors import Problem
 from dice_ray.losses.base import ItemLoss, LossBranch
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
@@ -17,7 +18,6 @@ from dice_ray.losses.probability import target_log_prob
 from dice_ray.losses.weighting import Weighting
 
 if TYPE_CHECKING:
-    from dice_ray.errors import Problem
     from dice_ray.terms import Link, TermFacts
 
 
@@ -40,6 +40,9 @@ class FocalConfig(LossBranch):
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         if self.weighting is None:
             return []
+        if facts.link == "position":
+            must = f"must be left out for term {facts.name!r}: positions are no classes to weigh"
+            return [Problem(f"{path}.weighting", must, self.weighting.name)]
         return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
 
 

@@ -6,13 +6,14 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.classification import ratio
+from dice_ray.metrics.classification import Counts, ratio
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -24,12 +25,14 @@ class AnswerScore:
 
     Attributes:
         answerable: Whether the question has an answer.
+        counts: The words in common with the gold answer of the best F1, those too many, and those that lack.
     """
 
     id: str
     exact: float
     f1: float
     answerable: bool
+    counts: Counts = field(default_factory=Counts)
 
 
 def normalised(text: str) -> str:
@@ -49,15 +52,22 @@ def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal[
     """
     kept = [answer for answer in gold if version == "v1" or normalised(answer)] or [""]
     exact = max(float(normalised(prediction) == normalised(answer)) for answer in kept)
-    f1 = max(_token_f1(prediction, answer, version) for answer in kept)
-    return AnswerScore(id, exact, f1, answerable=bool(gold))
+    f1, counts = max((_token_f1(prediction, answer, version) for answer in kept), key=itemgetter(0))
+    return AnswerScore(id, exact, f1, bool(gold), counts)
 
 
-def _token_f1(prediction: str, answer: str, version: Literal["v1", "v2"]) -> float:
+def _token_f1(prediction: str, answer: str, version: Literal["v1", "v2"]) -> tuple[float, Counts]:
     found, wanted = normalised(prediction).split(), normalised(answer).split()
+    counts = overlap(found, wanted)
     if version == "v2" and not (found and wanted):
-        return float(found == wanted)
-    return ratio(2 * (Counter(found) & Counter(wanted)).total(), len(found) + len(wanted))
+        return float(found == wanted), counts
+    return counts.f1, counts
+
+
+def overlap(found: Sequence[str], wanted: Sequence[str]) -> Counts:
+    """The words in common, each as often as both have it, those too many, and those that lack."""
+    common = (Counter(found) & Counter(wanted)).total()
+    return Counts(common, len(found) - common, len(wanted) - common)
 
 
 def answer_scores(scores: Sequence[AnswerScore]) -> dict[str, float]:
@@ -109,7 +119,7 @@ def spans_score(id: str, prediction: Sequence[str], gold: Sequence[str]) -> Answ
     f1_GP = np.array([[_bag_f1(set(span.split()), set(goal.split())) for span in found] for goal in wanted])
     total = f1_GP[linear_sum_assignment(-f1_GP)].sum() if f1_GP.size else float(len(found) == len(wanted))
     f1 = round(float(total) / max(len(found), len(wanted), 1), 2)
-    return AnswerScore(id, exact, f1, answerable=bool(gold))
+    return AnswerScore(id, exact, f1, bool(gold), overlap(" ".join(found).split(), " ".join(wanted).split()))
 
 
 def _bag_f1(found: set[str], wanted: set[str]) -> float:

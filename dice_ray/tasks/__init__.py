@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, TypeAlias
 
 from dice_ray.settings import Choice
+from dice_ray.tasks.extractive_qa import ExtractiveQAConfig
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.tagging import TaggingConfig
 from dice_ray.tasks.text_classification import TextClassificationConfig
 
 TaskConfig: TypeAlias = Annotated[
-    MrcNerConfig | SentencePairConfig | TaggingConfig | TextClassificationConfig, Choice()
+    ExtractiveQAConfig | MrcNerConfig | SentencePairConfig | TaggingConfig | TextClassificationConfig, Choice()
 ]

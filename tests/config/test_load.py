@@ -71,6 +71,20 @@ def test_what_spans_sections_is_checked() -> None:
     assert line.startswith("loss: must take the softmax link of task sentence_pair, got asymmetric (from --set)")
 
 
+@pytest.mark.parametrize(
+    "loss",
+    ["dice", "self_adjusting_dice", "tversky", "dice_ce", "weighted_cross_entropy", "logit_adjusted", "asymmetric"],
+)
+def test_a_loss_over_classes_is_refused_over_positions_and_taken_over_tokens(loss: str) -> None:
+    source = {"synthetic": {"kind": "questions"}}
+    preset = Layer("qa.yaml", {"task": "extractive_qa", "data": {"source": source}, "loss": loss})
+    assert told(preset) == [
+        "loss: must take the position link of task extractive_qa (task.extractive_qa.formulation=token has another, "
+        f"which every loss takes), got {loss} (from qa.yaml). Known: cross_entropy, focal, custom."
+    ]
+    assert resolve([preset, set_layer(["task.extractive_qa.formulation=token"])]).loss.name == loss
+
+
 @pytest.mark.parametrize("assignment", ["loss.focal.gamma", "=2"])
 def test_an_assignment_needs_a_path_and_a_value(assignment: str) -> None:
     with pytest.raises(ConfigError, match="must be path=value"):

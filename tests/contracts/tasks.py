@@ -10,7 +10,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Span, TaggedRecord, TextRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.settings import branches_of
@@ -21,6 +21,13 @@ from dice_ray.terms import Term
 WIDTH = 8
 FORMS: dict[str, list[dict[str, Any]]] = {
     "mrc_ner": [{}, {"spans": "nested"}, {"weights": {"match": 0, "answerable": 0}}],
+    "extractive_qa": [
+        {},
+        {"formulation": "token"},
+        {"scoring": "squad_v1"},
+        {"scoring": "cmrc", "formulation": "token"},
+        {"scoring": "quoref", "formulation": "token", "spans": "several"},
+    ],
     "sentence_pair": [{"link": "softmax"}, {"link": "sigmoid"}],
     "tagging": [
         {},
@@ -33,7 +40,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
 }
 CUT: dict[str, str] = {"sentence_pair": "the longer sentence of a pair is cut, and the row marked"}
 """Tasks whose rows may lose text, and why."""
-LEAST_STRIDE: dict[str, int] = {"mrc_ner": 2}
+LEAST_STRIDE: dict[str, int] = {"extractive_qa": 1, "mrc_ner": 2}
 """What windows must share so that no gold of the generated records lies whole in none: names have up to three words."""
 
 
@@ -58,6 +65,11 @@ def records_of(config: TaskBranch, size: int = 60) -> tuple[Any, ...]:
         return tuple(
             replace(record, labels=("safety" if number % 3 else "other",)) for number, record in enumerate(records)
         )
+    if getattr(config, "scoring", "squad_v2") != "squad_v2":
+        records = tuple(record for record in generate(SyntheticConfig(kind=kind, size=10 * size))["train"])
+        records = tuple(record for record in records if not record.impossible)[:size]
+    if getattr(config, "spans", None) == "several":
+        return tuple(_with_second_span(record) if number % 2 else record for number, record in enumerate(records))
     if getattr(config, "labels", None) == "several":
         return tuple(replace(record, labels=tuple(dict.fromkeys((*record.labels, "loud")))) for record in records)
     return records
@@ -75,6 +87,8 @@ def longer(record: Any, times: int) -> Any:
             return replace(record, first=" ".join([record.first] * times), second=" ".join([record.second] * times))
         case TextRecord():
             return replace(record, text=" ".join([record.text] * times))
+        case QuestionRecord():
+            return replace(record, context=" ".join([record.context] * times))
         case TaggedRecord():
             return replace(record, words=record.words * times, tags=record.tags * times)
         case QueryRecord():
@@ -98,6 +112,12 @@ def stripped(record: Any) -> Any:
         case QueryRecord():
             return replace(record, spans=())
     raise AssertionError(f"say what {type(record).__name__} is without its label")
+
+
+def _with_second_span(record: QuestionRecord) -> QuestionRecord:
+    """The same question, with the last two words as a part of the answer."""
+    start = record.context.rindex(" ", 0, record.context.rindex(" ")) + 1
+    return replace(record, answers=((*record.answers[0], Span(record.context[start:], start)),))
 
 
 class Built:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from dice_ray.losses.items import bad_input, valid
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
@@ -60,12 +61,15 @@ def test_terms_have_the_shapes_that_losses_take(config: TaskBranch) -> None:
         terms = built.task.terms(built.logits(batch), batch)
         assert set(terms) == set(facts)
         for name, term in terms.items():
-            shape = term.logits.shape[:-1] if facts[name].link == "softmax" else term.logits.shape
-            if facts[name].link == "softmax":
+            link, shape = facts[name].link, term.logits.shape
+            if link == "softmax":
                 assert term.logits.shape[-1] == len(facts[name].classes)
-            assert term.targets.shape == shape
-            assert term.mask is None or (term.mask.shape == shape and term.mask.dtype == torch.bool)
-            num_items[name] += int(term.mask.sum()) if term.mask is not None else term.targets.numel()
+            assert term.targets.shape == (shape if link == "sigmoid" else shape[:-1])
+            of_mask = shape[:-1] if link == "softmax" else shape
+            assert term.mask is None or (term.mask.shape == of_mask and term.mask.dtype == torch.bool)
+            assert bad_input(link, term.logits, term.targets, term.mask) is None
+            valid_N = valid(facts[name].link, term.targets, term.mask)
+            num_items[name] += term.targets.numel() if valid_N is None else int(valid_N.sum())
     assert num_items == {name: term.num_items for name, term in facts.items()}
 
 

@@ -7,13 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dice_ray.data.records import QueryRecord, TaggedRecord, digest
+from dice_ray.data.records import QueryRecord, QuestionRecord, TaggedRecord, digest
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.data.synthetic.pairs import MESSAGES, REPLIES
 from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE
 from dice_ray.data.synthetic.tagging import NAMES
 from dice_ray.data.synthetic.texts import MESSAGES as TOPICS
 from dice_ray.data.synthetic.texts import RARE
+from dice_ray.metrics.answers import answer_scores, squad_score
 from dice_ray.metrics.spans import Span, added, span_counts, span_scores, spans_of
 from dice_ray.tasks.span_candidates import without_overlaps
 
@@ -156,6 +157,54 @@ def test_the_dials_hold_in_texts(size: int, share: float, noise: float, seed: in
         assert 1 <= len(rare) < len(records)
         assert abs(len(rare) - share * len(records)) <= 1
         assert sum(any(phrase in text for phrase in TOPICS["doubtful"]) for text in rare) == round(noise * len(rare))
+
+
+def evidence(record: QuestionRecord) -> tuple[str, str]:
+    """What in the context could answer the question: the clear name of its kind, and the doubtful one."""
+    kind = {"who": "PER", "where": "LOC"}[record.question.split()[0]]
+    words = record.context.split()
+    found = {}
+    for name in (kind, "doubtful"):
+        firsts, seconds = NAMES[name]
+        places = [place for place, word in enumerate(words) if word in firsts]
+        ends = [place + 1 + (words[place + 1] in seconds) for place in places]
+        found[name] = "".join(" ".join(words[place:end]) for place, end in zip(places, ends, strict=True))
+    return found[kind], found["doubtful"]
+
+
+@given(size=st.integers(20, 300), share=st.floats(0.001, 0.999), noise=st.floats(0, 1), seed=st.integers(0, 5))
+def test_the_dials_hold_in_questions(size: int, share: float, noise: float, seed: int) -> None:
+    splits = generate(SyntheticConfig(kind="questions", size=size, positive_share=share, noise=noise, seed=seed))
+    for records in splits.values():
+        answered = [record for record in records if record.answers]
+        assert 1 <= len(answered) < len(records)
+        assert abs(len(answered) - share * len(records)) <= 1
+        for record in records:
+            clear, doubtful = evidence(record)
+            assert record.impossible != bool(record.answers)
+            assert not (clear and doubtful)
+            assert not (record.impossible and clear)
+            for (span,) in record.answers:
+                assert record.context[span.start :].startswith(span.text)
+                assert span.text == clear or span.text == doubtful
+        assert sum(bool(evidence(record)[1]) for record in answered) == round(noise * len(answered))
+
+
+def test_a_perfect_reader_has_the_planted_scores() -> None:
+    records = generate(SyntheticConfig(kind="questions", size=5000, positive_share=0.6, noise=0.25))["train"]
+
+    def scores(takes_doubtful: bool) -> dict[str, float]:
+        found = []
+        for record in records:
+            clear, doubtful = evidence(record)
+            given = clear or (doubtful if takes_doubtful else "")
+            found.append(squad_score(record.id, given, [answer[0].text for answer in record.answers]))
+        return answer_scores(found)
+
+    leaves, takes = scores(takes_doubtful=False), scores(takes_doubtful=True)
+    names = ("f1", "has_answer_f1", "no_answer_f1")
+    assert [leaves[name] for name in names] == pytest.approx([0.85, 0.75, 1], abs=0.001)
+    assert [takes[name] for name in names] == pytest.approx([0.775, 1, 0.4375], abs=0.001)
 
 
 @pytest.mark.parametrize("kind", KINDS)

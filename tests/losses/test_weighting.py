@@ -9,7 +9,7 @@ import torch
 from pydantic import ValidationError
 
 from dice_ray.errors import ConfigError
-from dice_ray.losses import WeightedCrossEntropyConfig
+from dice_ray.losses import FocalConfig, WeightedCrossEntropyConfig
 from dice_ray.losses.weighting import EffectiveNumberConfig, GivenConfig, InverseConfig, LgConfig
 from dice_ray.terms import TermFacts
 
@@ -44,6 +44,14 @@ def test_a_weight_of_an_unknown_class_names_the_nearest() -> None:
     assert (problem.got, problem.suggestion) == ("'B-PRE'", "B-PER")
     with pytest.raises(ValidationError):
         GivenConfig(weights={"O": -1})
+
+
+def test_positions_have_no_classes_to_weigh() -> None:
+    facts = TermFacts("start", "position", ("none", "answer"), (1, 9), 0)
+    (problem,) = FocalConfig(weighting=InverseConfig()).problems(facts, "loss.focal")
+    assert (problem.path, problem.got) == ("loss.focal.weighting", "inverse")
+    assert "must be left out for term 'start'" in problem.must
+    assert FocalConfig().problems(facts, "loss.focal") == []
 
 
 def test_an_absent_class_counts_as_one_item_and_is_told() -> None:

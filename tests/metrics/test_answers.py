@@ -20,6 +20,7 @@ from dice_ray.metrics.answers import (
     spans_score,
     squad_score,
 )
+from dice_ray.metrics.classification import Counts
 
 TEXTS = st.text(st.sampled_from("ab A.-1 \t\u00e9"), max_size=8) | st.sampled_from(
     ["the a", "An apple", "1,000", "-", ""]
@@ -135,9 +136,19 @@ def test_several_spans_are_matched_as_well_as_any_matching(prediction: list[str]
 
 
 def test_several_spans_by_hand() -> None:
-    assert spans_score("1", ["Ann", "the Bob"], ["bob", "ann"]) == AnswerScore("1", 1.0, 1.0, answerable=True)
-    assert spans_score("1", ["Ann Lee"], ["ann", "Bob"]) == AnswerScore("1", 0.0, 0.33, answerable=True)
-    assert spans_score("1", ["ann", "ann"], ["ann"]) == AnswerScore("1", 0.0, 0.5, answerable=True)
+    both = spans_score("1", ["Ann", "the Bob"], ["bob", "ann"])
+    assert both == AnswerScore("1", 1.0, 1.0, answerable=True, counts=Counts(2, 0, 0))
+    one = spans_score("1", ["Ann Lee"], ["ann", "Bob"])
+    assert one == AnswerScore("1", 0.0, 0.33, answerable=True, counts=Counts(1, 1, 1))
+    twice = spans_score("1", ["ann", "ann"], ["ann"])
+    assert twice == AnswerScore("1", 0.0, 0.5, answerable=True, counts=Counts(1, 1, 0))
     assert spans_score("1", ["10 men"], ["12 men"]).f1 == 0
     assert spans_score("1", ["1,000"], ["1000"]).exact == 1
-    assert spans_score("1", [], ["ann"]) == AnswerScore("1", 0.0, 0.0, answerable=True)
+    assert spans_score("1", [], ["ann"]) == AnswerScore("1", 0.0, 0.0, answerable=True, counts=Counts(0, 0, 1))
+
+
+def test_words_are_counted_against_the_answer_of_the_best_f1() -> None:
+    assert squad_score("1", "x y y", ["q r s", "the y y z"]).counts == Counts(2, 1, 1)
+    assert squad_score("1", "", ["x y"]).counts == Counts(0, 0, 2)
+    assert squad_score("1", "x y", []).counts == Counts(0, 2, 0)
+    assert squad_score("1", "", []).counts == Counts()

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from dice_ray.data.records import PairRecord, QueryRecord, Record, TaggedRecord, TextRecord
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
 from dice_ray.data.synthetic.pairs import pairs
 from dice_ray.data.synthetic.queries import queries
+from dice_ray.data.synthetic.questions import questions
 from dice_ray.data.synthetic.tagging import MOST_NAMED, tagging
 from dice_ray.data.synthetic.texts import texts
 from dice_ray.settings import Branch
@@ -22,14 +23,15 @@ class SyntheticConfig(Branch):
     Attributes:
         kind: What is generated.
         size: The records of the training split; dev and test have half of it each, with the same share of positives.
-        positive_share: The share of positives in every split: of pairs, of texts of the rare class, of words in names.
+        positive_share: The share of positives in every split: of pairs, of texts of the rare class, of words in names,
+            of questions with an answer.
         noise: The share of positives that only doubtful evidence speaks for.
         seed: The seed of the generator.
     """
 
     name = "synthetic"
 
-    kind: Literal["pairs", "queries", "tagging", "texts"] = "pairs"
+    kind: Literal["pairs", "queries", "questions", "tagging", "texts"] = "pairs"
     size: int = Field(default=2000, ge=20)
     positive_share: float = Field(default=0.1, gt=0, lt=1)
     noise: float = Field(default=0.5, ge=0, le=1)
@@ -58,6 +60,7 @@ def generate(config: SyntheticConfig) -> dict[str, tuple[Any, ...]]:
 KINDS: dict[str, tuple[type[Record], Callable[[int, float, float, random.Random], tuple[Record, ...]]]] = {
     "pairs": (PairRecord, pairs),
     "queries": (QueryRecord, queries),
+    "questions": (QuestionRecord, questions),
     "tagging": (TaggedRecord, tagging),
     "texts": (TextRecord, texts),
 }

@@ -1,0 +1,334 @@
+"""Questions answered by a piece of their context, or by several: SQuAD 1.1 and 2.0, QuoRef, CMRC 2018."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from dice_ray.data.records import QuestionRecord
+from dice_ray.errors import DataError
+from dice_ray.metrics.answers import AnswerScore, answer_scores, best_no_answer_threshold, spans_score, squad_score
+from dice_ray.metrics.answers_zh import cmrc_score, segments
+from dice_ray.metrics.classification import ItemCounts
+from dice_ray.models.encoder import TokenHead
+from dice_ray.tasks.answer_spans import (
+    LOWEST,
+    Answer,
+    answers_of,
+    best_spans,
+    cls_place,
+    label,
+    likely_spans,
+    num_cut,
+    token_characters,
+    token_spans,
+    usable,
+)
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.predictions import Json
+from dice_ray.tasks.rows import Window, padded, windows
+from dice_ray.terms import Link, Term, TermFacts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+TERMS = ("start", "end")
+NO_TARGET = -100
+"""The target of windows whose question has no answer that can be trusted: they teach nothing."""
+END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
+"""After a mark and a space, or after a Chinese mark."""
+
+
+class ExtractiveQAConfig(TaskBranch):
+    """Find the answer to a question in its context; the score is the F1 of the data set's own evaluation.
+
+    Attributes:
+        formulation: `position` trains a softmax over the positions of a window, one for the start of the answer and one
+            for its end; `token` trains each token as start or not and as end or not, the view of the paper.
+        spans: `several` takes every likely span of a question for its answer, `one` the best.
+        scoring: Whose evaluation scores: only in `squad_v2` a question may have no answer.
+        max_length: The longest row, in tokens; a longer context becomes several windows, each behind its question.
+        stride: By how many tokens they overlap: an answer longer than that may lie whole in none.
+        max_answer_length: The longest answer that is predicted, in tokens.
+    """
+
+    name = "extractive_qa"
+    metric = "f1"
+    records = (QuestionRecord,)
+
+    formulation: Literal["position", "token"] = "position"
+    spans: Literal["one", "several"] = "one"
+    scoring: Literal["squad_v1", "squad_v2", "quoref", "cmrc"] = "squad_v2"
+    max_length: int = Field(384, ge=8)
+    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 3, ge=0, description="max_length/3")
+    max_answer_length: int = Field(30, ge=1)
+
+    @model_validator(mode="after")
+    def _the_choices_fit(self) -> ExtractiveQAConfig:
+        if self.stride > self.max_length // 2:
+            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
+        if self.spans == "several" and (self.formulation, self.scoring) != ("token", "quoref"):
+            raise ValueError(
+                "spans must be one unless formulation is token and scoring quoref, got several with formulation "
+                f"{self.formulation} and scoring {self.scoring}"
+            )
+        return self
+
+    @property
+    def link(self) -> Link:
+        return "position" if self.formulation == "position" else "sigmoid"
+
+    def links(self) -> frozenset[Link]:
+        return frozenset({self.link})
+
+    def classes(self, records: Sequence[QuestionRecord]) -> tuple[str, ...]:
+        """Of a token, or of a window in `position`: the start or end of an answer, or none."""
+        self.check(records)
+        if not any(map(usable, records)):
+            raise DataError(
+                "extractive_qa needs a question whose answer stands at its answer_start in the training split, got "
+                f"{dict(self.label_counts(records))}"
+            )
+        return "none", "answer"
+
+    def build(self, classes: tuple[str, ...]) -> ExtractiveQA:
+        return ExtractiveQA(self, classes)
+
+    def label_counts(self, records: Sequence[QuestionRecord]) -> Counter[str]:
+        """Questions by what their file says of the answer."""
+        return Counter(map(label, records))
+
+    def negatives_and_positives(self, records: Sequence[QuestionRecord]) -> tuple[int, int]:
+        """The words of all contexts, once for each question; of an answered one the start and the end are positive.
+
+        Chinese words are characters.
+        """
+        words = segments if self.scoring == "cmrc" else str.split
+        num_words = sum(len(words(record.context)) for record in records)
+        num_positive = 2 * sum(bool(record.answers) for record in records)
+        return num_words - num_positive, num_positive
+
+    def check(self, records: Sequence[QuestionRecord]) -> None:
+        """Refuse what the chosen evaluation does not know."""
+        if self.scoring != "squad_v2" and (num := sum(record.impossible for record in records)):
+            raise DataError(
+                f"task.extractive_qa.scoring must be squad_v2 for questions without an answer, got {self.scoring} and "
+                f"{num} of {len(records)} questions"
+            )
+        several = [record for record in records if any(len(answer) > 1 for answer in record.answers)]
+        if self.scoring != "quoref" and several:
+            raise DataError(
+                f"task.extractive_qa.scoring must be quoref for answers of several spans, got {self.scoring} and "
+                f"{len(several)} of {len(records)} questions (data.source.files.reader.squad.several)"
+            )
+
+    def scored(self, record: QuestionRecord, spans: Sequence[str]) -> AnswerScore:
+        """What these spans are worth as the answer; none leave the question unanswered."""
+        answers = [[span.text for span in answer] for answer in record.answers]
+        if self.scoring == "quoref":
+            scores = [spans_score(record.id, spans, answer) for answer in answers]
+            return max(scores, key=lambda score: (score.f1, score.exact))
+        (text,) = spans or ("",)
+        texts = [text for answer in answers for text in answer]
+        if self.scoring == "cmrc":
+            return cmrc_score(record.id, text, texts)
+        return squad_score(record.id, text, texts, "v2" if self.scoring == "squad_v2" else "v1")
+
+
+class ExtractiveQA(Task[QuestionRecord]):
+    """Questions with two terms, `start` and `end`, half a weight each: their items are the context's tokens and [CLS].
+
+    [CLS] is gold in a window that does not hold the answer whole. A question is trained on the first of its
+    alternative answers that stands at its place; of several spans `position` takes the first that lies in the window.
+    """
+
+    def __init__(self, config: ExtractiveQAConfig, classes: tuple[str, ...]) -> None:
+        self.config = config
+        self.classes = classes
+
+    def texts(self, records: Sequence[QuestionRecord]) -> list[str]:
+        return [*(record.question for record in records), *dict.fromkeys(record.context for record in records)]
+
+    def encode(self, records: Sequence[QuestionRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        contexts, questions = [record.context for record in records], [record.question for record in records]
+        encoded = windows(tokenizer, contexts, self.config.max_length, self.config.stride, questions)
+        rows = []
+        for number, group in groupby(encoded, key=lambda window: window.row["record"]):
+            of_record = list(group)
+            for place, window in enumerate(of_record):
+                is_first, is_last = place == 0, place == len(of_record) - 1
+                rows.append(self._row(records[number], window, is_first, is_last, tokenizer))
+        return rows
+
+    def _row(
+        self, record: QuestionRecord, window: Window, is_first: bool, is_last: bool, tokenizer: PreTrainedTokenizerBase
+    ) -> Row:
+        context, characters_T2 = token_characters(window.spans, record.context)
+        cls = cls_place(window, tokenizer)
+        spans = usable(record)
+        # What no token covers, such as a space before the first word, belongs to the outermost windows.
+        left = 0 if is_first or not len(characters_T2) else int(characters_T2[0, 0])
+        right = len(record.context) if is_last or not len(characters_T2) else int(characters_T2[-1, 1])
+        held = token_spans(spans or (), characters_T2, left, right)
+        trained = held if self.config.spans == "several" else held[:1]
+        return {
+            **window.row,
+            "context": context,
+            "cls": cls,
+            "begins": characters_T2[:, 0].tolist(),
+            "ends": characters_T2[:, 1].tolist(),
+            "known": spans is not None,
+            "held": [number for number, _, _ in held],
+            "start": [context + start for _, start, _ in trained] or [cls],
+            "end": [context + stop for _, _, stop in trained] or [cls],
+        }
+
+    def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
+        chosen = [rows[index] for index in indices]
+        inputs = padded(chosen, tokenizer)
+        length = inputs["input_ids"].shape[1]
+        context_BL = torch.zeros((len(chosen), length), dtype=torch.bool)
+        cls_B = torch.zeros(len(chosen), dtype=torch.long)
+        known_B = torch.tensor([bool(row["known"]) for row in chosen])
+        gold = {name: torch.zeros((len(chosen), length), dtype=torch.long) for name in TERMS}
+        for number, row in enumerate(chosen):
+            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            first = padding + row["context"]
+            context_BL[number, first : first + len(row["begins"])] = True
+            cls_B[number] = padding + row["cls"]
+            for name in TERMS:
+                gold[name][number, torch.tensor(row[name]) + padding] = 1
+        if self.config.formulation == "position":
+            gold = {name: gold_BL.argmax(-1).masked_fill(~known_B, NO_TARGET) for name, gold_BL in gold.items()}
+        return Batch(inputs, {"context": context_BL, "cls": cls_B, "known": known_B, **gold}, tuple(indices))
+
+    def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
+        known = [row for row in rows if row["known"]]
+        found = []
+        for name in TERMS:
+            if self.config.formulation == "position":
+                num_items, num_positive = len(known), sum(len(row["held"]) > 0 for row in known)
+            else:
+                num_items = sum(len(row["begins"]) + 1 for row in known)
+                num_positive = sum(len(set(map(int, row[name]))) for row in known)
+            counts = (num_items - num_positive, num_positive)
+            found.append(TermFacts(name, self.config.link, self.classes, counts, background=0))
+        return tuple(found)
+
+    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+        return {name: TokenHead(width, 1, dropout) for name in TERMS}
+
+    def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
+        items_BL = _with_cls(batch)
+        if self.config.formulation == "token":
+            items_BL &= batch.targets["known"][:, None]
+        return {name: Term(logits[name][..., 0], batch.targets[name], items_BL, weight=0.5) for name in TERMS}
+
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
+        """Of each row: the log probability of its best span, that of no answer, the span, and then the likely spans.
+
+        A span is its first and last token, counted from the first token of the context. The probabilities are those of
+        the link that the terms were trained with.
+        """
+        context_BL, cls_B1 = batch.targets["context"], batch.targets["cls"][:, None]
+        items_BL, longest = _with_cls(batch), self.config.max_answer_length
+        log_p = {name: self._log_probabilities(logits[name][..., 0], items_BL) for name in TERMS}
+        start_BL, end_BL = (log_p[name].masked_fill(~context_BL, LOWEST) for name in TERMS)
+        score_B, first_B, last_B = best_spans(start_BL, end_BL, longest)
+        null_B = torch.cat([log_p[name].gather(1, cls_B1) for name in TERMS], 1).sum(1)
+        before_B = context_BL.int().argmax(-1)
+        columns = (score_B.clamp(min=LOWEST), null_B, first_B - before_B, last_B - before_B)
+        found = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        if self.config.spans == "several":
+            half = np.log(0.5)
+            for row, start_L, end_L, before in zip(found, start_BL, end_BL, before_B.tolist(), strict=True):
+                pairs = likely_spans(start_L > half, end_L > half, longest)
+                row += [place - before for pair in pairs for place in pair]
+        return found
+
+    def _log_probabilities(self, logits_BL: Tensor, items_BL: Tensor) -> Tensor:
+        logits_BL = logits_BL.double()
+        if self.config.formulation == "token":
+            return nn.functional.logsigmoid(logits_BL)
+        return logits_BL.masked_fill(~items_BL, -torch.inf).log_softmax(-1)
+
+    def decide(
+        self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
+    ) -> Decisions:
+        if self.config.scoring != "squad_v2":
+            return {}
+        found = answers_of(records, rows, decoded)
+        given = self._scored(records, [answer.spans for answer in found])
+        threshold = best_no_answer_threshold(
+            np.array([answer.no_answer for answer in found]),
+            np.array([score.f1 * score.answerable for score in given]),
+            np.array([score.answerable for score in given]),
+        )
+        return {"threshold": threshold}
+
+    def score(
+        self,
+        records: Sequence[QuestionRecord],
+        rows: Sequence[Row],
+        decoded: Sequence[list[float]],
+        decisions: Decisions,
+    ) -> Scores:
+        """The scores of the answers as they are most likely, and beside them those at the threshold that dev decided.
+
+        The constant predictor does not read the question: it leaves all unanswered in `squad_v2`, and else answers with
+        the first sentence of the context. An item's counts are words (characters in Chinese) in common with the gold
+        answer, too many, and lacking. `collapsed` is one answer to all questions.
+        """
+        self.config.check(records)
+        if num := sum(label(record) == "unlabelled" for record in records):
+            raise DataError(f"every question that is scored must have an answer or be impossible, got {num} without")
+        found = answers_of(records, rows, decoded)
+        given = [self._given(answer, 0.0) for answer in found]
+        scores = self._scored(records, given)
+        metrics = answer_scores(scores)
+        if decisions:
+            at_threshold = [self._given(answer, decisions["threshold"]) for answer in found]
+            tuned = answer_scores(self._scored(records, at_threshold))
+            metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decisions
+        constant = answer_scores(self._scored(records, list(map(self._constant, records))))
+        metrics |= {f"constant_{name}": constant[name] for name in ("exact", "f1")}
+        misplaced = sum(usable(record) is None for record in records)
+        metrics |= {"answers_misplaced": float(misplaced), "answers_cut": float(num_cut(records, rows))}
+        items = tuple(ItemCounts(one.id, one.counts.tp, one.counts.fp, one.counts.fn) for one in scores)
+        return Scores(metrics, collapsed=len(set(given)) == 1, items=items)
+
+    def predict(
+        self,
+        records: Sequence[QuestionRecord],
+        rows: Sequence[Row],
+        decoded: Sequence[list[float]],
+        decisions: Decisions,
+    ) -> Json:
+        """The answer to each question by its id, empty where there is none; a list where there may be several."""
+        threshold = decisions.get("threshold", 0.0)
+        given = [self._given(answer, threshold) for answer in answers_of(records, rows, decoded)]
+        is_list = self.config.spans == "several"
+        answers = [list(spans) if is_list else next(iter(spans), "") for spans in given]
+        return Json(dict(zip([record.id for record in records], answers, strict=True)))
+
+    def _given(self, answer: Answer, threshold: float) -> tuple[str, ...]:
+        return () if self.config.scoring == "squad_v2" and answer.no_answer > threshold else answer.spans
+
+    def _constant(self, record: QuestionRecord) -> tuple[str, ...]:
+        return () if self.config.scoring == "squad_v2" else (END_OF_SENTENCE.split(record.context.strip(), 1)[0],)
+
+    def _scored(self, records: Sequence[QuestionRecord], answers: Sequence[tuple[str, ...]]) -> list[AnswerScore]:
+        return [self.config.scored(record, spans) for record, spans in zip(records, answers, strict=True)]
+
+
+def _with_cls(batch: Batch) -> Tensor:
+    """`items_BL`: the tokens of the context, and [CLS]."""
+    return batch.targets["context"].scatter(1, batch.targets["cls"][:, None], True)
