@@ -147,6 +147,7 @@ def build(config: RunConfig) -> Parts:
     torch.manual_seed(config.training.seed)
     numerics = precision.resolve(config.training.precision)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
+    numerics = precision.fitted(numerics, encoder.config.model_type)
     if problems := check_encoder(config, longest_row(encoder), prepared.tokenizer.padding_side):
         raise ConfigError(problems)
     if config.training.activations == "recompute":

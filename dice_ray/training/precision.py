@@ -18,6 +18,8 @@ Precision: TypeAlias = Literal["fp32", "bf16", "fp16"]
 Logits: TypeAlias = dict[str, Tensor]
 
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+ONLY_FP32 = frozenset({"deberta"})
+"""DeBERTa's first version masks scores with the least number of fp32, which half of the bits cannot hold."""
 _PAYS = 1.3
 """How much faster the product of matrices must be: the rest of a step gains nothing, and weights are converted."""
 
@@ -45,6 +47,11 @@ def resolve(written: Literal["auto"] | Precision) -> Numerics:
     has_gpu = torch.cuda.is_available()
     device = torch.device("cuda", torch.cuda.current_device()) if has_gpu else torch.device("cpu")
     return Numerics(device, _what_pays(device, torch.get_num_threads()) if written == "auto" else written)
+
+
+def fitted(numerics: Numerics, family: str) -> Numerics:
+    """The same, or fp32 for an encoder whose family computes with nothing else."""
+    return replace(numerics, precision="fp32") if family in ONLY_FP32 else numerics
 
 
 @lru_cache

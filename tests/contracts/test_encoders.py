@@ -16,6 +16,7 @@ from dice_ray.models.pretrained import longest_row
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
+from dice_ray.training.precision import Numerics, fitted
 from tests.contracts.encoders import FAMILIES, NUM_POSITIONS, WIDTH, save
 from tests.contracts.tasks import Built, configs, longer, name_of, records_of
 
@@ -120,3 +121,9 @@ def test_a_run_learns(task: str, encoder: str, tmp_path: Path) -> None:
     losses = [told.metrics["train/loss"] for told in launch.start(config, tmp_path)]
     assert losses[-1] < losses[0]
     assert launch.objective(config, "test") in launch.evaluate(config, tmp_path, "test")
+
+
+def test_a_family_that_computes_in_fp32_alone_gets_it() -> None:
+    half = Numerics(torch.device("cpu"), "bf16")
+    assert fitted(half, "deberta").precision == "fp32"
+    assert fitted(half, "deberta-v2") == half
