@@ -34,12 +34,12 @@ def iob2(tags: Sequence[str]) -> list[str]:
     return found
 
 
-def tagged(place: Place, words: Sequence[str], tags: Sequence[str], kind: TagKind) -> Found:
-    """The record of a sentence, or what is wrong with one of its tags."""
+def tagged(place: Place, words: Sequence[str], tags: Sequence[str], kind: TagKind, id: str | None = None) -> Found:
+    """The record of a sentence, or what is wrong with one of its tags; its id is the place where none is given."""
     if not all(words) or not all(tags):
         return Bad(place, "a word and a tag, neither of them empty", shown(" ".join(words)))
     if kind == "spans":
         if odd := [tag for tag in tags if not SPAN_TAG.fullmatch(tag)]:
             return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or `tags: plain`)", shown(odd[0]))
         tags = iob2(tags)
-    return Kept(place, TaggedRecord(str(place), tuple(words), tuple(tags)))
+    return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)))
