@@ -76,7 +76,11 @@ def test_sentences_without_words_or_tags_are_counted_drops(tmp_path: Path) -> No
 def test_class_labels_of_texts_are_read_by_name_alone_and_in_lists(tmp_path: Path) -> None:
     label = datasets.ClassLabel(names=["bad", "good"])
     features = datasets.Features(sentence=datasets.Value("string"), label=label)
-    rows = [{"sentence": "a", "label": 1}, {"sentence": "b", "label": -1}, {"sentence": "c", "label": None}]
+    rows: list[dict[str, Any]] = [
+        {"sentence": "a", "label": 1},
+        {"sentence": "b", "label": -1},
+        {"sentence": "c", "label": None},
+    ]
     assert from_parquet(tmp_path, TextColumns(), rows, features) == [
         Kept(1, TextRecord("1", "a", ("good",))),
         Drop(2, "no label"),
@@ -90,7 +94,7 @@ def test_class_labels_of_texts_are_read_by_name_alone_and_in_lists(tmp_path: Pat
     ]
 
 
-ANSWERS = [
+ANSWERS: list[list[dict[str, Any]]] = [
     [{"text": "Ann", "answer_start": 0}, {"text": "Ann ran", "answer_start": 0}],
     [{"text": "ran", "answer_start": 3}],
     [],
@@ -105,7 +109,9 @@ def hub_form(answers: list[dict[str, Any]]) -> dict[str, list[Any]]:
 @pytest.mark.parametrize("several", ["alternatives", "spans"])
 def test_questions_are_the_records_of_the_squad_reader(tmp_path: Path, several: Any) -> None:
     context = "Ann ran."
-    qas = [{"id": str(number), "question": "Who?", "answers": answers} for number, answers in enumerate(ANSWERS)]
+    qas: list[dict[str, Any]] = [
+        {"id": str(number), "question": "Who?", "answers": answers} for number, answers in enumerate(ANSWERS)
+    ]
     qas[2]["is_impossible"] = True
     (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": [{"context": context, "qas": qas}]}]}))
     expected = list(SquadConfig(several=several).read(tmp_path / "a.json"))
