@@ -1,0 +1,60 @@
+"""Generated messages to a help desk that one, several or none of its teams must act on: labels of unequal frequency.
+
+A message says one thing or several. What is for billing, delivery or safety gives the message that label; four are for
+billing to two for delivery and one for safety. Some things are clear ("caught fire"), others doubtful ("smells odd"):
+of doubtful ones only `DOUBTFUL_POSITIVE` are for the team.
+
+Planted effect: the frequent label makes micro F1, and hides in it how late the rare one is learnt; macro F1 counts each
+label as much. At the default dials a perfect model reaches 67 in both at 0.5, and 73 by taking the doubtful in; the
+constant predictor 26 in micro and 18 in macro F1. What a study should find (2000 texts, 4 epochs, tiny encoder, three
+seeds): under cross-entropy micro F1 59 to 64, but macro F1 only 42 to 60, safety being at 0 to 51; under dice 66 to 70
+and 62 to 66, as it takes some of the doubtful in.
+"""
+
+from __future__ import annotations
+
+import random
+
+from dice_ray.data.records import TextRecord
+from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE, THINGS, TIMES, phrases
+
+LABELS = {"billing": 4, "delivery": 2, "safety": 1}
+"""The labels, and how frequent each is among all that are given."""
+CLEAR = {
+    "billing": phrases("was charged twice|came without a bill|is too expensive|has no invoice"),
+    "delivery": phrases("never arrived|is late|went to my neighbour|came in an open box"),
+    "safety": phrases("caught fire|gave off smoke|burned my hand|exploded"),
+}
+DOUBTFUL = {
+    "billing": phrases("was not cheap|seems to cost more|had another price|was on sale"),
+    "delivery": phrases("came on a truck|was on its way|had a long trip|came with a dent"),
+    "safety": phrases("smells odd|is rather hot|hums loudly|flickers"),
+}
+HARMLESS = phrases("works well|is lovely|was a gift|looks nice|is in use|stands at home")
+MOST_LABELLED = 0.2
+"""The share of labels given up to which the doubtful ones that are not have room, whatever the noise."""
+
+
+def labels(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TextRecord, ...]:
+    """Messages, with `positive_share` of all labels that they could have (each label at least once)."""
+    given: list[list[str]] = [[] for _ in range(size)]
+    said: list[list[str]] = [[] for _ in range(size)]
+    for label, weight in LABELS.items():
+        num_positive = max(1, round(positive_share * size * len(LABELS) * weight / sum(LABELS.values())))
+        doubtful = round(noise * num_positive)
+        doubtful_none = round(doubtful * (1 / DOUBTFUL_POSITIVE - 1))
+        chosen = state.sample(range(size), num_positive + doubtful_none)
+        for place, number in enumerate(chosen):
+            if place < num_positive:
+                given[number].append(label)
+            is_clear = doubtful <= place < num_positive
+            said[number].append(state.choice(CLEAR[label] if is_clear else DOUBTFUL[label]))
+    return tuple(
+        TextRecord(str(number), _message(things or [state.choice(HARMLESS)], state), tuple(found))
+        for number, (found, things) in enumerate(zip(given, said, strict=True), start=1)
+    )
+
+
+def _message(things: list[str], state: random.Random) -> str:
+    state.shuffle(things)
+    return f"my {state.choice(THINGS)} {' and it '.join(things)} {state.choice(TIMES)}"
