@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -102,23 +101,25 @@ def train(
     """
     from dice_ray import cluster, launch
     from dice_ray.config.load import as_yaml
-    from dice_ray.data import sources
     from dice_ray.settings import flat
     from dice_ray.tracking import schema
     from dice_ray.tracking.writer import Writer
 
     config = launch.resolved(validate(preset, settings))
     result = Result(_named(name or _new_name(f"{Path(preset).stem}-{config.loss.name}")), TRAIN_EXPERIMENT)
-    splits = sources.load(config.data)
+    prepared = launch.prepare(config)
+    loaded = prepared.report(prepared.train, prepared.dev)
     _store_config(config, result.folder)
     objective = launch.objective(config)
     tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
     told: list[Evaluation] = []
     with cluster.quiet(result.folder / "log.txt") as terminal, Writer(result.experiment) as writer:
+        if show:
+            terminal.write(f"{loaded}\n")
         shown = show(terminal) if show else None
         writer.open(result.name, name=result.name, params=flat(config), tags=tags | config.tags())
         writer.text(result.name, "config.yaml", as_yaml(config))
-        writer.text(result.name, "data.json", json.dumps(splits.report.plain(), ensure_ascii=False, indent=2))
+        writer.text(result.name, "data.json", loaded.as_json())
 
         def report(evaluation: Evaluation) -> None:
             told.append(evaluation)
@@ -219,7 +220,7 @@ def ablate(
     name = _named(name or Path(study).stem)
     splits = sources.load(resolve(layers).data)
     if not splits.test:
-        raise DataError("a study compares on the test split, and the data has none: give data.source.files.test")
+        raise DataError("a study compares on the test split, and the data has none: name it as `test` in data.source")
     plan = StudyPlan(
         name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=splits.digest
     )

@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 
 from dice_ray.data.records import TextRecord
-from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE, THINGS, TIMES, phrases
+from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
 
 LABELS = {"billing": 4, "delivery": 2, "safety": 1}
 """The labels, and how frequent each is among all that are given."""
@@ -57,4 +57,5 @@ def labels(size: int, positive_share: float, noise: float, state: random.Random)
 
 def _message(things: list[str], state: random.Random) -> str:
     state.shuffle(things)
-    return f"my {state.choice(THINGS)} {' and it '.join(things)} {state.choice(TIMES)}"
+    message = f"my {state.choice(THINGS)} {' and it '.join(things)} {state.choice(TIMES)}"
+    return f"{state.choice(OPENERS)} , {message} , {state.choice(CLOSERS)}"
