@@ -281,7 +281,7 @@ def ablate(
     name = folders.named(name or Path(study).stem)
     splits = sources.load(resolve(layers).data)
     if not splits.test:
-        raise DataError("a study compares on the test split, and the data has none: give data.source.files.test")
+        raise DataError("a study compares on the test split, and the data has none: name it as `test` in data.source")
     plan = StudyPlan(
         name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=splits.digest
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -34,7 +34,7 @@ from dice_ray.training.loop import Evaluation, Parts, Progress, fit
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from dice_ray.data.records import Splits
+    from dice_ray.data.records import LoadReport, Splits
 
 Told: TypeAlias = Generator[Evaluation | Progress, None, None]
 SECONDS = 1.0
@@ -52,6 +52,12 @@ class Prepared:
     dev: EncodedSplit
     facts: tuple[TermFacts, ...]
     encoding: Encoding
+
+    def report(self, *encoded: EncodedSplit) -> LoadReport:
+        """What was read, and how many rows of these splits lost text to the length limit."""
+        names = ("train", "dev", "test")
+        cut = {name: sum(row["cut"] for row in split.rows) for name, split in zip(names, encoded, strict=False)}
+        return replace(self.splits.report, cut=cut)
 
     def test(self) -> EncodedSplit:
         """The test split, encoded only when a run is scored on it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Protocol, TextIO, TypeAlias
 from dice_ray import cluster, folders, launch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.data import sources
 from dice_ray.errors import DiceRayError
 from dice_ray.settings import flat
 from dice_ray.tracking import schema
@@ -38,7 +36,8 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
     Raises:
         RunError: Another process is training in the folder, or it holds something else.
     """
-    splits = sources.load(config.data)
+    prepared = launch.prepare(config)
+    loaded = prepared.report(prepared.train, prepared.dev)
     folders.check_config(config, folder)
     objective, name = launch.objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
@@ -50,10 +49,12 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
         ExitStack() as stack,
     ):
         folders.store_config(config, folder)
+        if show:
+            terminal.write(f"{loaded}\n")
         screen = stack.enter_context(show(terminal)) if show else None
         writer.open(name, name=name, params=flat(config), tags=tags | config.tags())
         writer.text(name, "config.yaml", as_yaml(config))
-        writer.text(name, "data.json", json.dumps(splits.report.plain(), ensure_ascii=False, indent=2))
+        writer.text(name, "data.json", loaded.as_json())
 
         def report(told: Evaluation | Progress) -> None:
             if isinstance(told, Progress):

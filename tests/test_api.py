@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -11,6 +12,7 @@ import torch
 
 import dice_ray
 from dice_ray import api, launch
+from dice_ray.cli.screen import ProgressScreen
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.folders import TRAIN_EXPERIMENT
 from dice_ray.rehearsal import NUM_STEPS
@@ -106,6 +108,65 @@ def test_files_that_changed_are_read_again(tmp_path: Path) -> None:
         (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
         prepared = launch.prepare(api.validate("mine.yaml"))
         assert len(prepared.train.rows) + len(prepared.dev.rows) == size
+
+
+def write_data(folder: Path, rows: list[str]) -> None:
+    """Files of the preset, with a row without a label, and the first rows as the test split."""
+    (folder / "data").mkdir(exist_ok=True)
+    head = "sentence1\tsentence2\tlabel"
+    (folder / "data/train.tsv").write_text("\n".join([head, *rows, "a\tb\t"]))
+    (folder / "data/test.tsv").write_text("\n".join([head, *rows[:10]]))
+    (folder / "mine.yaml").write_text(PRESET.replace("train.tsv", "train.tsv\n      test: test.tsv"))
+
+
+LONG = [f"{'very ' * (30 * (number % 4 == 0))}odd {number}\tb\t{number % 2}" for number in range(40)]
+"""Pairs, a quarter of them longer than a row."""
+
+
+def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_data(tmp_path, LONG)
+    settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
+    dice_ray.train("mine.yaml", settings, show=lambda terminal: Shown([]))
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "data: 36 train, 4 dev, 10 test records (dev is 0.1 of train, drawn with seed 0)",
+        "  1 of 41 rows of train.tsv dropped: no label (line 42)",
+    ]
+    (file,) = tmp_path.rglob("artifacts/data.json")
+    stored = json.loads(file.read_text())
+    assert stored["read"]["train"]["dropped"] == {"no label": {"count": 1, "first": [42]}}
+    assert sum(stored["cut"].values()) == 10
+    assert f"  {stored['cut']['train']} of 36 train records cut to the longest row, max_length" in lines
+
+
+@pytest.mark.ray
+def test_sweeps_and_studies_show_and_store_their_data_and_stay_on_them(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write_data(tmp_path, LONG)
+    settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
+    (tmp_path / "mine.py").write_text(STUDY)
+    for split, go in {
+        "dev": lambda: dice_ray.tune("mine.yaml", settings, trials=1, name="sweep", show=ProgressScreen),
+        "test": lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=1, name="study", show=ProgressScreen),
+    }.items():
+        go()
+        lines = capfd.readouterr().out.splitlines()
+        assert lines[0].startswith("data: 36 train, 4 dev, 10 test records")
+        last = max(number for number, line in enumerate(lines) if "cut to the longest row" in line)
+        assert all(line.startswith("  ") for line in lines[1 : last + 1])
+        assert any("10 test records cut" in line for line in lines) == (split == "test")
+    stored = [json.loads(file.read_text()) for file in tmp_path.rglob("artifacts/data.json")]
+    assert sorted(sorted(report["cut"]) for report in stored) == [["dev", "test", "train"], ["dev", "train"]]
+
+    write_data(tmp_path, LONG[1:])
+    for again in (
+        lambda: api.resume("sweep"),
+        lambda: api.resume("study"),
+        lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="study"),
+    ):
+        with pytest.raises(RunError, match="must go on with the data that it was begun on, and they were changed"):
+            again()
 
 
 def test_train_leaves_a_run_in_mlflow() -> None:

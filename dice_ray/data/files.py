@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dice_ray.data.hub import HubConfig
 from dice_ray.data.readers.base import Labels, ReaderBranch
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.reading import OnBadRow
@@ -23,7 +25,7 @@ READERS: dict[type[Record], ReaderBranch] = {
     QuestionRecord: SquadConfig(),
     QueryRecord: MrcNerConfig(),
 }
-"""How files are read beside generated data, which have no reader."""
+"""How files are read beside generated data, which have no reader; beside those of the hub, rows of the same columns."""
 
 
 def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, ...], ReadReport]:
@@ -39,6 +41,8 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
         raise DataError(f"there must be a file {path.absolute()}")
     if isinstance(source, SyntheticConfig):
         reader = READERS[source.yields()]
+    elif isinstance(source, HubConfig):
+        reader = (ParquetConfig if path.suffix == ".parquet" else JsonlConfig)(columns=source.columns)
     else:
         reader, on_bad_row = source.reader, source.on_bad_row
     records, report = gather(path, reader.read(path, labels), on_bad_row)

@@ -131,12 +131,14 @@ class LoadReport:
         sizes: The records of each split.
         drawn: How the dev split was drawn from the training split, if it was.
         shared: For two splits ("train and test"), how many records of the second also stand in the first.
+        cut: How many rows of each split lost text to the length limit, once they are encoded.
     """
 
     read: dict[str, ReadReport]
     sizes: dict[str, int]
     drawn: str | None
     shared: dict[str, int]
+    cut: dict[str, int] = field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:
         """The report as plain values, to be stored with a run."""
@@ -151,15 +153,26 @@ class LoadReport:
         }
         return cls(**{**plain, "read": read})
 
+    def as_json(self) -> str:
+        """The same as a file."""
+        return json.dumps(self.plain(), ensure_ascii=False, indent=2)
+
     def __str__(self) -> str:
-        lines = []
-        for split, read in self.read.items():
-            lines.append(f"{split}: {read.kept} of {read.rows} rows kept from {read.origin}")
-            lines += [f"  {tally.count} dropped: {_told(reason, tally)}" for reason, tally in read.dropped.items()]
-            lines += [f"  {tally.count} noted: {_told(reason, tally)}" for reason, tally in read.noted.items()]
-        if self.drawn:
-            lines.append(f"dev: {self.sizes['dev']} records, {self.drawn}; {self.sizes['train']} stay in train")
-        lines += [f"{pair}: {count} records stand in both" for pair, count in self.shared.items()]
+        """A line, and one more for each thing that a reader of the results should know."""
+        sizes = ", ".join(f"{self.sizes[split]} {split}" for split in ("train", "dev", "test") if split in self.sizes)
+        lines = [f"data: {sizes} records{f' (dev is {self.drawn})' if self.drawn else ''}"]
+        for read in self.read.values():
+            of_rows = f"of {read.rows} rows of {read.origin}"
+            lines += [f"  {tally.count} {of_rows} dropped: {_told(why, tally)}" for why, tally in read.dropped.items()]
+            lines += [f"  {tally.count} {of_rows} noted: {_told(why, tally)}" for why, tally in read.noted.items()]
+        for pair, count in self.shared.items():
+            first, _, second = pair.partition(" and ")
+            lines.append(f"  {count} of {self.sizes[second]} {second} records also stand in {first}")
+        lines += [
+            f"  {count} of {self.sizes[split]} {split} records cut to the longest row, max_length"
+            for split, count in self.cut.items()
+            if count
+        ]
         return "\n".join(lines)
 
 

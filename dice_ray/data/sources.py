@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from copy import copy
 from functools import partial
 from itertools import count, islice, tee
 from pathlib import Path
-from string import Template
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
@@ -16,6 +14,8 @@ from pydantic import Field
 from dice_ray.data import cache
 from dice_ray.data.arrow import Records
 from dice_ray.data.cache import file_hash
+from dice_ray.data.hub import HubConfig
+from dice_ray.data.places import filled
 from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.readers.base import Found, Kept
 from dice_ray.data.reading import OnBadRow, Part, Reading, store
@@ -72,7 +72,7 @@ class FilesConfig(Branch):
         }
 
 
-SourceConfig: TypeAlias = Annotated[SyntheticConfig | FilesConfig, Choice()]
+SourceConfig: TypeAlias = Annotated[SyntheticConfig | FilesConfig | HubConfig, Choice()]
 
 
 class DataConfig(Settings):
@@ -97,6 +97,8 @@ def describe(config: DataConfig) -> str:
     """A short name of the data set, for tags and tables."""
     if isinstance(config.source, SyntheticConfig):
         return f"synthetic:{config.source.kind}"
+    if isinstance(config.source, HubConfig):
+        return config.source.title
     return filled(config.source.folder).resolve().name
 
 
@@ -143,16 +145,6 @@ def gather(path: Path, rows: Iterable[Found], on_bad_row: OnBadRow) -> tuple[tup
     (again,) = tee(rows, 1)
     reading = Reading(Part(path.name, path, lambda: copy(again), on_bad_row))
     return tuple(record for records in reading.chunks() for record in records), reading.report()
-
-
-def filled(folder: str) -> Path:
-    """A folder with `~` and `$VARIABLES` filled in."""
-    try:
-        return Path(Template(folder).substitute(os.environ)).expanduser()
-    except KeyError as error:
-        raise DataError(f"data.source.files.folder {folder!r}: the variable {error.args[0]} must be set") from None
-    except ValueError as error:
-        raise DataError(f"data.source.files.folder {folder!r}: {error}; `$$` is a plain dollar sign") from None
 
 
 def _existing(folder: Path, name: str, setting: str) -> Path:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -30,12 +30,14 @@ class Plan(BaseModel):
         name: Of the folder, of MLflow's experiment and of its parent run.
         layers: What was written below the trials: preset and settings, never a resolved configuration. The first is
             the preset, whose seed and launch are those of a single run: the trials' own seeds are written over it.
+        digest: Of the data; none before they are read.
         seeds_option: What gives the seeds on the command line.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     layers: tuple[Layer, ...]
+    digest: str = ""
     seeds_option: ClassVar[str]
 
     def config(self, trial: Begun) -> RunConfig:
@@ -58,6 +60,19 @@ class Plan(BaseModel):
         if problems := [problem for layer in self.layers[1:] for problem in self._written_seed(layer)]:
             raise ConfigError(problems)
         return resolve(self.layers)
+
+    def on(self, digest: str) -> Self:
+        """The plan on the data of this digest.
+
+        Raises:
+            RunError: It was made for other data.
+        """
+        if self.digest not in ("", digest):
+            raise RunError(
+                f"{self.name} must go on with the data that it was begun on, and they were changed (digest "
+                f"{self.digest} then, {digest} now): bring the old data back, or choose another name"
+            )
+        return self.model_copy(update={"digest": digest})
 
     def _written_seed(self, layer: Layer) -> Iterator[Problem]:
         if "training.seed" in _paths(layer.values):
@@ -95,7 +110,6 @@ class StudyPlan(Plan):
         arms: What each arm writes over the layers, by path.
         baseline: The arm that the others are compared to.
         seeds: `training.seed` of the cells of each arm.
-        digest: Of the data.
         encoders: Of the content of each encoder that lies in a folder, by its name.
     """
 
@@ -104,7 +118,6 @@ class StudyPlan(Plan):
     arms: dict[str, Flat]
     baseline: str
     seeds: tuple[int, ...] = Field(min_length=1)
-    digest: str = ""
     encoders: dict[str, str] = {}
 
     def with_encoders(self) -> StudyPlan:
@@ -182,16 +195,20 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
     """Write `plan.yaml`; a sweep's stays as it is, a study's only grows by arms and seeds. Returns what is stored.
 
     Raises:
-        RunError: The folder holds another plan.
+        RunError: The folder holds another plan, or this one for other data.
         ConfigError: An arm runs what a stored one of another name runs.
     """
     path = folder / "plan.yaml"
     if path.exists():
         there = read(folder)
-        if isinstance(plan, StudyPlan) and isinstance(there, StudyPlan) and plan.continues(there):
-            plan = plan.over(there)
+        there_now = there.model_copy(update={"digest": plan.digest})
+        if isinstance(plan, StudyPlan) and isinstance(there_now, StudyPlan) and plan.continues(there_now):
+            there.on(plan.digest)
+            plan = plan.over(there_now)
             plan.cells()
-        elif plan != there:
+        elif plan == there_now:
+            there.on(plan.digest)
+        else:
             raise RunError(
                 f"{path} must hold this plan, and holds another {there.kind} of that name: go on with that one, or "
                 "choose another name"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
-from dice_ray import cluster
-from dice_ray.data import sources
+from dice_ray import cluster, launch
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
     from ray.tune.search import Searcher
 
+    from dice_ray.data.records import LoadReport
     from dice_ray.tuning.callback import Progress, Recorder, Screen
 
 Show: TypeAlias = "Callable[[TextIO], AbstractContextManager[Screen]]"
@@ -35,6 +35,7 @@ class Session:
     ledger: Ledger
     writer: Writer
     screen: Screen | None
+    loaded: LoadReport
     address: str | None
     num_cpus: int | None
 
@@ -52,6 +53,7 @@ class Session:
             )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored)
+        self.writer.text(self.plan.name, "data.json", self.loaded.as_json())
         try:
             if missing:
                 self._run(searcher, scheduler, missing, recorder)
@@ -103,13 +105,18 @@ def session(
     show: Show | None,
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
-    sources.load(plan.base().data)  # its mistakes are told before anything starts
+    prepared = launch.prepare(plan.base())  # the data's mistakes are told before anything starts
+    plan = plan.on(prepared.splits.digest)
+    scored = [prepared.test()] if isinstance(plan, StudyPlan) else []  # a search sees no test split
+    loaded = prepared.report(prepared.train, prepared.dev, *scored)
     with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal, ExitStack() as stack:
         plan = store(plan, folder)
         cluster.prepare(address)
+        if show:
+            terminal.write(f"{loaded}\n")
         writer = stack.enter_context(Writer(plan.name))
         screen = stack.enter_context(show(terminal)) if show else None
-        yield Session(plan, folder, ledger, writer, screen, address, num_cpus)
+        yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus)
 
 
 def _stored(experiment: str) -> set[str]:

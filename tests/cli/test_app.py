@@ -95,7 +95,8 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
     result = run("train", "synthetic_pairs", *quick)
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert [line.split()[:4] for line in lines[:2]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
+    assert lines[0] == "data: 100 train, 50 dev, 50 test records"
+    assert [line.split()[:4] for line in lines[1:3]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     assert "mine: in dice_ray_runs/mine, and in MLflow" in lines
     assert lines[lines.index("Next:") :] == [
         "Next:",

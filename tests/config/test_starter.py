@@ -12,7 +12,7 @@ import dice_ray
 from dice_ray import api
 from dice_ray.config.load import read_layer, resolve
 from dice_ray.config.starter import _lines, start
-from dice_ray.data import sources
+from dice_ray.data import places, sources
 from dice_ray.data.sources import FilesConfig
 from dice_ray.errors import DataError, InputError
 from tests.house.tree import REPOSITORY
@@ -33,7 +33,7 @@ def test_a_guess_of_a_shipped_sets_files_is_its_preset(
     shipped = resolve([read_layer(PRESETS / f"{name}.yaml")])
     source = shipped.data.source
     assert isinstance(source, FilesConfig)
-    folder = sources.filled(source.folder)
+    folder = places.filled(source.folder)
     others = {split: folder / file for split in ("dev", "test") if (file := getattr(source, split))}
     starter, preset = api.init(folder / source.train, **others, out=Path("mine.yaml"))
     guessed = resolve([read_layer(preset)])

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from dice_ray.data.records import QueryRecord, QuestionRecord, TaggedRecord, digest
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
+from dice_ray.data.synthetic.labels import CLEAR, DOUBTFUL, LABELS
 from dice_ray.data.synthetic.pairs import MESSAGES, REPLIES
 from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE
 from dice_ray.data.synthetic.tagging import NAMES
@@ -214,3 +215,46 @@ def test_the_same_seed_gives_the_same_corpus_and_another_seed_another(kind: str)
     assert found[0] == found[1] != found[2]
     train, dev, test = generate(base).values()
     assert len({digest([train[:1000]]), digest([dev]), digest([test])}) == 3
+
+
+def teams(text: str, phrases: dict[str, tuple[str, ...]]) -> set[str]:
+    """Whose things of this kind a message says."""
+    return {label for label in LABELS if any(f" {phrase} " in text for phrase in phrases[label])}
+
+
+@given(size=st.integers(20, 300), share=st.floats(0.001, 0.2), noise=st.floats(0, 1), seed=st.integers(0, 5))
+def test_the_dials_hold_in_messages_with_several_labels(size: int, share: float, noise: float, seed: int) -> None:
+    splits = generate(SyntheticConfig(kind="labels", size=size, positive_share=share, noise=noise, seed=seed))
+    for records in splits.values():
+        for label, weight in LABELS.items():
+            num_given = sum(label in record.labels for record in records)
+            assert num_given == max(1, round(share * 3 * len(records) * weight / 7))
+            doubtful = [record.labels for record in records if label in teams(record.text, DOUBTFUL)]
+            assert sum(label in labels for labels in doubtful) == round(noise * num_given)
+            assert len(doubtful) == pytest.approx(round(noise * num_given) / DOUBTFUL_POSITIVE, abs=1)
+        for record in records:
+            clear = teams(record.text, CLEAR)
+            assert clear <= set(record.labels) <= clear | teams(record.text, DOUBTFUL)
+
+
+def test_more_labels_than_messages_have_room_for_are_refused() -> None:
+    with pytest.raises(ValidationError, match=r"positive_share must be at most 0\.2 for labels, got 0\.3"):
+        SyntheticConfig(kind="labels", positive_share=0.3)
+
+
+def test_a_perfect_model_of_several_labels_has_the_planted_scores() -> None:
+    records = generate(SyntheticConfig(kind="labels", size=20000))["train"]
+    assert {len(record.labels) for record in records} == {0, 1, 2, 3}
+
+    def f1(label: str, *evidence: dict[str, tuple[str, ...]]) -> float:
+        found = [any(label in teams(record.text, phrases) for phrases in evidence) for record in records]
+        gold = [label in record.labels for record in records]
+        return 2 * sum(map(lambda a, b: a and b, found, gold)) / (sum(found) + sum(gold))
+
+    for label in LABELS:
+        assert f1(label, CLEAR) == pytest.approx(0.67, abs=0.005)
+        assert f1(label, CLEAR, DOUBTFUL) == pytest.approx(0.73, abs=0.005)
+    shares = {label: sum(label in record.labels for record in records) / len(records) for label in LABELS}
+    assert sum(2 * share / (1 + share) for share in shares.values()) / 3 == pytest.approx(0.18, abs=0.005)
+    total = sum(shares.values())
+    assert 2 * shares["billing"] / (1 + total) == pytest.approx(0.26, abs=0.005)

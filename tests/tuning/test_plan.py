@@ -48,7 +48,7 @@ def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:
     for changes in (
         {"arms": study().arms | {"focal": {"loss": "focal"}}},
         {"layers": (*LAYERS, Layer("--set", {"training": {"lr": 1}}))},
-        {"digest": "other data"},
+        {"layers": (*LAYERS, Layer("--set", {"training": {"lr": 1}})), "digest": "other data"},
     ):
         with pytest.raises(RunError, match="holds another study"):
             store(study(**changes), tmp_path)
@@ -71,6 +71,18 @@ def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path) -> None:
     assert second.identity("ours", 1) != first.identity("ours", 1)
     with pytest.raises(RunError, match="holds another study"):
         store(second, tmp_path)
+
+
+@pytest.mark.parametrize("plan", [SWEEP, study()])
+def test_a_plan_stays_on_its_data(tmp_path: Path, plan: SweepPlan | StudyPlan) -> None:
+    begun = plan.on("2ee5")
+    assert store(begun, tmp_path).on("2ee5") == read(tmp_path) == begun
+    told = r"must go on with the data that it was begun on, and they were changed \(digest 2ee5 then, 77aa now\)"
+    with pytest.raises(RunError, match=told):
+        store(plan.on("77aa"), tmp_path)
+    with pytest.raises(RunError, match=told):
+        read(tmp_path).on("77aa")
+    assert read(tmp_path) == begun
 
 
 def test_what_is_not_a_plan_is_refused(tmp_path: Path) -> None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, Labels, ReaderBranch, lines, shown, unreadable
-from dice_ray.data.readers.columns import ColumnsBranch, ColumnsConfig, PairColumns
+from dice_ray.data.readers.classes import Names, named_classes, names_in_metadata
+from dice_ray.data.readers.columns import ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest
+from dice_ray.settings import Choice
+
+RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
+"""The columns of rows with named values, some of which may be lists."""
+LABELS = frozenset({"label", "tags", "answers"})
+LISTS = frozenset({"words"})
+"""What columns are for whose values may be no texts; a row may lack its label."""
 
 
 class JsonlConfig(ReaderBranch):
@@ -22,7 +31,7 @@ class JsonlConfig(ReaderBranch):
 
     name = "jsonl"
 
-    columns: ColumnsConfig = PairColumns()
+    columns: RowColumnsConfig = PairColumns()
 
     def yields(self) -> type[Record]:
         return self.columns.yields()
@@ -40,7 +49,7 @@ class JsonlConfig(ReaderBranch):
 
 
 class ParquetConfig(ReaderBranch):
-    """A Parquet file.
+    """A Parquet file; numbers that `datasets` stored as class labels are read by their names.
 
     Attributes:
         columns: Which columns make a record.
@@ -48,7 +57,7 @@ class ParquetConfig(ReaderBranch):
 
     name = "parquet"
 
-    columns: ColumnsConfig = PairColumns()
+    columns: RowColumnsConfig = PairColumns()
 
     def yields(self) -> type[Record]:
         return self.columns.yields()
@@ -63,9 +72,11 @@ class ParquetConfig(ReaderBranch):
                 if missing := [name for name in names if name not in file.schema_arrow.names]:
                     known = ", ".join(map(repr, file.schema_arrow.names))
                     raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
+                classes = names_in_metadata(file.schema_arrow.metadata)
                 line = 0
                 for batch in file.iter_batches(columns=names):
-                    yield from named(self.columns, enumerate(batch.to_pylist(), start=line + 1), labels)
+                    numbered = enumerate(batch.to_pylist(), start=line + 1)
+                    yield from named(self.columns, numbered, labels, classes)
                     line += batch.num_rows
         except pyarrow.ArrowException as error:
             raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
@@ -84,14 +95,31 @@ def first_rows(path: Path) -> Iterator[dict[str, Any]]:
         raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
 
 
-def named(columns: ColumnsBranch, rows: Iterable[tuple[int, Any]], labels: Labels = "read") -> Iterator[Found]:
-    """The records of rows with named values."""
+def named(
+    columns: ColumnsBranch | ListBranch,
+    rows: Iterable[tuple[int, Any]],
+    labels: Labels = "read",
+    classes: Names | None = None,
+) -> Iterator[Found]:
+    """The records of rows with named values; what are numbers of classes is read by their names."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
+    numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
     for line, row in rows:
-        yield _record(columns, used, line, row) if isinstance(row, dict) else Bad(line, "a JSON object", shown(row))
+        if not isinstance(row, dict):
+            yield Bad(line, "a JSON object", shown(row))
+            continue
+        for column, names in numbered.items():
+            try:
+                row[column] = named_classes(row[column], names)
+            except LookupError as error:
+                number = shown(error.args[0])
+                yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
+                break
+        else:
+            yield _record(columns, used, line, row)
 
 
-def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> Found:
+def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> Found:
     """Texts are strings, ids and labels may be numbers, several labels stand in a list."""
     for use, column in used.items():
         if column not in row:
@@ -99,20 +127,23 @@ def _record(columns: ColumnsBranch, used: dict[str, str], line: int, row: dict[s
             found = f"{', '.join(row)}{f'; did you mean {close!r}?' if close else ''}"
             return (
                 Drop(line, f"no key {column!r} for the label")
-                if use == "label"
+                if use in LABELS
                 else Bad(line, f"a key {column!r}", found)
             )
-        if use != "label" and not isinstance(row[column], str) and not (use == "id" and type(row[column]) is int):
+        is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
+        if not is_text and use not in LABELS | LISTS:
             return Bad(line, f"a text as {column!r}", shown(row[column]))
-    values = {use: str(row[column]) for use, column in used.items() if use != "label"}
-    if "label" not in used:
-        return columns.record(line, values, [])
-    label = row[used["label"]]
+    values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
+    return columns.found(line, values) if isinstance(columns, ListBranch) else _labelled(columns, line, values)
+
+
+def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> Found:
+    label = values["label"]
     given = label if isinstance(label, list) else [] if label is None else [label]
     if any(not isinstance(item, str | int | float) for item in given):
-        return Bad(line, f"a label as {used['label']!r}", shown(label))
+        return Bad(line, f"a label as {columns.used()['label']!r}", shown(label))
     texts = [item if isinstance(item, str) else json.dumps(item) for item in given]
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
     if not labels:
         return Drop(line, UNLABELLED)
-    return columns.record(line, values, labels)
+    return columns.record(line, {use: value for use, value in values.items() if use != "label"}, labels)

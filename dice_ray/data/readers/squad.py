@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Found, Kept, Labels, ReaderBranch, document, shown, unreadable
+from dice_ray.data.readers.base import Bad, Found, Kept, Labels, Place, ReaderBranch, document, shown, unreadable
 from dice_ray.data.records import QuestionRecord, Record, Span
 
 MISPLACED = "an answer that does not stand at its answer_start"
+Several: TypeAlias = Literal["alternatives", "spans"]
 
 
 class SquadConfig(ReaderBranch):
@@ -22,7 +24,7 @@ class SquadConfig(ReaderBranch):
 
     name = "squad"
 
-    several: Literal["alternatives", "spans"] = "alternatives"
+    several: Several = "alternatives"
 
     def yields(self) -> type[Record]:
         return QuestionRecord
@@ -55,19 +57,24 @@ class SquadConfig(ReaderBranch):
         answers = [] if impossible else item.get("answers") or []
         if not isinstance(impossible, bool) or not isinstance(answers, list):
             return Bad(place, "`answers` in a list and `is_impossible` true or false", shown(item.get("answers")))
-        spans = []
-        for answer in answers:
-            if not isinstance(answer, dict) or not isinstance(answer.get("text"), str) or not answer["text"]:
-                return Bad(place, "answers with a `text`", shown(answer))
-            start = answer.get("answer_start")
-            if not isinstance(start, int) or isinstance(start, bool):
-                return Bad(place, "answers with a number `answer_start`", shown(start))
-            stands = start >= 0 and context.startswith(answer["text"], start)
-            spans.append(Span(answer["text"], start if stands else -1))
-        note = MISPLACED if any(span.start < 0 for span in spans) else None
-        grouped = (tuple(spans),) if self.several == "spans" and spans else tuple((span,) for span in spans)
-        record = QuestionRecord(str(item["id"]), item["question"], context, grouped, impossible, group)
-        return Kept(place, record, note)
+        question = QuestionRecord(str(item["id"]), item["question"], context, (), impossible, group)
+        return answered(place, question, answers, self.several)
+
+
+def answered(place: Place, question: QuestionRecord, answers: list[Any], several: Several) -> Found:
+    """The question with its answers, or what is wrong with one of them."""
+    spans = []
+    for answer in answers:
+        if not isinstance(answer, dict) or not isinstance(answer.get("text"), str) or not answer["text"]:
+            return Bad(place, "answers with a `text`", shown(answer))
+        start = answer.get("answer_start")
+        if not isinstance(start, int) or isinstance(start, bool):
+            return Bad(place, "answers with a number `answer_start`", shown(start))
+        stands = start >= 0 and question.context.startswith(answer["text"], start)
+        spans.append(Span(answer["text"], start if stands else -1))
+    note = MISPLACED if any(span.start < 0 for span in spans) else None
+    grouped = (tuple(spans),) if several == "spans" and spans else tuple((span,) for span in spans)
+    return Kept(place, replace(question, answers=grouped), note)
 
 
 def _inside(items: list[Any], name: str, key: str) -> Iterator[tuple[str, Any]]:

@@ -34,10 +34,15 @@ def iob2(tags: Sequence[str]) -> list[str]:
     return found
 
 
-def tagged(place: Place, words: Sequence[str], tags: Sequence[str] | None, kind: TagKind) -> Found:
-    """The record of a sentence, or what is wrong with one of its tags; without tags where labels are ignored."""
+def tagged(
+    place: Place, words: Sequence[str], tags: Sequence[str] | None, kind: TagKind, id: str | None = None
+) -> Found:
+    """The record of a sentence, or what is wrong with one of its tags; without tags where labels are ignored.
+
+    Its id is the place where none is given.
+    """
     if tags is None:
-        record = TaggedRecord(str(place), tuple(words), ())
+        record = TaggedRecord(id or str(place), tuple(words), ())
         return Kept(place, record) if all(words) else Bad(place, "no empty word", shown(" ".join(words)))
     if not all(words) or not all(tags):
         return Bad(place, "a word and a tag, neither of them empty", shown(" ".join(words)))
@@ -45,4 +50,4 @@ def tagged(place: Place, words: Sequence[str], tags: Sequence[str] | None, kind:
         if odd := [tag for tag in tags if not SPAN_TAG.fullmatch(tag)]:
             return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or `tags: plain`)", shown(odd[0]))
         tags = iob2(tags)
-    return Kept(place, TaggedRecord(str(place), tuple(words), tuple(tags)))
+    return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)))

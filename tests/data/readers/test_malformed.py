@@ -17,6 +17,7 @@ from dice_ray.data.readers.base import ReaderBranch
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
 from dice_ray.data.readers.mrc_ner import MrcNerConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
@@ -52,6 +53,7 @@ NUMBERED = TablesConfig(quoting=False, header=False, columns=PairColumns(first=0
 CONLL, POS, WEIBO = ConllConfig(), ConllConfig(tags="plain"), ConllConfig(digit=True)
 CONLLU, WORD_TAG, PARALLEL, TREES = ConlluConfig(), WordTagConfig(), ParallelConfig(), TreesConfig()
 JSONL, JSONL_TEXT = JsonlConfig(), JsonlConfig(columns=TextColumns())
+JSONL_TAGGED, JSONL_QUESTION = JsonlConfig(columns=TaggedColumns()), JsonlConfig(columns=QuestionColumns())
 SQUAD, MRC_NER, PARQUET = SquadConfig(), MrcNerConfig(), ParquetConfig()
 PAIR = '{"sentence1": "a", "sentence2": "b", "label": 1}\n'
 
@@ -81,6 +83,25 @@ def columns(**values: list[Any]) -> bytes:
     parquet.write_table(pyarrow.table(values), file)
     return file.getvalue()
 
+
+def question(answers: Any = None, **lists: list[Any]) -> str:
+    row = {"id": str(len(lists)), "question": "Who?", "context": "Ann ran.", "answers": lists or answers}
+    return json.dumps(row) + "\n"
+
+
+def classes(numbers: list[int], *names: str) -> bytes:
+    """Class labels as `datasets` writes them."""
+    import datasets
+
+    features = datasets.Features(sentence=datasets.Value("string"), label=datasets.ClassLabel(names=list(names)))
+    table = pyarrow.table({"sentence": ["a"] * len(numbers), "label": numbers})
+    file = io.BytesIO()
+    parquet.write_table(table.cast(features.arrow_schema), file)
+    return file.getvalue()
+
+
+TAGGED = '{"tokens": ["a", "b"], "tags": ["O", "B-X"]}\n'
+QUESTION = '{"id": "sound", "question": "Who?", "context": "Ann ran.", "answers": null}\n'
 
 CORPUS = {
     "table: empty": Malformed(TSV, "", ("line 1", "a table", "an empty file")),
@@ -212,6 +233,58 @@ CORPUS = {
         columns(sentence1=["a", None], sentence2=["a", "b"], label=[1, 0]),
         ("line 2", "'sentence1'", "None"),
         1,
+    ),
+    "tagged: fewer tags than words": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a", "b"], "tags": ["O"]}\n', ("line 2", "as many tags", "1 tags for 2"), 1
+    ),
+    "tagged: words in one text": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": "a b", "tags": ["O", "O"]}\n', ("line 2", "a list of texts", "'a b'"), 1
+    ),
+    "tagged: a word that is none": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a", null], "tags": ["O", "O"]}\n', ("line 2", "'tokens'", "None"), 1
+    ),
+    "tagged: an empty word": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a", ""], "tags": ["O", "O"]}\n', ("line 2", "neither of them empty"), 1
+    ),
+    "tagged: tags in one text": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": "O"}\n', ("line 2", "a list of tags", "'O'"), 1
+    ),
+    "tagged: texts and numbers": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a", "b"], "tags": ["O", 0]}\n', ("line 2", "a list of tags", "0]"), 1
+    ),
+    "tagged: numbers without names": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": [1]}\n', ("line 2", "`names`, which has 0", "1"), 1
+    ),
+    "tagged: a number without a name": Malformed(
+        JsonlConfig(columns=TaggedColumns(names=("O",))),
+        TAGGED + '{"tokens": ["a"], "tags": [-1]}\n',
+        ("line 2", "`names`, which has 1", "-1"),
+        1,
+    ),
+    "tagged: no tags of spans": Malformed(
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": ["NOUN"]}\n', ("line 2", "`tags: plain`", "'NOUN'"), 1
+    ),
+    "tagged: no words": Malformed(JSONL_TAGGED, '{"words": [], "tags": []}\n', ("line 1", "a key 'tokens'"), kept=0),
+    "tagged: parquet of texts": Malformed(
+        ParquetConfig(columns=TaggedColumns()), columns(tokens=["a b"], tags=["O O"]), ("line 1", "a list of texts"), 0
+    ),
+    "question: a start less": Malformed(
+        JSONL_QUESTION, QUESTION + question(text=["Ann"], answer_start=[]), ("line 2", "equally long"), kept=1
+    ),
+    "question: answers in a text": Malformed(
+        JSONL_QUESTION, QUESTION + question("Ann"), ("line 2", "`text` and `answer_start`", "'Ann'"), kept=1
+    ),
+    "question: no starts": Malformed(
+        JSONL_QUESTION, QUESTION + question(text=["Ann"]), ("line 2", "`text` and `answer_start`"), kept=1
+    ),
+    "question: a start in words": Malformed(
+        JSONL_QUESTION, QUESTION + question(text=["Ann"], answer_start=["0"]), ("line 2", "`answer_start`", "'0'"), 1
+    ),
+    "question: no context": Malformed(
+        JSONL_QUESTION, QUESTION + question([]).replace('"Ann ran."', "null"), ("line 2", "'context'", "None"), kept=1
+    ),
+    "classes: a number beyond": Malformed(
+        ParquetConfig(columns=TextColumns()), classes([0, 2], "a", "b"), ("line 2", "2 classes of 'label'", "2"), kept=1
     ),
     "squad: no JSON": Malformed(SQUAD, '{"data": [\n}', ("line 2", "JSON", "at character 1")),
     "squad: truncated": Malformed(SQUAD, squad()[:-30], ("line 1", "JSON")),

@@ -1,0 +1,138 @@
+"""Rows whose values are lists: words with their tags, and questions with their answers, as on the hub."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, Kept, Labels, shown
+from dice_ray.data.readers.squad import Several, answered
+from dice_ray.data.readers.tags import TagKind, tagged
+from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
+from dice_ray.settings import Branch
+
+
+class ListBranch(Branch, ABC):
+    """The columns of one kind of record, some of which hold lists.
+
+    Attributes:
+        id: The column of the record's id; none numbers the records by their line.
+    """
+
+    id: str | None = None
+
+    @abstractmethod
+    def used(self, labels: Labels = "read") -> dict[str, str]:
+        """The columns that a row must have, by what they are for."""
+
+    @abstractmethod
+    def yields(self) -> type[Record]:
+        """What a row becomes."""
+
+    @abstractmethod
+    def found(self, line: int, values: Mapping[str, Any]) -> Found:
+        """The record of a row, from the values of its used columns; all but lists and labels are texts."""
+
+
+class TaggedColumns(ListBranch):
+    """A list of words and a list of tags.
+
+    Attributes:
+        words: The column of the words.
+        tags: The column of the tags: texts, or numbers.
+        scheme: What the tags mark.
+        names: What the numbers mean, 0 first; columns that are stored as class labels tell it themselves.
+    """
+
+    name = "tagged"
+
+    words: str = "tokens"
+    tags: str = "tags"
+    scheme: TagKind = "spans"
+    names: tuple[str, ...] = ()
+
+    def used(self, labels: Labels = "read") -> dict[str, str]:
+        ids = {} if self.id is None else {"id": self.id}
+        return {**ids, "words": self.words, **({"tags": self.tags} if labels == "read" else {})}
+
+    def yields(self) -> type[Record]:
+        return TaggedRecord
+
+    def found(self, line: int, values: Mapping[str, Any]) -> Found:
+        words = values["words"]
+        if not _all(words, str):
+            return Bad(line, f"a list of texts as {self.words!r}", shown(words))
+        if "tags" not in values:
+            return tagged(line, words, None, self.scheme, values.get("id")) if words else Drop(line, "no words")
+        if (tags := values["tags"]) is None:
+            return Drop(line, UNLABELLED)
+        if not _all(tags, str) and not _all(tags, int):
+            return Bad(line, f"a list of tags as {self.tags!r}", shown(tags))
+        if len(words) != len(tags):
+            return Bad(line, "as many tags as words", f"{len(tags)} tags for {len(words)} words")
+        if not words:
+            return Drop(line, "no words")
+        if unnamed := [tag for tag in tags if isinstance(tag, int) and not 0 <= tag < len(self.names)]:
+            expected = f"tags as texts, or numbers with a name each in `names`, which has {len(self.names)}"
+            return Bad(line, expected, str(unnamed[0]))
+        tags = [self.names[tag] if isinstance(tag, int) else tag for tag in tags]
+        return tagged(line, words, tags, self.scheme, values.get("id"))
+
+
+class QuestionColumns(ListBranch):
+    """A question on a context, as SQuAD stands on the hub.
+
+    Attributes:
+        question: The column of the question.
+        context: The column of the context; questions on the same one are never split apart.
+        answers: The column of the answers: an object with the lists `text` and `answer_start`, or a list of objects. An
+            empty list says that the context has no answer; no list, that nobody looked for one.
+        several: What several answers to a question are, as in the reader `squad`.
+    """
+
+    name = "question"
+
+    id: str | None = "id"
+    question: str = "question"
+    context: str = "context"
+    answers: str = "answers"
+    several: Several = "alternatives"
+
+    def used(self, labels: Labels = "read") -> dict[str, str]:
+        ids = {} if self.id is None else {"id": self.id}
+        answers = {"answers": self.answers} if labels == "read" else {}
+        return {**ids, "question": self.question, "context": self.context, **answers}
+
+    def yields(self) -> type[Record]:
+        return QuestionRecord
+
+    def found(self, line: int, values: Mapping[str, Any]) -> Found:
+        answers = _answers(values.get("answers"))
+        if isinstance(answers, str):
+            return Bad(line, f"{answers} as {self.answers!r}", shown(values["answers"]))
+        context = values["context"]
+        group = hashlib.sha256(context.encode(errors="surrogatepass")).hexdigest()[:16]
+        question = QuestionRecord(
+            values.get("id", str(line)), values["question"], context, (), impossible=answers == [], group=group
+        )
+        return Kept(line, question) if answers is None else answered(line, question, answers, self.several)
+
+
+def _answers(value: Any) -> list[Any] | str | None:
+    """The answers as SQuAD's files have them, none where nobody looked for one, or what is expected of bad ones."""
+    if value is None or isinstance(value, list):
+        return value
+    if not isinstance(value, dict) or not {"text", "answer_start"} <= value.keys():
+        return "an object with the lists `text` and `answer_start`"
+    texts, starts = value["text"], value["answer_start"]
+    if texts is None and starts is None:
+        return None
+    if not isinstance(texts, list) or not isinstance(starts, list) or len(texts) != len(starts):
+        return "an object with the lists `text` and `answer_start`, equally long,"
+    return [{"text": text, "answer_start": start} for text, start in zip(texts, starts, strict=True)]
+
+
+def _all(values: Any, kind: type) -> bool:
+    return isinstance(values, Sequence) and not isinstance(values, str) and all(type(value) is kind for value in values)
