@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from dice_ray.training.loop import Evaluation
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
+    from dice_ray.tuning.warm_start import Point
 
 RUNS = Path("dice_ray_runs")
 """Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; a sweep or study has one of its own name."""
 EMBEDDED_PRESET = "synthetic_pairs"
+PUBLISHED = "published"
+"""The warm start at the authors' settings; any other is the name of a sweep."""
 
 Written: TypeAlias = Mapping[str, Any] | Sequence[str]
 """What is written over a preset: {"loss.focal.gamma": 2}, or ["loss.focal.gamma=2"]."""
@@ -147,6 +150,7 @@ def tune(
     space: str = "loss_tuning",
     trials: int = 16,
     seed: int = 0,
+    warm_start: str | None = None,
     name: str | None = None,
     address: str | None = None,
     show: Show | None = None,
@@ -159,6 +163,8 @@ def tune(
         space: A shipped space's name, `module:function` or `file.py:function`.
         trials: How many configurations are tried.
         seed: Of the sampler and of every trial; studies begin at 1, so that they never compare on the seed of a search.
+        warm_start: `published` begins with the authors' settings for this preset (`published_points`); the name of an
+            earlier sweep, with all that it found.
         name: The sweep's name.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         show: Makes the screen that shows progress.
@@ -167,10 +173,40 @@ def tune(
     from dice_ray.tuning.plan import SweepPlan
 
     name = _named(name or _new_name(f"{Path(preset).stem}-tune"))
-    layers = tuple(_layers(preset, settings))
-    plan = SweepPlan(name=name, layers=layers, space=shipped.space_address(space), trials=trials, seed=seed)
+    points = published_points(preset, space) if warm_start == PUBLISHED else []
+    plan = SweepPlan(
+        name=name,
+        layers=tuple(_layers(preset, settings)),
+        space=shipped.space_address(space),
+        trials=trials,
+        seed=seed,
+        points=tuple(point.params for point in points),
+        warm_start=None if warm_start == PUBLISHED else warm_start,
+    )
     progress = search.run(plan, RUNS / name, address=address, show=show)
     return _ended(name, progress)
+
+
+def published_points(preset: str | Path, space: str) -> list[Point]:
+    """What the authors of the paper ran on a preset's data, cut to what a space searches.
+
+    Raises:
+        UnknownNameError: They published no settings for that preset.
+        InputError: The space searches nothing of what they published.
+    """
+    from dice_ray.tuning import warm_start
+    from dice_ray.tuning.space import Space
+
+    shipped.folder_of("search_spaces")
+    from search_spaces.published import PUBLISHED as settings_of
+
+    if str(preset) not in settings_of:
+        raise UnknownNameError("preset with published settings", str(preset), settings_of)
+    points = warm_start.points(settings_of[str(preset)], Space(shipped.space_address(space)))
+    if not points:
+        losses = sorted({point["loss"] for point in settings_of[str(preset)]})
+        raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
+    return points
 
 
 def resume(name: str, *, address: str | None = None, show: Show | None = None) -> Result:

@@ -62,6 +62,12 @@ def tune(
     space: Annotated[str, typer.Option(help="A space's name, module:function or file.py:function.")] = "loss_tuning",
     trials: Annotated[int, typer.Option(min=1, help="How many configurations are tried.")] = 16,
     seed: Annotated[int, typer.Option(min=0, help="Of the sampler, and of every trial.")] = 0,
+    warm_start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="published|NAME", help="Begin with the authors' settings, or with what an earlier sweep found."
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="The sweep's name; one is made where it is not given.")] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="NAME", help="Go on with the sweep or study of this name.")
@@ -83,12 +89,15 @@ def tune(
         result = api.resume(resume, address=address, show=ProgressScreen)
     else:
         assert preset is not None
+        if warm_start == api.PUBLISHED:
+            _show_points(preset, space)
         result = api.tune(
             preset,
             settings or [],
             space=space,
             trials=trials,
             seed=seed,
+            warm_start=warm_start,
             name=name,
             address=address,
             show=ProgressScreen,
@@ -202,6 +211,17 @@ def _end(result: Result, command: str) -> None:
         typer.echo("It was interrupted. To go on:")
         typer.echo(f"  dice-ray tune --resume {result.name}")
         raise typer.Exit(130)
+
+
+def _show_points(preset: str, space: str) -> None:
+    """What was published for a preset, and what of it the space does not search."""
+    from dice_ray import api
+
+    points = api.published_points(preset, space)
+    typer.echo(f"Begins with {len(points)} published settings; left out, since {space} does not search it:")
+    for number, point in enumerate(points, start=1):
+        left_out = ", ".join(f"{path}={value}" for path, value in point.left_out.items())
+        typer.echo(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")
 
 
 def _next(commands: list[str]) -> None:

@@ -70,6 +70,8 @@ class SweepPlan(Plan):
         space: The address of a function of a trial: `module:function` or `file.py:function`.
         trials: How many.
         seed: Of the sampler, and `training.seed` of every trial.
+        points: What the first trials run; what a point does not say is sampled.
+        warm_start: The sweep whose trials are known from the start.
     """
 
     seeds_option = "--seed"
@@ -79,6 +81,8 @@ class SweepPlan(Plan):
     sampler: Literal["tpe"] = "tpe"
     scheduler: Literal["asha", "none"] = "asha"
     seed: int = 0
+    points: tuple[Flat, ...] = ()
+    warm_start: str | None = None
 
     @property
     def ids(self) -> list[str]:

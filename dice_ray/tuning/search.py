@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.tuning import space
+from dice_ray.tuning import space, warm_start
+from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import Show, session
 
@@ -35,10 +36,16 @@ def run(
     """
     plan.base()
     space.load(plan.space)
+    earlier = folder.parent / plan.warm_start if plan.warm_start and not (folder / warm_start.FILE).exists() else None
+    if earlier is not None:
+        warm_start.check(plan, earlier)
     with session(plan, folder, address=address, num_cpus=num_cpus, show=show) as driver:
         from dice_ray.tuning.searchers import SweepSearcher, asha
 
-        searcher = SweepSearcher(plan, driver.ledger)
+        if earlier is not None:
+            warm_start.take_over(earlier, folder)
+        known = Ledger(folder / warm_start.FILE) if plan.warm_start is not None else None
+        searcher = SweepSearcher(plan, driver.ledger, known)
         scheduler = asha(driver.ledger) if plan.scheduler == "asha" else None
         missing = plan.trials - len(driver.ledger.ended)
         return driver.fit(searcher, scheduler, missing=missing, ids=plan.ids)

@@ -37,11 +37,12 @@ def _quiet_optuna() -> Iterator[None]:
 class SweepSearcher(OptunaSearch):
     """Optuna's suggestions for a plan minus its ledger.
 
-    Trials that ended are known to the study; those that began are suggested first, again under their own id. What Ray
-    takes for completed is told as what it was: failed, stopped by the scheduler, or done with its best score.
+    Trials that ended are known to the study, as are those of a `known` ledger; those that began are suggested first,
+    again under their own id, then the points of the plan. What Ray takes for completed is told as what it was: failed,
+    stopped by the scheduler, or done with its best score.
     """
 
-    def __init__(self, plan: SweepPlan, ledger: Ledger) -> None:
+    def __init__(self, plan: SweepPlan, ledger: Ledger, known: Ledger | None = None) -> None:
         # Sampling goes on: the same seed again would suggest the first trials again.
         sampler = optuna.samplers.TPESampler(
             multivariate=True, group=True, constant_liar=True, seed=plan.seed + len(ledger.begun)
@@ -55,10 +56,11 @@ class SweepSearcher(OptunaSearch):
         self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in ledger.begun)
         self._again: deque[Begun] = deque(ledger.open)
         self._curves: dict[str, dict[int, float]] = {}
-        for ended in ledger.ended.values():
-            self._study.add_trial(_as_told(ended, ledger.begun[ended.id], space))
-        for begun in self._again:
-            self._study.enqueue_trial(begun.params)
+        for told in (known, ledger):
+            for ended in told.ended.values() if told is not None else ():
+                self._study.add_trial(_as_told(ended, told.begun[ended.id], space))
+        for params in [*(begun.params for begun in self._again), *plan.points[len(ledger.begun) :]]:
+            self._study.enqueue_trial(params)
 
     def suggest(self, trial_id: str) -> dict[str, Any]:
         self._curves[trial_id] = {}

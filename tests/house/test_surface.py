@@ -11,7 +11,7 @@ from dice_ray.cli.app import app
 COMMANDS = {
     "dice-ray": {"--debug", "--install-completion", "--show-completion"},
     "train": {"preset", "--set", "--workers", "--name"},
-    "tune": {"preset", "--set", "--space", "--trials", "--seed", "--name", "--resume", "--address"},
+    "tune": {"preset", "--set", "--space", "--trials", "--seed", "--warm-start", "--name", "--resume", "--address"},
     "ablate": {"study", "--preset", "--set", "--seeds", "--name", "--address"},
     "report": {"name", "--out"},
     "list": {"--json"},
