@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias
 
 from dice_ray import shipped
 from dice_ray.errors import DataError, DiceRayError, InputError, RunError, UnknownNameError
@@ -150,7 +150,11 @@ def tune(
     space: str = "loss_tuning",
     trials: int = 16,
     seed: int = 0,
+    sampler: str = "tpe",
+    scheduler: Literal["asha", "median", "none"] = "asha",
     warm_start: str | None = None,
+    trial_timeout: float | None = None,
+    max_hours: float | None = None,
     name: str | None = None,
     address: str | None = None,
     show: Show | None = None,
@@ -163,8 +167,12 @@ def tune(
         space: A shipped space's name, `module:function` or `file.py:function`.
         trials: How many configurations are tried.
         seed: Of the sampler and of every trial; studies begin at 1, so that they never compare on the seed of a search.
+        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes an Optuna sampler of a seed.
+        scheduler: What stops trials early.
         warm_start: `published` begins with the authors' settings for this preset (`published_points`); the name of an
             earlier sweep, with all that it found.
+        trial_timeout: After how many seconds a trial that is still running has failed.
+        max_hours: After which the sweep stops, to be gone on with later.
         name: The sweep's name.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         show: Makes the screen that shows progress.
@@ -179,11 +187,14 @@ def tune(
         layers=tuple(_layers(preset, settings)),
         space=shipped.space_address(space),
         trials=trials,
+        sampler=sampler,
+        scheduler=scheduler,
         seed=seed,
+        trial_timeout=trial_timeout,
         points=tuple(point.params for point in points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
-    progress = search.run(plan, RUNS / name, address=address, show=show)
+    progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 
 
@@ -209,15 +220,33 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
     return points
 
 
-def resume(name: str, *, address: str | None = None, show: Show | None = None) -> Result:
-    """Go on with a sweep or study: its plan minus what its ledger holds."""
+def resume(
+    name: str,
+    *,
+    more_trials: int = 0,
+    address: str | None = None,
+    max_hours: float | None = None,
+    show: Show | None = None,
+) -> Result:
+    """Go on with a sweep or study: its plan minus what its ledger holds.
+
+    Args:
+        name: Of the sweep or study.
+        more_trials: What a sweep tries beyond its plan.
+        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        max_hours: After which it stops again.
+        show: Makes the screen that shows progress.
+    """
     from dice_ray.tuning import ablation, plan, search
 
     stored = plan.read(RUNS / name)
     if isinstance(stored, plan.SweepPlan):
-        progress = search.run(stored, RUNS / name, address=address, show=show)
+        stored = stored.model_copy(update={"trials": stored.trials + more_trials})
+        progress = search.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
+    elif more_trials:
+        raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms and seeds")
     else:
-        progress = ablation.run(stored, RUNS / name, address=address, show=show)
+        progress = ablation.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 
 
@@ -227,6 +256,8 @@ def ablate(
     settings: Written = (),
     *,
     seeds: int = 3,
+    trial_timeout: float | None = None,
+    max_hours: float | None = None,
     name: str | None = None,
     address: str | None = None,
     show: Show | None = None,
@@ -238,6 +269,8 @@ def ablate(
         preset: A shipped preset's name, or a YAML file.
         settings: What is written over it, below the arms.
         seeds: Seeds 1 to this number.
+        trial_timeout: After how many seconds a cell that is still running has failed.
+        max_hours: After which the study stops; the same call goes on.
         name: The study's name where not given.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         show: Makes the screen that shows progress.
@@ -254,9 +287,15 @@ def ablate(
     if not splits.test:
         raise DataError("a study compares on the test split, and the data has none: give data.source.files.test")
     plan = StudyPlan(
-        name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=splits.digest
+        name=name,
+        layers=layers,
+        arms=arms,
+        baseline=baseline,
+        seeds=tuple(range(1, seeds + 1)),
+        digest=splits.digest,
+        trial_timeout=trial_timeout,
     )
-    progress = ablation.run(plan, RUNS / name, address=address, show=show)
+    progress = ablation.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 
 

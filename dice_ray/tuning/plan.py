@@ -28,12 +28,14 @@ class Plan(BaseModel):
     Attributes:
         name: Of the folder, of MLflow's experiment and of its parent run.
         layers: What was written below the trials: preset and settings, never a resolved configuration.
+        trial_timeout: After how many seconds a trial that is still running has failed.
         seeds_option: What gives the seeds on the command line.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
     layers: tuple[Layer, ...]
+    trial_timeout: float | None = Field(None, gt=0)
     seeds_option: ClassVar[str]
 
     def config(self, trial: Begun) -> RunConfig:
@@ -69,6 +71,8 @@ class SweepPlan(Plan):
     Attributes:
         space: The address of a function of a trial: `module:function` or `file.py:function`.
         trials: How many.
+        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes one of a seed.
+        scheduler: What stops trials early.
         seed: Of the sampler, and `training.seed` of every trial.
         points: What the first trials run; what a point does not say is sampled.
         warm_start: The sweep whose trials are known from the start.
@@ -78,8 +82,8 @@ class SweepPlan(Plan):
     kind: Literal["sweep"] = "sweep"
     space: str
     trials: int = Field(ge=1)
-    sampler: Literal["tpe"] = "tpe"
-    scheduler: Literal["asha", "none"] = "asha"
+    sampler: str = "tpe"
+    scheduler: Literal["asha", "median", "none"] = "asha"
     seed: int = 0
     points: tuple[Flat, ...] = ()
     warm_start: str | None = None
@@ -88,6 +92,10 @@ class SweepPlan(Plan):
     def ids(self) -> list[str]:
         """The ids of its trials, whatever they will be."""
         return [f"{number:04d}" for number in range(1, self.trials + 1)]
+
+    def extends(self, there: SweepPlan) -> bool:
+        """Whether it is another one with more trials."""
+        return self.trials > there.trials and self.model_copy(update={"trials": there.trials}) == there
 
 
 class StudyPlan(Plan):
@@ -167,7 +175,7 @@ _PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | St
 
 
 def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
-    """Write `plan.yaml`; a sweep's stays as it is, a study's only grows by arms and seeds. Returns what is stored.
+    """Write `plan.yaml`; a sweep's only grows by trials, a study's by arms and seeds. Returns what is stored.
 
     Raises:
         RunError: The folder holds another plan.
@@ -179,6 +187,8 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
         if isinstance(plan, StudyPlan) and isinstance(there, StudyPlan) and plan.continues(there):
             plan = plan.over(there)
             plan.cells()
+        elif isinstance(plan, SweepPlan) and isinstance(there, SweepPlan) and plan.extends(there):
+            pass
         elif plan != there:
             raise RunError(
                 f"{path} must hold this plan, and holds another {there.kind} of that name: go on with that one, or "
