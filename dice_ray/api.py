@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from dice_ray import folders, shipped
 from dice_ray.errors import DataError, InputError, RunError, UnknownNameError
@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from dice_ray.tasks.predictions import Predictions
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
+    from dice_ray.tuning.warm_start import Point
 
 EMBEDDED_PRESET = "synthetic_pairs"
+PUBLISHED = "published"
+"""The warm start at the authors' settings; any other is the name of a sweep."""
 
 Written: TypeAlias = Mapping[str, Any] | Sequence[str]
 """What is written over a preset: {"loss.focal.gamma": 2}, or ["loss.focal.gamma=2"]."""
@@ -212,6 +215,11 @@ def tune(
     space: str = "loss_tuning",
     trials: int = 16,
     seed: int = 0,
+    sampler: str = "tpe",
+    scheduler: Literal["asha", "median", "none"] = "asha",
+    warm_start: str | None = None,
+    trial_timeout: float | None = None,
+    max_hours: float | None = None,
     name: str | None = None,
     address: str | None = None,
     show: Show | None = None,
@@ -224,6 +232,12 @@ def tune(
         space: A shipped space's name, `module:function` or `file.py:function`.
         trials: How many configurations are tried.
         seed: Of the sampler and of every trial; studies begin at 1, so that they never compare on the seed of a search.
+        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes an Optuna sampler of a seed.
+        scheduler: What stops trials early.
+        warm_start: `published` begins with the authors' settings for this preset (`published_points`); the name of an
+            earlier sweep, with all that it found.
+        trial_timeout: After how many seconds a trial that is still running has failed.
+        max_hours: After which the sweep stops, to be gone on with later.
         name: The sweep's name.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         show: Makes the screen that shows progress.
@@ -232,21 +246,72 @@ def tune(
     from dice_ray.tuning.plan import SweepPlan
 
     name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
-    layers = _for_all_trials(_layers(preset, settings))
-    plan = SweepPlan(name=name, layers=layers, space=shipped.space_address(space), trials=trials, seed=seed)
-    progress = search.run(plan, RUNS / name, address=address, show=show)
+    points = published_points(preset, space) if warm_start == PUBLISHED else []
+    plan = SweepPlan(
+        name=name,
+        layers=_for_all_trials(_layers(preset, settings)),
+        space=shipped.space_address(space),
+        trials=trials,
+        sampler=sampler,
+        scheduler=scheduler,
+        seed=seed,
+        trial_timeout=trial_timeout,
+        points=tuple(point.params for point in points),
+        warm_start=None if warm_start == PUBLISHED else warm_start,
+    )
+    progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 
 
-def resume(name: str, *, address: str | None = None, show: Show | None = None) -> Result:
-    """Go on with a sweep or study: its plan minus what its ledger holds."""
+def published_points(preset: str | Path, space: str) -> list[Point]:
+    """What the authors of the paper ran on a preset's data, cut to what a space searches.
+
+    Raises:
+        UnknownNameError: They published no settings for that preset.
+        InputError: The space searches nothing of what they published.
+    """
+    from dice_ray.tuning import warm_start
+    from dice_ray.tuning.space import Space
+
+    shipped.folder_of("search_spaces")
+    from search_spaces.published import PUBLISHED as settings_of
+
+    if str(preset) not in settings_of:
+        raise UnknownNameError("preset with published settings", str(preset), settings_of)
+    points = warm_start.points(settings_of[str(preset)], Space(shipped.space_address(space)))
+    if not points:
+        losses = sorted({point["loss"] for point in settings_of[str(preset)]})
+        raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
+    return points
+
+
+def resume(
+    name: str,
+    *,
+    more_trials: int = 0,
+    address: str | None = None,
+    max_hours: float | None = None,
+    show: Show | None = None,
+) -> Result:
+    """Go on with a sweep or study: its plan minus what its ledger holds.
+
+    Args:
+        name: Of the sweep or study.
+        more_trials: What a sweep tries beyond its plan.
+        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        max_hours: After which it stops again.
+        show: Makes the screen that shows progress.
+    """
     from dice_ray.tuning import ablation, plan, search
 
     stored = plan.read(RUNS / name)
     if isinstance(stored, plan.SweepPlan):
-        progress = search.run(stored, RUNS / name, address=address, show=show)
+        stored = stored.model_copy(update={"trials": stored.trials + more_trials})
+        progress = search.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
+    elif more_trials:
+        raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms and seeds")
     else:
-        progress = ablation.run(stored, RUNS / name, address=address, show=show)
+        progress = ablation.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 
 
@@ -256,6 +321,8 @@ def ablate(
     settings: Written = (),
     *,
     seeds: int = 3,
+    trial_timeout: float | None = None,
+    max_hours: float | None = None,
     name: str | None = None,
     address: str | None = None,
     show: Show | None = None,
@@ -267,6 +334,8 @@ def ablate(
         preset: A shipped preset's name, or a YAML file.
         settings: What is written over it, below the arms.
         seeds: Seeds 1 to this number.
+        trial_timeout: After how many seconds a cell that is still running has failed.
+        max_hours: After which the study stops; the same call goes on.
         name: The study's name where not given.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         show: Makes the screen that shows progress.
@@ -283,9 +352,15 @@ def ablate(
     if not splits.test:
         raise DataError("a study compares on the test split, and the data has none: name it as `test` in data.source")
     plan = StudyPlan(
-        name=name, layers=layers, arms=arms, baseline=baseline, seeds=tuple(range(1, seeds + 1)), digest=splits.digest
+        name=name,
+        layers=layers,
+        arms=arms,
+        baseline=baseline,
+        seeds=tuple(range(1, seeds + 1)),
+        digest=splits.digest,
+        trial_timeout=trial_timeout,
     )
-    progress = ablation.run(plan.with_encoders(), RUNS / name, address=address, show=show)
+    progress = ablation.run(plan.with_encoders(), RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 
 

@@ -13,31 +13,43 @@ def loss_tuning(trial: Trial) -> None:
 
 def cross_entropy(trial: Trial) -> None:
     _hold(trial, "cross_entropy")
+    _head_bias(trial)
 
 
 def weighted_cross_entropy(trial: Trial) -> None:
     _hold(trial, "weighted_cross_entropy")
     trial.suggest_categorical("loss.weighted_cross_entropy.weighting", ["lg"])
     trial.suggest_float("loss.weighted_cross_entropy.weighting.lg.k", 1, 1000, log=True)
+    _head_bias(trial)
 
 
 def focal(trial: Trial) -> None:
     _hold(trial, "focal")
     trial.suggest_float("loss.focal.gamma", 0, 5)
+    _head_bias(trial)
+
+
+def logit_adjusted(trial: Trial) -> None:
+    _hold(trial, "logit_adjusted")
+    trial.suggest_float("loss.logit_adjusted.tau", 0, 2)
+    _head_bias(trial)
 
 
 def dice(trial: Trial) -> None:
     _hold(trial, "dice")
-    _smoothing(trial, "loss.dice")
     _scope(trial, "loss.dice")
-    trial.suggest_categorical("loss.dice.denominator", ["squared", "linear"])
+    _smoothing(trial, "loss.dice")
+    _denominator(trial, "loss.dice")
+    _overlap(trial)
 
 
 def self_adjusting_dice(trial: Trial) -> None:
     _hold(trial, "self_adjusting_dice")
-    _smoothing(trial, "loss.self_adjusting_dice")
     _scope(trial, "loss.self_adjusting_dice")
+    _smoothing(trial, "loss.self_adjusting_dice")
+    _denominator(trial, "loss.self_adjusting_dice")
     trial.suggest_float("loss.self_adjusting_dice.decay", 1e-3, 1, log=True)
+    _overlap(trial)
 
 
 def tversky(trial: Trial) -> None:
@@ -45,6 +57,7 @@ def tversky(trial: Trial) -> None:
     _hold(trial, "tversky")
     _smoothing(trial, "loss.tversky")
     trial.suggest_float("loss.tversky.alpha", 0.1, 0.9)
+    _overlap(trial)
 
 
 def tversky_free(trial: Trial) -> None:
@@ -53,9 +66,25 @@ def tversky_free(trial: Trial) -> None:
     trial.suggest_float("loss.tversky.beta", 0.1, 0.9)
 
 
+def dice_ce(trial: Trial) -> None:
+    _hold(trial, "dice_ce")
+    _smoothing(trial, "loss.dice_ce")
+    trial.suggest_float("loss.dice_ce.weight", 0.1, 10, log=True)
+    _head_bias(trial)
+
+
 LOSSES: dict[str, Callable[[Trial], None]] = {
     space.__name__: space
-    for space in (cross_entropy, weighted_cross_entropy, focal, dice, self_adjusting_dice, tversky)
+    for space in (
+        cross_entropy,
+        weighted_cross_entropy,
+        focal,
+        logit_adjusted,
+        dice,
+        self_adjusting_dice,
+        tversky,
+        dice_ce,
+    )
 }
 
 
@@ -71,3 +100,17 @@ def _smoothing(trial: Trial, loss: str) -> None:
 
 def _scope(trial: Trial, loss: str) -> None:
     trial.suggest_categorical(f"{loss}.scope", ["batch", "example"])
+
+
+def _denominator(trial: Trial, loss: str) -> None:
+    trial.suggest_categorical(f"{loss}.denominator", ["squared", "linear"])
+
+
+def _overlap(trial: Trial) -> None:
+    """What the losses of overlaps are combined with; mining 0 keeps all negatives."""
+    trial.suggest_categorical("mining.ratio", [0.0, 0.1, 0.3, 1.0, 3.0])
+    _head_bias(trial)
+
+
+def _head_bias(trial: Trial) -> None:
+    trial.suggest_categorical("model.head_bias", ["zero", "prior"])

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -30,6 +30,12 @@ RunArgument = Annotated[
 ]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Write a value over the preset; repeatable.")
+]
+TimeoutOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="A trial that is still running after so long has failed.")
+]
+HoursOption = Annotated[
+    float | None, typer.Option(metavar="HOURS", help="Stop after so long; --resume, or the same command, goes on.")
 ]
 AddressOption = Annotated[str | None, typer.Option(help="The address of a Ray cluster; else Ray runs on this machine.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -128,8 +134,22 @@ def tune(
     preset: Annotated[str | None, typer.Argument(help="A preset's name, or a YAML file of your own.")] = None,
     settings: SetOption = None,
     space: Annotated[str, typer.Option(help="A space's name, module:function or file.py:function.")] = "loss_tuning",
-    trials: Annotated[int, typer.Option(min=1, help="How many configurations are tried.")] = 16,
+    trials: Annotated[
+        int, typer.Option(min=1, help="How many configurations are tried; with --resume how many more, as +32.")
+    ] = 16,
+    sampler: Annotated[
+        str, typer.Option(help="tpe, random, brute_force, or module:function that makes an Optuna sampler of a seed.")
+    ] = "tpe",
+    scheduler: Annotated[Literal["asha", "median", "none"], typer.Option(help="What stops trials early.")] = "asha",
     seed: Annotated[int, typer.Option(min=0, help="Of the sampler, and of every trial.")] = 0,
+    warm_start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="published|NAME", help="Begin with the authors' settings, or with what an earlier sweep found."
+        ),
+    ] = None,
+    trial_timeout: TimeoutOption = None,
+    max_hours: HoursOption = None,
     name: Annotated[str | None, typer.Option(help="The sweep's name; one is made where it is not given.")] = None,
     resume: Annotated[
         str | None, typer.Option(metavar="NAME", help="Go on with the sweep or study of this name.")
@@ -145,18 +165,26 @@ def tune(
     given = [
         name for name in context.params if str(context.get_parameter_source(name)) == "ParameterSource.COMMANDLINE"
     ]
-    if resume is not None and (others := set(given) - {"resume", "address"}):
+    if resume is not None and (others := set(given) - {"resume", "trials", "max_hours", "address"}):
         raise typer.BadParameter(f"--resume goes on with the plan as it is: leave out {', '.join(sorted(others))}")
     if resume is not None:
-        result = api.resume(resume, address=address, show=ProgressScreen)
+        more = trials if "trials" in given else 0
+        result = api.resume(resume, more_trials=more, address=address, max_hours=max_hours, show=ProgressScreen)
     else:
         assert preset is not None
+        if warm_start == api.PUBLISHED:
+            _show_points(preset, space)
         result = api.tune(
             preset,
             settings or [],
             space=space,
             trials=trials,
             seed=seed,
+            sampler=sampler,
+            scheduler=scheduler,
+            warm_start=warm_start,
+            trial_timeout=trial_timeout,
+            max_hours=max_hours,
             name=name,
             address=address,
             show=ProgressScreen,
@@ -172,6 +200,8 @@ def ablate(
     preset: Annotated[str, typer.Option(help="A preset's name, or a YAML file of your own.")] = "synthetic_pairs",
     settings: SetOption = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 1 to this number for every arm.")] = 3,
+    trial_timeout: TimeoutOption = None,
+    max_hours: HoursOption = None,
     name: Annotated[str | None, typer.Option(help="The study's name; the same again runs what is missing.")] = None,
     address: AddressOption = None,
 ) -> None:
@@ -179,7 +209,17 @@ def ablate(
     from dice_ray import api
     from dice_ray.cli.screen import ProgressScreen
 
-    result = api.ablate(study, preset, settings or [], seeds=seeds, name=name, address=address, show=ProgressScreen)
+    result = api.ablate(
+        study,
+        preset,
+        settings or [],
+        seeds=seeds,
+        trial_timeout=trial_timeout,
+        max_hours=max_hours,
+        name=name,
+        address=address,
+        show=ProgressScreen,
+    )
     _end(result, f"dice-ray report {result.name}")
 
 
@@ -368,6 +408,17 @@ def _end(result: Result, *commands: str) -> None:
         typer.echo("It was interrupted. To go on:")
         typer.echo(f"  dice-ray tune --resume {result.name}")
         raise typer.Exit(130)
+
+
+def _show_points(preset: str, space: str) -> None:
+    """What was published for a preset, and what of it the space does not search."""
+    from dice_ray import api
+
+    points = api.published_points(preset, space)
+    typer.echo(f"Begins with {len(points)} published settings; left out, since {space} does not search it:")
+    for number, point in enumerate(points, start=1):
+        left_out = ", ".join(f"{path}={value}" for path, value in point.left_out.items())
+        typer.echo(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")
 
 
 def _next(commands: list[str]) -> None:

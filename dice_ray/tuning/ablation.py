@@ -18,6 +18,7 @@ def run(
     *,
     address: str | None = None,
     num_cpus: int | None = None,
+    max_hours: float | None = None,
     show: Show | None = None,
 ) -> Progress:
     """Run the cells that the study's ledger does not hold as done; a failed one is tried again.
@@ -27,13 +28,14 @@ def run(
         folder: Where plan, ledger, log and the cells' folders are; a folder begun before is gone on with.
         address: Of a Ray cluster to join.
         num_cpus: CPUs of a Ray of our own.
+        max_hours: After which the study stops, to be gone on with later.
         show: Makes the live screen.
 
     Raises:
         DiceRayError: Another driver is at work, or an arm cannot run; a cell's own failure is in the ledger.
     """
     cells = plan.cells()
-    with session(plan, folder, address=address, num_cpus=num_cpus, show=show) as driver:
+    with session(plan, folder, address=address, num_cpus=num_cpus, max_hours=max_hours, show=show) as driver:
         from dice_ray.tuning.searchers import CellSearcher
 
         ended = driver.ledger.ended

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import signal
 import time
 from collections import Counter
 from collections.abc import Collection
@@ -175,10 +177,11 @@ class Recorder:
 
 
 class RecorderCallback(tune.Callback):
-    """Hands Ray Tune's events to a recorder, and its progress to a screen."""
+    """Hands Ray Tune's events to a recorder, and its progress to a screen; ends all when the time is up."""
 
-    def __init__(self, recorder: Recorder, screen: Screen | None) -> None:
+    def __init__(self, recorder: Recorder, screen: Screen | None, max_hours: float | None = None) -> None:
         self._recorder, self._screen = recorder, screen
+        self._seconds_left = math.inf if max_hours is None else 3600 * max_hours
 
     def __getstate__(self) -> dict[str, Any]:
         """Nothing: Tune pickles its callbacks, and threads and terminals stay here."""
@@ -198,5 +201,9 @@ class RecorderCallback(tune.Callback):
         self._recorder.end(trial.config["id"], {}, error.splitlines()[-1])
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        progress = self._recorder.progress
         if self._screen is not None:
-            self._screen.update(self._recorder.progress)
+            self._screen.update(progress)
+        if progress.elapsed > self._seconds_left:
+            self._seconds_left = math.inf
+            signal.raise_signal(signal.SIGINT)  # as Ctrl-C: Tune ends cleanly, and its trials stay open

@@ -31,6 +31,7 @@ class Plan(BaseModel):
         layers: What was written below the trials: preset and settings, never a resolved configuration. The first is
             the preset, whose seed and launch are those of a single run: the trials' own seeds are written over it.
         digest: Of the data; none before they are read.
+        trial_timeout: After how many seconds a trial that is still running has failed.
         seeds_option: What gives the seeds on the command line.
     """
 
@@ -38,6 +39,7 @@ class Plan(BaseModel):
     name: str
     layers: tuple[Layer, ...]
     digest: str = ""
+    trial_timeout: float | None = Field(None, gt=0)
     seeds_option: ClassVar[str]
 
     def config(self, trial: Begun) -> RunConfig:
@@ -86,21 +88,31 @@ class SweepPlan(Plan):
     Attributes:
         space: The address of a function of a trial: `module:function` or `file.py:function`.
         trials: How many.
+        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes one of a seed.
+        scheduler: What stops trials early.
         seed: Of the sampler, and `training.seed` of every trial.
+        points: What the first trials run; what a point does not say is sampled.
+        warm_start: The sweep whose trials are known from the start.
     """
 
     seeds_option = "--seed"
     kind: Literal["sweep"] = "sweep"
     space: str
     trials: int = Field(ge=1)
-    sampler: Literal["tpe"] = "tpe"
-    scheduler: Literal["asha", "none"] = "asha"
+    sampler: str = "tpe"
+    scheduler: Literal["asha", "median", "none"] = "asha"
     seed: int = 0
+    points: tuple[Flat, ...] = ()
+    warm_start: str | None = None
 
     @property
     def ids(self) -> list[str]:
         """The ids of its trials, whatever they will be."""
         return [f"{number:04d}" for number in range(1, self.trials + 1)]
+
+    def extends(self, there: SweepPlan) -> bool:
+        """Whether it is another one with more trials."""
+        return self.trials > there.trials and self.model_copy(update={"trials": there.trials}) == there
 
 
 class StudyPlan(Plan):
@@ -192,7 +204,7 @@ _PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | St
 
 
 def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
-    """Write `plan.yaml`; a sweep's stays as it is, a study's only grows by arms and seeds. Returns what is stored.
+    """Write `plan.yaml`; a sweep's only grows by trials, a study's by arms and seeds. Returns what is stored.
 
     Raises:
         RunError: The folder holds another plan, or this one for other data.
@@ -206,7 +218,9 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
             there.on(plan.digest)
             plan = plan.over(there_now)
             plan.cells()
-        elif plan == there_now:
+        elif plan == there_now or (
+            isinstance(plan, SweepPlan) and isinstance(there_now, SweepPlan) and plan.extends(there_now)
+        ):
             there.on(plan.digest)
         else:
             raise RunError(

@@ -38,6 +38,7 @@ class Session:
     loaded: LoadReport
     address: str | None
     num_cpus: int | None
+    max_hours: float | None
 
     def fit(
         self, searcher: Searcher, scheduler: TrialScheduler | None, *, missing: int, ids: Collection[str]
@@ -86,7 +87,7 @@ class Session:
                 run_config=tune.RunConfig(
                     name="tune",
                     storage_path=str(ray.scratch),
-                    callbacks=[RecorderCallback(recorder, self.screen)],
+                    callbacks=[RecorderCallback(recorder, self.screen, self.max_hours)],
                     checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
                     failure_config=tune.FailureConfig(max_failures=2),  # a lost actor or node
                     verbose=0,
@@ -102,6 +103,7 @@ def session(
     *,
     address: str | None,
     num_cpus: int | None,
+    max_hours: float | None = None,
     show: Show | None,
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
@@ -116,7 +118,7 @@ def session(
             terminal.write(f"{loaded}\n")
         writer = stack.enter_context(Writer(plan.name))
         screen = stack.enter_context(show(terminal)) if show else None
-        yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus)
+        yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus, max_hours)
 
 
 def _stored(experiment: str) -> set[str]:

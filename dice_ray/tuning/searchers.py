@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, cast
 
 import optuna
 from optuna.trial import FixedTrial, TrialState
-from ray.tune.experiment import Trial
-from ray.tune.schedulers import ASHAScheduler
 from ray.tune.search import Searcher
 from ray.tune.search.optuna import OptunaSearch
 
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.samplers import BRUTE_FORCE, sampler
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.trial import SCORE
 
@@ -37,32 +35,43 @@ def _quiet_optuna() -> Iterator[None]:
 class SweepSearcher(OptunaSearch):
     """Optuna's suggestions for a plan minus its ledger.
 
-    Trials that ended are known to the study; those that began are suggested first, again under their own id. What Ray
-    takes for completed is told as what it was: failed, stopped by the scheduler, or done with its best score.
+    Trials that ended are known to the study, as are those of a `known` ledger; those that began are suggested first,
+    again under their own id, then the points of the plan. What Ray takes for completed is told as what it was: failed,
+    stopped by the scheduler, or done with its best score.
+
+    Attributes:
+        ids: Of all trials that there are: fewer than planned where nothing is left to try.
     """
 
-    def __init__(self, plan: SweepPlan, ledger: Ledger) -> None:
+    def __init__(self, plan: SweepPlan, ledger: Ledger, known: Ledger | None = None) -> None:
         # Sampling goes on: the same seed again would suggest the first trials again.
-        sampler = optuna.samplers.TPESampler(
-            multivariate=True, group=True, constant_liar=True, seed=plan.seed + len(ledger.begun)
-        )
+        seed = plan.seed + len(ledger.begun)
         space = Space(plan.space)
         with _quiet_optuna():
-            super().__init__(space, metric=SCORE, mode="max", sampler=sampler)
+            super().__init__(space, metric=SCORE, mode="max", sampler=sampler(plan.sampler, seed))
         assert self._ot_study is not None
         self._study: optuna.Study = self._ot_study
         self._seed_of_trials: int = plan.seed
+        self.ids: list[str] = plan.ids
         self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in ledger.begun)
         self._again: deque[Begun] = deque(ledger.open)
         self._curves: dict[str, dict[int, float]] = {}
-        for ended in ledger.ended.values():
-            self._study.add_trial(_as_told(ended, ledger.begun[ended.id], space))
-        for begun in self._again:
-            self._study.enqueue_trial(begun.params)
+        self._tries_each_once: bool = plan.sampler == BRUTE_FORCE
+        for told in (known, ledger):
+            for ended in told.ended.values() if told is not None else ():
+                self._study.add_trial(_as_told(ended, told.begun[ended.id], space))
+        for params in [*(begun.params for begun in self._again), *plan.points[len(ledger.begun) :]]:
+            self._study.enqueue_trial(params)
 
     def suggest(self, trial_id: str) -> dict[str, Any]:
-        self._curves[trial_id] = {}
         params = super().suggest(trial_id) or {}
+        if self._tries_each_once and any(
+            trial.params == params for trial in self._study.trials[: self._ot_trials[trial_id].number]
+        ):
+            self._study.tell(self._ot_trials[trial_id], state=TrialState.FAIL)
+            self.ids[:] = [id_ for id_ in self.ids if id_ not in self._new_ids]
+            return cast(dict[str, Any], Searcher.FINISHED)
+        self._curves[trial_id] = {}
         if self._again:
             return self._again.popleft().model_dump()
         return Begun(id=self._new_ids.popleft(), params=params, seed=self._seed_of_trials).model_dump()
@@ -105,18 +114,6 @@ class CellSearcher(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """A Tuner is never restored."""
-
-
-def asha(ledger: Ledger) -> ASHAScheduler:
-    """Successive halving that knows the curves of the trials that ended."""
-    scheduler = ASHAScheduler(
-        metric=SCORE, mode="max", max_t=10_000, grace_period=1, reduction_factor=3, stop_last_trials=False
-    )
-    for ended in ledger.ended.values():
-        for evaluation, (_, score) in enumerate(ended.curve, start=1):
-            # An internal of Ray 2.60; of the trial it reads the id alone.
-            scheduler._brackets[0].on_result(cast(Trial, SimpleNamespace(trial_id=ended.id)), evaluation, score)
-    return scheduler
 
 
 def _as_told(ended: Ended, begun: Begun, space: Space) -> optuna.trial.FrozenTrial:

@@ -40,7 +40,7 @@ class Space:
         try:
             returned: Any = function(trial)
         except Exception as error:
-            raise InputError(f"the space {self.address} must suggest a trial, and raised {_said(error)}") from error
+            raise InputError(f"the space {self.address} must suggest a trial, and raised {said(error)}") from error
         if returned is not None:
             raise InputError(
                 f"a space must return nothing, and {self.address} returned {type(returned).__name__}: "
@@ -79,7 +79,7 @@ def _module(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except Exception as error:
-        raise InputError(f"a space or study must be in a module that runs, and {name} raised {_said(error)}") from error
+        raise InputError(f"a space or study must be in a module that runs, and {name} raised {said(error)}") from error
 
 
 def _file(path: Path) -> ModuleType:
@@ -92,9 +92,10 @@ def _file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise InputError(f"a space or study must be in a file that runs, and {path} raised {_said(error)}") from error
+        raise InputError(f"a space or study must be in a file that runs, and {path} raised {said(error)}") from error
     return module
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """What a user's own code raised, in one line."""
     return f"{type(error).__name__}: {error}"

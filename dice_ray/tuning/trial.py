@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+import os
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,7 +15,7 @@ import torch
 from ray import tune
 
 from dice_ray import launch
-from dice_ray.errors import DiceRayError
+from dice_ray.errors import DiceRayError, RunError
 from dice_ray.tuning.ledger import Begun
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
@@ -56,12 +59,40 @@ def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
     """Every evaluation of a trial as a result; an error of its settings is a result too, and spares the actor."""
     folder = work.folder / "trials" / trial.id
     try:
-        config = work.plan.config(trial)
-        objective = launch.objective(config)
-        for told in launch.start(config, folder):
-            result = {SCORE: told.metrics[objective], "step": told.step, "metrics": told.metrics}
-            if told.finished and isinstance(work.plan, StudyPlan):
-                result["test"] = launch.evaluate(config, folder, "test")
-            yield {**result, "finished": told.finished, "done": told.finished}
+        with _at_most(work.plan.trial_timeout, folder):
+            config = work.plan.config(trial)
+            objective = launch.objective(config)
+            for told in launch.start(config, folder):
+                result = {SCORE: told.metrics[objective], "step": told.step, "metrics": told.metrics}
+                if told.finished and isinstance(work.plan, StudyPlan):
+                    result["test"] = launch.evaluate(config, folder, "test")
+                yield {**result, "finished": told.finished, "done": told.finished}
     except DiceRayError as error:
         yield {SCORE: math.nan, "failure": str(error), "done": True}
+
+
+@contextmanager
+def _at_most(seconds: float | None, folder: Path) -> Iterator[None]:
+    """Ends this process when the time is up, wherever it hangs; when Ray tries the trial again, it has failed.
+
+    Raises:
+        RunError: The time was up before.
+    """
+    late = folder / "late"
+    if late.exists():
+        reason = late.read_text()
+        late.unlink()
+        raise RunError(reason)
+
+    def end() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        late.write_text(f"a trial must end within {seconds:g} s (--trial-timeout), and was still running")
+        os._exit(1)
+
+    timer = threading.Timer(threading.TIMEOUT_MAX if seconds is None else seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from importlib import import_module
 
 import optuna
 import pytest
@@ -15,11 +17,13 @@ from search_spaces.loss_tuning import LOSSES
 from search_spaces.studies import loss_comparison
 
 BASE = Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}})
-SPACES = [
-    space
-    for name, space in inspect.getmembers(loss_tuning, inspect.isfunction)
-    if space.__module__ == loss_tuning.__name__ and not name.startswith("_")
-]
+SPACES = {
+    f"{module}:{name}": space
+    for module in ("loss_tuning", "joint_tuning")
+    for name, space in inspect.getmembers(import_module(f"search_spaces.{module}"), inspect.isfunction)
+    if space.__module__ == f"search_spaces.{module}" and not name.startswith("_")
+}
+SHARED = {"loss", "mining.ratio", "model.head_bias"}
 
 
 @pytest.fixture
@@ -28,12 +32,11 @@ def study() -> optuna.Study:
     return optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
 
 
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.__name__)
-def test_every_suggestion_can_be_run(study: optuna.Study, space: object) -> None:
-    assert callable(space)
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_every_suggestion_can_be_run(study: optuna.Study, space: Callable[[optuna.Trial], None]) -> None:
     for _ in range(40):
         trial = study.ask()
-        assert space(trial) is None
+        space(trial)
         config = resolve([BASE, values_layer("trial", trial.params)])
         assert config.loss.name == trial.params["loss"]
         study.tell(trial, state=TrialState.FAIL)
@@ -45,10 +48,15 @@ def test_all_losses_are_reached_and_keep_their_own_parameters(study: optuna.Stud
         trial = study.ask()
         loss_tuning.loss_tuning(trial)
         reached.add(loss := trial.params["loss"])
-        assert all(path == "loss" or path.startswith(f"loss.{loss}.") for path in trial.params)
+        assert all(path in SHARED or path.startswith(f"loss.{loss}.") for path in trial.params)
         study.tell(trial, state=TrialState.FAIL)
     assert reached == set(LOSSES)
-    assert len(SPACES) == len(LOSSES) + 2
+
+
+def test_joint_tuning_has_the_space_of_every_loss() -> None:
+    names = {name.partition(":")[2] for name in SPACES}
+    assert names == {"loss_tuning", "joint_tuning", "tversky_free", *LOSSES}
+    assert len(SPACES) == 2 * len(LOSSES) + 4
 
 
 def test_the_arms_of_the_comparison_can_be_run_and_differ() -> None:

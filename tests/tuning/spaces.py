@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optuna import Trial
+from optuna.samplers import BaseSampler, GridSampler
 
 from search_spaces import loss_tuning
 
@@ -15,3 +16,11 @@ def losses_and_a_rate_too_high(trial: Trial) -> None:
 
 def rate(trial: Trial) -> None:
     trial.suggest_float("training.lr", 1e-4, 1e-2, log=True)
+
+
+def two_rates(trial: Trial) -> None:
+    trial.suggest_categorical("training.lr", [1e-3, 2e-3])
+
+
+def of_a_grid(seed: int) -> BaseSampler:
+    return GridSampler({"training.lr": [1e-4, 1e-2]}, seed=seed)

@@ -30,9 +30,12 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path: Path, plan: SweepPlan | Study
 
 def test_a_sweep_is_written_once(tmp_path: Path) -> None:
     store(SWEEP, tmp_path)
-    for other in (SWEEP.model_copy(update={"trials": 5}), study()):
+    for other in (SWEEP.model_copy(update={"trials": 1}), SWEEP.model_copy(update={"seed": 5}), study()):
         with pytest.raises(RunError, match="holds another sweep of that name"):
             store(other, tmp_path)
+    assert read(tmp_path) == SWEEP
+    more = SWEEP.model_copy(update={"trials": SWEEP.trials + 32})
+    assert store(more, tmp_path) == more == read(tmp_path)
 
 
 def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:

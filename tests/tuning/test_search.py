@@ -113,3 +113,28 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     before = (tmp_path / "losses" / "ledger.jsonl").read_bytes()
     assert search.run(plan, tmp_path / "losses").is_finished
     assert (tmp_path / "losses" / "ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.ray
+def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(name="short", layers=layers, space=space, trials=1, sampler="brute_force", scheduler="median")
+    stopped = search.run(plan, tmp_path / "short", num_cpus=1, max_hours=1e-9)
+    assert not stopped.is_finished
+    assert set(read("short")["status"]) <= {"KILLED"}
+    more = search.run(plan.model_copy(update={"trials": 5}), tmp_path / "short", num_cpus=1)
+    assert more.is_finished
+    ledger = Ledger(tmp_path / "short" / "ledger.jsonl")
+    assert sorted(trial.params["training.lr"] for trial in ledger.begun.values()) == [1e-3, 2e-3]
+    assert set(read("short")["status"]) == {"FINISHED"}
+
+
+@pytest.mark.ray
+def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    long = (*layers, values_layer("settings", {"training.epochs": 10_000}))
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(name="long", layers=long, space=space, trials=2, scheduler="none", trial_timeout=2)
+    progress = search.run(plan, tmp_path / "long", num_cpus=1)
+    assert (progress.failed, progress.is_finished) == (2, True)
+    reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").ended.values()]
+    assert reasons == ["a trial must end within 2 s (--trial-timeout), and was still running"] * 2

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from optuna.trial import TrialState
-from ray.tune.experiment import Trial
-from ray.tune.schedulers import TrialScheduler
 
 from dice_ray.config.load import Layer
+from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.searchers import CellSearcher, SweepSearcher, asha
+from dice_ray.tuning.samplers import sampler
+from dice_ray.tuning.searchers import CellSearcher, SweepSearcher
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
+
+
+def a_name(seed: int) -> str:
+    return "tpe"
 
 
 @pytest.fixture
@@ -78,18 +81,48 @@ def test_optuna_is_told_what_became_of_a_trial(plan: SweepPlan, tmp_path: Path) 
     assert failed.state == lost.state == TrialState.FAIL
 
 
+def test_all_there_is_is_tried_once(layers: tuple[Layer, ...], tmp_path: Path) -> None:
+    space = f"{Path(__file__).with_name('spaces.py')}:two_rates"
+    plan = SweepPlan(name="sweep", layers=layers, space=space, trials=8, sampler="brute_force")
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    searcher = SweepSearcher(plan, ledger)
+    handed = [searcher.suggest(f"ray{number}") for number in range(2)]
+    assert {trial["params"]["training.lr"] for trial in handed} == {1e-3, 2e-3}
+    for number, trial in enumerate(handed):
+        ledger.append(Begun(**trial))
+        searcher.on_trial_complete(f"ray{number}", told(5, 0.4, finished=True))
+        ledger.append(Ended(id=trial["id"], state="done", curve=((5, 0.4),), metrics=({},)))
+    assert str(searcher.suggest("ray2")) == SweepSearcher.FINISHED
+    assert searcher.ids == ["0001", "0002"]
+    resumed = SweepSearcher(plan, ledger)
+    assert str(resumed.suggest("ray0")) == SweepSearcher.FINISHED
+    assert resumed.ids == ["0001", "0002"]
+
+
+def test_a_sampler_of_the_users_own(layers: tuple[Layer, ...], tmp_path: Path) -> None:
+    mine = f"{Path(__file__).with_name('spaces.py')}:of_a_grid"
+    plan = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=8, sampler=mine)
+    searcher = SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"))
+    assert {searcher.suggest(f"ray{number}")["params"]["training.lr"] for number in range(2)} == {1e-4, 1e-2}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tpee", "did you mean 'tpe'"),
+        (SPACE, "rate must make a sampler of a seed, and raised AttributeError"),
+        (f"{__file__}:a_name", "an Optuna sampler, and .*:a_name returned 'tpe'"),
+    ],
+)
+def test_what_is_no_sampler(name: str, said: str) -> None:
+    with pytest.raises((UnknownNameError, InputError), match=said):
+        sampler(name, 0)
+
+
 def test_the_searcher_is_pickled_as_ray_does(plan: SweepPlan, ledger: Ledger, tmp_path: Path) -> None:
     searcher = SweepSearcher(plan, ledger)
     searcher.suggest("ray0")
     searcher.save(str(tmp_path / "searcher.pkl"))
-
-
-def test_halving_knows_the_curves_of_earlier_trials(ledger: Ledger, tmp_path: Path) -> None:
-    trial = cast(Trial, SimpleNamespace(trial_id="ray0"))
-    for known, decision in ((Ledger(tmp_path / "none.jsonl"), TrialScheduler.CONTINUE), (ledger, TrialScheduler.STOP)):
-        scheduler = asha(known)
-        scheduler.on_trial_add(None, trial)  # type: ignore[arg-type]  # it asks the controller nothing
-        assert scheduler.on_trial_result(None, trial, told(5, 0.1)) == decision  # type: ignore[arg-type]
 
 
 def test_cells_are_handed_out_once() -> None:

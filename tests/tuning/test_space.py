@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 def test_a_space_of_a_module_and_one_of_a_file(file: Path) -> None:
     for address in ("search_spaces.loss_tuning:focal", f"{file}:rate"):
         space = pickle.loads(pickle.dumps(Space(address)))
-        trial = FixedTrial({"loss": "focal", "loss.focal.gamma": 1.0, "training.lr": 1e-4})
+        trial = FixedTrial({"loss": "focal", "loss.focal.gamma": 1.0, "model.head_bias": "zero", "training.lr": 1e-4})
         space(trial)
         assert trial.params
 

@@ -1,0 +1,32 @@
+"""Every published row lies within every shipped space that searches its loss."""
+
+from __future__ import annotations
+
+import pytest
+
+from dice_ray import shipped
+from dice_ray.tuning import warm_start
+from dice_ray.tuning.space import Space
+from search_spaces.published import PUBLISHED
+
+ROWS = [(preset, number) for preset, rows in PUBLISHED.items() for number in range(len(rows))]
+
+
+@pytest.mark.parametrize(("preset", "number"), ROWS)
+@pytest.mark.parametrize("space", ["loss_tuning", "joint_tuning"])
+def test_a_row_loses_only_what_the_space_does_not_search(preset: str, number: int, space: str) -> None:
+    row = PUBLISHED[preset][number]
+    (point,) = warm_start.points([row], Space(shipped.space_address(space)))
+    assert point.params | point.left_out == row
+    assert point.params["loss"] == row["loss"]
+    loss = {path for path in row if path.startswith("loss")}
+    never = {"training.epochs", "loss.self_adjusting_dice.classes", "mining.ratio"}
+    assert loss - never <= point.params.keys()
+    if row["loss"] == "self_adjusting_dice":
+        assert "mining.ratio" in point.params
+    if space == "joint_tuning":
+        assert point.left_out.keys() <= never
+
+
+def test_the_rows_of_the_authors_scripts_are_all_here() -> None:
+    assert len(ROWS) == 21

@@ -1,0 +1,120 @@
+"""Where a search begins: points cut to the space, and an earlier sweep whose every trial the space could suggest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from optuna.trial import TrialState
+
+from dice_ray import api
+from dice_ray.config.load import Layer, values_layer
+from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.tuning import plan as plans
+from dice_ray.tuning import search, warm_start
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.searchers import SweepSearcher
+from dice_ray.tuning.space import Space
+
+SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
+
+
+def test_a_point_is_cut_to_what_the_space_searches() -> None:
+    given = [
+        {"loss": "focal", "loss.focal.gamma": 2.0, "training.lr": 3e-5, "mining.ratio": 0.3},
+        {"loss": "focal", "loss.focal.gamma": 50.0},
+        {"loss": "asymmetric", "loss.asymmetric.margin": 0.05},
+    ]
+    found = warm_start.points(given, Space("search_spaces.loss_tuning:loss_tuning"))
+    assert [point.params for point in found] == [{"loss": "focal", "loss.focal.gamma": 2.0}, {"loss": "focal"}]
+    assert [point.left_out for point in found] == [
+        {"training.lr": 3e-5, "mining.ratio": 0.3},
+        {"loss.focal.gamma": 50.0},
+    ]
+
+
+def test_published_points_are_the_first_trials_and_stay_so_when_resumed(
+    layers: tuple[Layer, ...], tmp_path: Path
+) -> None:
+    points = tuple(point.params for point in api.published_points("mrpc", "loss_tuning"))
+    assert len(points) == 6
+    space = "search_spaces.loss_tuning:loss_tuning"
+    plan = SweepPlan(name="sweep", layers=layers, space=space, trials=8, points=points)
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    searcher = SweepSearcher(plan, ledger)
+    for number in range(2):
+        handed = searcher.suggest(f"ray{number}")
+        assert handed["params"].items() >= points[number].items()
+        ledger.append(Begun(**handed))
+        ledger.append(Ended(id=handed["id"], state="done", curve=((5, 0.4),), metrics=({},)))
+    resumed = SweepSearcher(plan, ledger)
+    for number in range(2, 6):
+        assert resumed.suggest(f"ray{number}")["params"].items() >= points[number].items()
+
+
+@pytest.mark.parametrize(
+    ("preset", "space", "said"),
+    [
+        ("mrcp", "loss_tuning", "did you mean 'mrpc'"),
+        ("tnews", "loss_tuning:tversky", "must search a loss published for tnews: focal, self_adjusting_dice"),
+    ],
+)
+def test_where_nothing_was_published(preset: str, space: str, said: str) -> None:
+    with pytest.raises((UnknownNameError, InputError), match=said):
+        api.published_points(preset, space)
+
+
+@pytest.fixture
+def earlier(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
+    folder = tmp_path / "earlier"
+    plans.store(SweepPlan(name="earlier", layers=layers, space=SPACE, trials=2), folder)
+    ledger = Ledger(folder / "ledger.jsonl")
+    for number, score in ((1, 0.3), (2, 0.6)):
+        ledger.append(Begun(id=f"000{number}", params={"training.lr": number * 1e-3}, seed=0))
+        ledger.append(Ended(id=f"000{number}", state="done", curve=((5, score),), metrics=({},)))
+    return folder
+
+
+def test_an_earlier_sweep_is_known_and_its_trials_are_not_counted(earlier: Path, layers: tuple[Layer, ...]) -> None:
+    plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
+    warm_start.check(plan, earlier)
+    folder = earlier.with_name("next")
+    folder.mkdir()
+    warm_start.take_over(earlier, folder)
+    searcher = SweepSearcher(plan, Ledger(folder / "ledger.jsonl"), Ledger(folder / warm_start.FILE))
+    assert [(trial.state, trial.value) for trial in searcher._study.trials] == [
+        (TrialState.COMPLETE, 0.3),
+        (TrialState.COMPLETE, 0.6),
+    ]
+    assert [searcher.suggest(f"ray{number}")["id"] for number in range(2)] == ["0001", "0002"]
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"training.lr": 1e-3, "training.epochs": 2}, "it does not search training.epochs"),
+        ({"training.lr": 1.0}, r"training.lr is searched in FloatDistribution\(.*\), got 1.0"),
+        ({}, "it searches training.lr beside"),
+    ],
+)
+def test_a_trial_that_the_space_could_not_suggest(
+    params: dict[str, float], said: str, earlier: Path, layers: tuple[Layer, ...]
+) -> None:
+    ledger = Ledger(earlier / "ledger.jsonl")
+    ledger.append(Begun(id="0003", params=params, seed=0))
+    ledger.append(Ended(id="0003", state="failed", failure="lost"))
+    plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
+    with pytest.raises(InputError, match=f"trial 0003 of .*earlier must be one that .*rate could suggest: {said}"):
+        search.run(plan, earlier.with_name("next"))
+    assert not earlier.with_name("next").exists()
+
+
+def test_a_sweep_of_other_data_or_a_study_says_nothing_here(earlier: Path, layers: tuple[Layer, ...]) -> None:
+    other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
+    with pytest.raises(RunError, match="a sweep of the same task and data"):
+        warm_start.check(SweepPlan(name="next", layers=other, space=SPACE, trials=2), earlier)
+    study = StudyPlan(name="study", layers=layers, arms={"dice": {"loss": "dice"}}, baseline="dice", seeds=(1,))
+    plans.store(study, earlier.with_name("study"))
+    with pytest.raises(RunError, match="it holds a study"):
+        warm_start.check(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), earlier.with_name("study"))
