@@ -12,6 +12,8 @@ from scipy import stats
 
 LEVEL: Final = 0.95
 """Of every interval."""
+ALPHA: Final = 0.05
+"""Below it a corrected p tells two arms apart."""
 NO_SPREAD: Final = 1e-12
 """Values closer than this are one value: their spread is that of rounding."""
 

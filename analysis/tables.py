@@ -11,12 +11,11 @@ import pandas as pd
 from analysis.comparison import CONSTANT, TUNED, Arm, compare
 from analysis.layout import Scale, Table
 from analysis.scores import column, constant, losses, said_by_parent, scores, states
-from analysis.statistics import what_seeds_allow
+from analysis.statistics import ALPHA, what_seeds_allow
 from dice_ray.tracking import schema
 
 NUM_BEST: Final = 10
 """Trials shown; the file holds all."""
-ALPHA: Final = 0.05
 
 
 def comparison(frame: pd.DataFrame) -> list[Table]:
