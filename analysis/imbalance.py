@@ -88,7 +88,7 @@ def splits(found: Sequence[Inspection]) -> Table:
         for split, facts in data.splits.items()
     ]
     frame = pd.DataFrame(rows)
-    notes = [f"{data.name}, {line.strip()}" for data in found for line in str(data.load).splitlines()]
+    notes = [f"{data.name}, {line.strip()}" for data in found for line in str(data.load).splitlines()[1:]]
     notes.append("Lengths are those of a record; a duplicate has the content of an earlier record of its split.")
     return Table("splits", "Splits", frame, _shown(frame), tuple(notes))
 

@@ -104,7 +104,7 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
         "  dice-ray predict mine FILE",
         "  dice-ray report train",
     ]
-    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[:2]]
+    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[1:3]]
     assert f"mine: best dev/f1 {max(scores):.4f}" in lines
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
