@@ -20,7 +20,7 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, DiceRayError, RunError
-from dice_ray.models.encoder import EncoderWithHeads, load_encoder, start_heads
+from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads
 from dice_ray.models.pretrained import longest_row
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
@@ -97,7 +97,9 @@ def steps(config: RunConfig, folder: Path) -> Told:
 def resolved(config: RunConfig) -> RunConfig:
     """The configuration with what pays on this machine in place of `auto`: all of a run, sweep or study share it."""
     torch.set_num_threads(config.launch.threads)
-    found = precision.resolve(config.training.precision).precision
+    written = config.training.precision
+    # Half of the bits save a tiny encoder no time, and cost it what it learns.
+    found = precision.resolve("fp32" if written == "auto" and config.model.encoder == TINY else written).precision
     return config.model_copy(update={"training": config.training.model_copy(update={"precision": found})})
 
 
@@ -151,7 +153,7 @@ def build(config: RunConfig) -> Parts:
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
-    numerics = precision.resolve(config.training.precision)
+    numerics = precision.resolve(resolved(config).training.precision)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
     numerics = precision.fitted(numerics, encoder.config.model_type)
     if problems := check_encoder(config, longest_row(encoder), prepared.tokenizer.padding_side):

@@ -133,6 +133,7 @@ def load(folder: Path) -> Trained:
     task = config.task.build(tuple(written["classes"]))
     numerics = precision.resolve(config.training.precision)
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
+    numerics = precision.fitted(numerics, encoder.config.model_type)
     heads = task.heads(facts, encoder.config.hidden_size, config.model.dropout)
     model = EncoderWithHeads(encoder, heads)
     try:
