@@ -1,4 +1,4 @@
-"""What several commands print alike: JSON, and the commands to go on with."""
+"""What several commands print alike: JSON where it is asked for, and the commands to go on with."""
 
 from __future__ import annotations
 
