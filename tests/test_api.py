@@ -12,6 +12,7 @@ import torch
 
 import dice_ray
 from dice_ray import api, launch
+from dice_ray.api.searches import _arms
 from dice_ray.cli.screen import ProgressScreen
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.folders import TRAIN_EXPERIMENT
@@ -67,7 +68,7 @@ def test_every_shipped_arm_resolves() -> None:
     studies = api.names()["studies"]
     assert len(studies) >= 1
     for study in studies:
-        arms, baseline = api._arms(study)
+        arms, baseline = _arms(study)
         assert baseline in arms
         for values in arms.values():
             api.validate("synthetic_pairs", values)

@@ -1,16 +1,18 @@
-"""The command line: parses, calls the api, prints."""
+"""The command line: parses, calls the api, prints; here the app, and its commands that take a preset and settings."""
 
 from __future__ import annotations
 
-import json
-import os
 import sys
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from dice_ray.cli.data import cache, init, inspect
+from dice_ray.cli.known import list_names, losses
+from dice_ray.cli.printing import print_next
+from dice_ray.cli.results import report
+from dice_ray.cli.trained import evaluate, export, predict
 from dice_ray.errors import DiceRayError
 
 if TYPE_CHECKING:
@@ -25,9 +27,6 @@ app = typer.Typer(
 )
 
 PresetArgument = Annotated[str, typer.Argument(help="A preset's name (`dice-ray list`), or a YAML file of your own.")]
-RunArgument = Annotated[
-    str, typer.Argument(help="A run's name, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
-]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Write a value over the preset; repeatable.")
 ]
@@ -38,7 +37,6 @@ HoursOption = Annotated[
     float | None, typer.Option(metavar="HOURS", help="Stop after so long; --resume, or the same command, goes on.")
 ]
 AddressOption = Annotated[str | None, typer.Option(help="The address of a Ray cluster; else Ray runs on this machine.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.callback()
@@ -46,7 +44,6 @@ def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceb
     """Which loss, with which settings, on my data, and is the difference real?"""
 
 
-@app.command()
 def train(
     preset: PresetArgument,
     settings: SetOption = None,
@@ -77,58 +74,6 @@ def train(
     )
 
 
-@app.command()
-def predict(
-    run: RunArgument,
-    file: Annotated[Path, typer.Argument(help="Read as the run's data are; labels may be missing.")],
-    out: Annotated[Path | None, typer.Option(help="The file to write; else it is printed.")] = None,
-) -> None:
-    """Predict a file with a run's best checkpoint, in the format of its task: TSV, CoNLL columns or JSON."""
-    from dice_ray import api
-
-    text = api.predict(run, file).text()
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        out.write_text(text, encoding="utf-8")
-        typer.echo(f"Written: {out}")
-
-
-@app.command()
-def evaluate(
-    run: RunArgument,
-    data: Annotated[str, typer.Argument(help="dev, test, or a file with labels.")] = "test",
-    items: Annotated[
-        Path | None, typer.Option(help="Write the counts of each record here: id, tp, fp, fn, as CSV.")
-    ] = None,
-) -> None:
-    """Score a run's best checkpoint, at a half and at the threshold that dev decided."""
-    from dice_ray import api
-
-    scored = api.evaluate(run, data, items=items)
-    typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
-    for name, value in scored.scores.metrics.items():
-        typer.echo(f"  {name:24} {value:.4f}")
-    if scored.scores.collapsed:
-        typer.echo("  It predicts one class only.")
-    if not scored.is_tracked:
-        typer.echo(f"MLflow holds no run {run} here: the counts of each record are not stored with it.")
-
-
-@app.command()
-def export(run: RunArgument, folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
-    """Write a run's best checkpoint as a plain Hugging Face folder, with its tokenizer."""
-    from dice_ray import api
-
-    name = api.export(run, folder)
-    typer.echo(f"Written: {folder}, to be loaded by {name}.from_pretrained")
-    if name == "AutoModel":
-        typer.echo("No stock class has heads like this run's: heads.safetensors holds them, task.json their classes.")
-    else:
-        typer.echo("It gives the logits of the run.")
-
-
-@app.command()
 def tune(
     context: typer.Context,
     preset: Annotated[str | None, typer.Argument(help="A preset's name, or a YAML file of your own.")] = None,
@@ -192,7 +137,6 @@ def tune(
     _end(result, f"dice-ray report {result.name}")
 
 
-@app.command()
 def ablate(
     study: Annotated[
         str, typer.Argument(help="A study's name (`dice-ray list`), or a Python file with ARMS, BASELINE.")
@@ -223,165 +167,11 @@ def ablate(
     _end(result, f"dice-ray report {result.name}")
 
 
-@app.command()
-def report(
-    name: Annotated[str, typer.Argument(help="A sweep, a study, or `train` for the runs trained alone.")],
-    out: Annotated[
-        Path | None, typer.Option(help="The folder to write to; else the one of the sweep or study.")
-    ] = None,
-) -> None:
-    """Print the tables of a sweep or study and write them as text, CSV and LaTeX."""
-    from dice_ray import api
-
-    tables = api.report(name)
-    typer.echo(tables.text())
-    typer.echo("Written:")
-    for path in tables.write(out or api.report_folder(name)):
-        typer.echo(f"  {path}")
-    _next(
-        [
-            f"dice-ray ablate loss_comparison --preset {api.EMBEDDED_PRESET} --seeds 10",
-            "dice-ray tune YOUR_PRESET.yaml --space loss_tuning --trials 64",
-            f"mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', 'sqlite:///mlflow.db')}",
-        ]
-    )
-
-
-@app.command()
-def init(
-    file: Annotated[Path, typer.Argument(help="The training file, in any format that is read.")],
-    dev: Annotated[Path | None, typer.Option(help="The dev file; else dev is drawn from the training file.")] = None,
-    test: Annotated[Path | None, typer.Option(help="The test file; a study needs one.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The preset to write; else FILE's name with .yaml, here.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset that is there.")] = False,
-) -> None:
-    """Look at a file, guess how it is read and what it is for, and write a preset that `train` runs."""
-    from dice_ray import api
-
-    starter, preset = api.init(file, dev=dev, test=test, out=out, overwrite=overwrite)
-    typer.echo(f"Guessed of {file}:")
-    for path, reason in starter.why.items():
-        typer.echo(f"  {path}: {reason}")
-    typer.echo("The first records:")
-    for record in starter.first:
-        typer.echo(f"  {record!s:.200}")
-    typer.echo(starter.imbalance)
-    typer.echo(f"Written: {preset}")
-    study = f"dice-ray ablate loss_comparison --preset {preset}"
-    sweep = f"dice-ray tune {preset} --space loss_tuning"
-    _next([f"dice-ray train {preset}", f"dice-ray inspect {preset}", study if test else sweep])
-
-
-@app.command()
-def inspect(
-    presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Presets' names, or YAML files of your own.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(help="The folder to write to; else one in dice_ray_runs/inspect, and none with --json."),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Print what data sets hold: counts, imbalance, labels, lengths, duplicates; and write it as CSV and a plot."""
-    from dice_ray import api
-
-    found = api.inspect(presets)
-    tables = api.imbalance_report(found)
-    if as_json:
-        _print_json([data.plain() for data in found])
-    else:
-        typer.echo(tables.text())
-    if out is None and as_json:
-        return
-    written = tables.write(out or api.inspection_folder(presets))
-    if not as_json:
-        typer.echo("Written:")
-        for path in written:
-            typer.echo(f"  {path}")
-
-
-@app.command("list")
-def list_names(as_json: JsonOption = False) -> None:
-    """List what can be named: presets, tasks, losses, spaces, studies."""
-    from dice_ray import api
-
-    names = api.names()
-    if as_json:
-        _print_json(names)
-        return
-    for kind, known in names.items():
-        typer.echo(f"{kind:8}  {' '.join(known)}")
-
-
-@app.command()
-def losses(
-    plot: Annotated[Path | None, typer.Option(help="Draw their derivatives to this file, .png or .svg.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Print the losses: formula, parameters with their defaults, scope, source."""
-    from dice_ray import api
-
-    rows = api.losses()
-    if plot:
-        api.plot_losses(plot)
-    if as_json:
-        _print_json([vars(row) for row in rows])
-        return
-    for row in rows:
-        typer.echo(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
-        if row.parameters:
-            typer.echo(f"    {'; '.join(row.parameters)}")
-    if plot:
-        typer.echo(f"\nDrawn: {plot}")
-
-
-@app.command()
-def cache(
-    clear: Annotated[
-        bool, typer.Option("--clear", help="Delete all entries; what runs have open stays readable.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """List what was read and encoded once for all runs, or clear it."""
-    from dice_ray import api
-
-    if clear:
-        num_cleared = api.clear_cache()
-        if as_json:
-            _print_json({"folder": str(api.cache_folder()), "cleared": num_cleared})
-        else:
-            typer.echo(f"Cleared {num_cleared} entries from {api.cache_folder()}.")
-        return
-    entries = api.cached()
-    if as_json:
-        _print_json({"folder": str(api.cache_folder()), "entries": [vars(entry) for entry in entries]})
-        return
-    for entry in entries:
-        about = " ".join(entry.about.values()) or "(damaged)"
-        rows = ", ".join(f"{split} {count}" for split, count in entry.rows.items())
-        used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        typer.echo(f"{entry.kind:8}{entry.size / 1e6:9.1f} MB  used {used}  {about}: {rows}")
-    total = sum(entry.size for entry in entries) / 1e6
-    typer.echo(f"{len(entries)} entries, {total:.1f} MB, in {api.cache_folder()}")
-
-
-@app.command()
 def validate(preset: PresetArgument, settings: SetOption = None) -> None:
     """Check a preset, and print what it resolves to with all defaults: itself a preset."""
     from dice_ray import api
 
     typer.echo(api.resolved_yaml(preset, settings or []), nl=False)
-
-
-def main() -> None:
-    """Run the command line; a user's mistake exits with 2, a run that failed with 1; a traceback only with --debug."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
-    try:
-        app(args=arguments)
-    except (DiceRayError, OSError) as error:
-        if "--debug" in sys.argv[1:]:
-            raise
-        typer.echo(f"dice-ray: {error}", err=True)
-        sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
 
 
 def _print_dry_run(plan: DryRun) -> None:
@@ -403,7 +193,7 @@ def _print_dry_run(plan: DryRun) -> None:
 def _end(result: Result, *commands: str) -> None:
     typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow")
     if result.is_finished:
-        _next(list(commands))
+        print_next(list(commands))
     else:
         typer.echo("It was interrupted. To go on:")
         typer.echo(f"  dice-ray tune --resume {result.name}")
@@ -421,11 +211,33 @@ def _show_points(preset: str, space: str) -> None:
         typer.echo(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")
 
 
-def _next(commands: list[str]) -> None:
-    typer.echo("Next:")
-    for command in commands:
-        typer.echo(f"  {command}")
+COMMANDS: dict[str, Callable[..., None]] = {
+    "train": train,
+    "predict": predict,
+    "evaluate": evaluate,
+    "export": export,
+    "tune": tune,
+    "ablate": ablate,
+    "report": report,
+    "init": init,
+    "inspect": inspect,
+    "list": list_names,
+    "losses": losses,
+    "cache": cache,
+    "validate": validate,
+}
+"""In the order of the help."""
+for name, command in COMMANDS.items():
+    app.command(name)(command)
 
 
-def _print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))
+def main() -> None:
+    """Run the command line; a user's mistake exits with 2, a run that failed with 1; a traceback only with --debug."""
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        app(args=arguments)
+    except (DiceRayError, OSError) as error:
+        if "--debug" in sys.argv[1:]:
+            raise
+        typer.echo(f"dice-ray: {error}", err=True)
+        sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)

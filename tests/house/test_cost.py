@@ -48,6 +48,11 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
         "dice_ray",
         "dice_ray.cli",
         "dice_ray.cli.app",
+        "dice_ray.cli.data",
+        "dice_ray.cli.known",
+        "dice_ray.cli.printing",
+        "dice_ray.cli.results",
+        "dice_ray.cli.trained",
         "dice_ray.errors",
     }
     assert not modules & HEAVY

@@ -1,0 +1,49 @@
+"""The composition root: train, tune, ablate, report, for notebooks and the command line alike."""
+
+from dice_ray.api.data import (
+    cache_folder,
+    cached,
+    clear_cache,
+    imbalance_report,
+    init,
+    inspect,
+    inspection_folder,
+)
+from dice_ray.api.known import losses, names, plot_losses
+from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved_yaml, validate
+from dice_ray.api.results import Result, report, report_folder
+from dice_ray.api.runs import DryRun, dry_run, train
+from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
+from dice_ray.api.trained import Scored, evaluate, export, predict
+
+__all__ = [
+    "EMBEDDED_PRESET",
+    "PUBLISHED",
+    "DryRun",
+    "Result",
+    "Scored",
+    "Written",
+    "ablate",
+    "cache_folder",
+    "cached",
+    "clear_cache",
+    "dry_run",
+    "evaluate",
+    "export",
+    "imbalance_report",
+    "init",
+    "inspect",
+    "inspection_folder",
+    "losses",
+    "names",
+    "plot_losses",
+    "predict",
+    "published_points",
+    "report",
+    "report_folder",
+    "resolved_yaml",
+    "resume",
+    "train",
+    "tune",
+    "validate",
+]

@@ -1,0 +1,84 @@
+"""Data before any run: a first preset for files, what data sets hold, and the cache of what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray import shipped
+from dice_ray.api.presets import validate
+from dice_ray.folders import RUNS
+
+if TYPE_CHECKING:
+    from analysis.report import Report
+    from dice_ray.config.starter import Starter
+    from dice_ray.data.cache import Listed
+    from dice_ray.tasks.inspection import Inspection
+
+
+def init(
+    file: Path, *, dev: Path | None = None, test: Path | None = None, out: Path | None = None, overwrite: bool = False
+) -> tuple[Starter, Path]:
+    """Write a first preset for files of one format: guessed from the training file, checked on all of them.
+
+    Args:
+        file: The training file.
+        dev: The dev file; without it dev is drawn from the training file.
+        test: The test file.
+        out: Where the preset is written; else the name of the training file with `.yaml`, in the working directory.
+        overwrite: Whether a file that is there may be replaced.
+    """
+    from dice_ray.config.starter import start, target
+
+    out = target(file, out, overwrite)
+    starter = start(file, dev, test)
+    out.write_text(starter.text, encoding="utf-8")
+    return starter, out
+
+
+def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
+    """What the data sets of these presets hold: counts, imbalance, labels, lengths, duplicates, what was dropped."""
+    from dice_ray.data import sources
+    from dice_ray.tasks import inspection
+
+    found = []
+    for preset in presets:
+        config = validate(preset)
+        found.append(inspection.inspect(Path(preset).stem, config.task, sources.load(config.data)))
+    return found
+
+
+def imbalance_report(found: Sequence[Inspection]) -> Report:
+    """The tables and bars of inspected data sets; over the paper's sets the first table is its Table 1."""
+    shipped.folder_of("analysis")
+    from analysis import imbalance
+
+    return imbalance.imbalance_report(found)
+
+
+def inspection_folder(presets: Sequence[str | Path]) -> Path:
+    """Where tables and plot of these data sets are written unless told otherwise."""
+    first, *others = (Path(preset).stem for preset in presets)
+    return RUNS / "inspect" / (f"{first}_and_{len(others)}_more" if others else first)
+
+
+def cached() -> list[Listed]:
+    """What the cache holds of data sets and encoded rows, the last used first."""
+    from dice_ray.data import cache
+
+    return cache.listed()
+
+
+def cache_folder() -> Path:
+    """Where the cache lies."""
+    from dice_ray.data import cache
+
+    return cache.folder()
+
+
+def clear_cache() -> int:
+    """Delete what the cache holds; returns how many entries. What a run has open stays readable."""
+    from dice_ray.data import cache
+
+    return cache.clear()

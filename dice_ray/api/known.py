@@ -1,0 +1,44 @@
+"""What can be named: presets, tasks, losses, spaces, studies; and the losses, told and drawn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray import shipped
+from dice_ray.errors import InputError
+
+if TYPE_CHECKING:
+    from dice_ray.losses.table import Row
+
+
+def names() -> dict[str, list[str]]:
+    """What can be named: presets, tasks, losses, spaces, studies."""
+    from dice_ray.losses import LossConfig
+    from dice_ray.settings import branches_of
+    from dice_ray.tasks import TaskConfig
+
+    return {
+        "presets": list(shipped.presets()),
+        "tasks": list(branches_of(TaskConfig)),
+        "losses": list(branches_of(LossConfig)),
+        "spaces": list(shipped.spaces()),
+        "studies": list(shipped.studies()),
+    }
+
+
+def losses() -> list[Row]:
+    """The registered losses: formula, parameters with their defaults, scope, source."""
+    from dice_ray.losses.table import rows
+
+    return rows()
+
+
+def plot_losses(file: Path) -> None:
+    """Draw the derivatives of the losses, as the paper's Figure 1 and corrected."""
+    if file.suffix not in (".png", ".svg", ".pdf") or not file.absolute().parent.is_dir():
+        raise InputError(f"a picture must be a .png, .svg or .pdf in a folder that is there, got {file}")
+    shipped.folder_of("analysis")
+    from analysis.figures import draw_figure_1, figure_1
+
+    draw_figure_1(figure_1(), file)

@@ -1,0 +1,61 @@
+"""What a run, sweep or study left behind: its folder, its rows in MLflow, and the report of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray import shipped
+from dice_ray.folders import RUNS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.report import Report
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a run, sweep or study left behind: its folder, and in MLflow its runs.
+
+    Attributes:
+        name: Of its folder.
+        experiment: In MLflow.
+        is_finished: False where it was interrupted; the same call, or `resume`, goes on.
+        best: Of a run trained alone: the metric that decides, and its best value.
+    """
+
+    name: str
+    experiment: str
+    is_finished: bool = True
+    best: tuple[str, float] | None = None
+
+    @property
+    def folder(self) -> Path:
+        return RUNS / self.name
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a run of its experiment: parameters, tags, last metrics."""
+        from dice_ray.tracking.reader import read
+
+        return read(self.experiment)
+
+    def report(self) -> Report:
+        """The tables of its experiment."""
+        return report(self.experiment)
+
+
+def report(name: str) -> Report:
+    """The tables of a sweep, a study, or the runs trained alone, from what MLflow holds of it."""
+    shipped.folder_of("analysis")
+    from analysis import report as reports
+    from dice_ray.tracking.reader import read
+
+    return reports.report(read(name))
+
+
+def report_folder(name: str) -> Path:
+    """Where a report is written unless told otherwise."""
+    return RUNS / name / "report"

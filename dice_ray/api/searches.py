@@ -1,0 +1,221 @@
+"""Many runs: a sweep over a space, a study of arms over seeds, and going on with either."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dice_ray import folders, shipped
+from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
+from dice_ray.api.results import Result
+from dice_ray.errors import DataError, InputError, RunError, UnknownNameError
+from dice_ray.folders import RUNS
+
+if TYPE_CHECKING:
+    from dice_ray.config.load import Layer
+    from dice_ray.tuning.callback import Progress
+    from dice_ray.tuning.runner import Show
+    from dice_ray.tuning.warm_start import Point
+
+PUBLISHED = "published"
+"""The warm start at the authors' settings; any other is the name of a sweep."""
+
+
+def tune(
+    preset: str | Path = EMBEDDED_PRESET,
+    settings: Written = (),
+    *,
+    space: str = "loss_tuning",
+    trials: int = 16,
+    seed: int = 0,
+    sampler: str = "tpe",
+    scheduler: Literal["asha", "median", "none"] = "asha",
+    warm_start: str | None = None,
+    trial_timeout: float | None = None,
+    max_hours: float | None = None,
+    name: str | None = None,
+    address: str | None = None,
+    show: Show | None = None,
+) -> Result:
+    """Search the loss and its settings; the best score on dev counts.
+
+    Args:
+        preset: A shipped preset's name, or a YAML file.
+        settings: What is written over it, below the trials.
+        space: A shipped space's name, `module:function` or `file.py:function`.
+        trials: How many configurations are tried.
+        seed: Of the sampler and of every trial; studies begin at 1, so that they never compare on the seed of a search.
+        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes an Optuna sampler of a seed.
+        scheduler: What stops trials early.
+        warm_start: `published` begins with the authors' settings for this preset (`published_points`); the name of an
+            earlier sweep, with all that it found.
+        trial_timeout: After how many seconds a trial that is still running has failed.
+        max_hours: After which the sweep stops, to be gone on with later.
+        name: The sweep's name.
+        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        show: Makes the screen that shows progress.
+    """
+    from dice_ray.tuning import search
+    from dice_ray.tuning.plan import SweepPlan
+
+    name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
+    points = published_points(preset, space) if warm_start == PUBLISHED else []
+    plan = SweepPlan(
+        name=name,
+        layers=_for_all_trials(layers_of(preset, settings)),
+        space=shipped.space_address(space),
+        trials=trials,
+        sampler=sampler,
+        scheduler=scheduler,
+        seed=seed,
+        trial_timeout=trial_timeout,
+        points=tuple(point.params for point in points),
+        warm_start=None if warm_start == PUBLISHED else warm_start,
+    )
+    progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
+    return _ended(name, progress)
+
+
+def published_points(preset: str | Path, space: str) -> list[Point]:
+    """What the authors of the paper ran on a preset's data, cut to what a space searches.
+
+    Raises:
+        UnknownNameError: They published no settings for that preset.
+        InputError: The space searches nothing of what they published.
+    """
+    from dice_ray.tuning import warm_start
+    from dice_ray.tuning.space import Space
+
+    shipped.folder_of("search_spaces")
+    from search_spaces.published import PUBLISHED as settings_of
+
+    if str(preset) not in settings_of:
+        raise UnknownNameError("preset with published settings", str(preset), settings_of)
+    points = warm_start.points(settings_of[str(preset)], Space(shipped.space_address(space)))
+    if not points:
+        losses = sorted({point["loss"] for point in settings_of[str(preset)]})
+        raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
+    return points
+
+
+def resume(
+    name: str,
+    *,
+    more_trials: int = 0,
+    address: str | None = None,
+    max_hours: float | None = None,
+    show: Show | None = None,
+) -> Result:
+    """Go on with a sweep or study: its plan minus what its ledger holds.
+
+    Args:
+        name: Of the sweep or study.
+        more_trials: What a sweep tries beyond its plan.
+        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        max_hours: After which it stops again.
+        show: Makes the screen that shows progress.
+    """
+    from dice_ray.tuning import ablation, plan, search
+
+    stored = plan.read(RUNS / name)
+    if isinstance(stored, plan.SweepPlan):
+        stored = stored.model_copy(update={"trials": stored.trials + more_trials})
+        progress = search.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
+    elif more_trials:
+        raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms and seeds")
+    else:
+        progress = ablation.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
+    return _ended(name, progress)
+
+
+def ablate(
+    study: str = "loss_comparison",
+    preset: str | Path = EMBEDDED_PRESET,
+    settings: Written = (),
+    *,
+    seeds: int = 3,
+    trial_timeout: float | None = None,
+    max_hours: float | None = None,
+    name: str | None = None,
+    address: str | None = None,
+    show: Show | None = None,
+) -> Result:
+    """Run the arms of a study over the same seeds; cells that were run before are kept.
+
+    Args:
+        study: A shipped study's name, or a Python file with ARMS and BASELINE.
+        preset: A shipped preset's name, or a YAML file.
+        settings: What is written over it, below the arms.
+        seeds: Seeds 1 to this number.
+        trial_timeout: After how many seconds a cell that is still running has failed.
+        max_hours: After which the study stops; the same call goes on.
+        name: The study's name where not given.
+        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        show: Makes the screen that shows progress.
+    """
+    from dice_ray.config.load import resolve
+    from dice_ray.data import sources
+    from dice_ray.tuning import ablation
+    from dice_ray.tuning.plan import StudyPlan
+
+    arms, baseline = _arms(study)
+    layers = _for_all_trials(layers_of(preset, settings))
+    name = folders.named(name or Path(study).stem)
+    splits = sources.load(resolve(layers).data)
+    if not splits.test:
+        raise DataError("a study compares on the test split, and the data has none: name it as `test` in data.source")
+    plan = StudyPlan(
+        name=name,
+        layers=layers,
+        arms=arms,
+        baseline=baseline,
+        seeds=tuple(range(1, seeds + 1)),
+        digest=splits.digest,
+        trial_timeout=trial_timeout,
+    )
+    progress = ablation.run(plan.with_encoders(), RUNS / name, address=address, max_hours=max_hours, show=show)
+    return _ended(name, progress)
+
+
+def _for_all_trials(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """The layers, with one over them of what this machine resolves: all trials share it, wherever they run."""
+    from dice_ray import launch
+    from dice_ray.config.load import resolve, values_layer
+
+    config = resolve(layers)
+    found = launch.resolved(config).training.precision
+    if found == config.training.precision:
+        return tuple(layers)
+    return (*layers, values_layer("this machine", {"training.precision": found}))
+
+
+def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
+    """The arms and the baseline of a shipped study, or of a Python file."""
+    from dice_ray.tuning.space import module_at
+
+    studies = shipped.studies()
+    if not study.endswith(".py") and study not in studies:
+        raise UnknownNameError("study", study, studies)
+    module = module_at(studies.get(study, study))
+    if missing := [name for name in ("ARMS", "BASELINE") if not hasattr(module, name)]:
+        raise InputError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
+    if not isinstance(module.ARMS, dict) or not all(isinstance(values, dict) for values in module.ARMS.values()):
+        raise InputError(f"ARMS of {study} must map names to what they write, path by path, got {module.ARMS!r:.80}")
+    if module.BASELINE not in module.ARMS:
+        raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
+    return module.ARMS, module.BASELINE
+
+
+def _ended(name: str, progress: Progress) -> Result:
+    """The result of a sweep or study, unless nothing came of it.
+
+    Raises:
+        RunError: Every trial failed; it names the first reason.
+    """
+    from dice_ray.tuning.ledger import Ledger
+
+    if progress.is_finished and progress.failed == progress.total:
+        reasons = [ended.failure for ended in Ledger(RUNS / name / "ledger.jsonl").ended.values()]
+        raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
+    return Result(name, name, progress.is_finished)

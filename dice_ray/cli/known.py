@@ -1,0 +1,43 @@
+"""Commands that say what can be named: list, losses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dice_ray.cli.printing import JsonOption, print_json
+
+
+def list_names(as_json: JsonOption = False) -> None:
+    """List what can be named: presets, tasks, losses, spaces, studies."""
+    from dice_ray import api
+
+    names = api.names()
+    if as_json:
+        print_json(names)
+        return
+    for kind, known in names.items():
+        typer.echo(f"{kind:8}  {' '.join(known)}")
+
+
+def losses(
+    plot: Annotated[Path | None, typer.Option(help="Draw their derivatives to this file, .png or .svg.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the losses: formula, parameters with their defaults, scope, source."""
+    from dice_ray import api
+
+    rows = api.losses()
+    if plot:
+        api.plot_losses(plot)
+    if as_json:
+        print_json([vars(row) for row in rows])
+        return
+    for row in rows:
+        typer.echo(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
+        if row.parameters:
+            typer.echo(f"    {'; '.join(row.parameters)}")
+    if plot:
+        typer.echo(f"\nDrawn: {plot}")

@@ -1,0 +1,60 @@
+"""Commands on a trained run: predict, evaluate, export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+RunArgument = Annotated[
+    str, typer.Argument(help="A run's name, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
+]
+
+
+def predict(
+    run: RunArgument,
+    file: Annotated[Path, typer.Argument(help="Read as the run's data are; labels may be missing.")],
+    out: Annotated[Path | None, typer.Option(help="The file to write; else it is printed.")] = None,
+) -> None:
+    """Predict a file with a run's best checkpoint, in the format of its task: TSV, CoNLL columns or JSON."""
+    from dice_ray import api
+
+    text = api.predict(run, file).text()
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        out.write_text(text, encoding="utf-8")
+        typer.echo(f"Written: {out}")
+
+
+def evaluate(
+    run: RunArgument,
+    data: Annotated[str, typer.Argument(help="dev, test, or a file with labels.")] = "test",
+    items: Annotated[
+        Path | None, typer.Option(help="Write the counts of each record here: id, tp, fp, fn, as CSV.")
+    ] = None,
+) -> None:
+    """Score a run's best checkpoint, at a half and at the threshold that dev decided."""
+    from dice_ray import api
+
+    scored = api.evaluate(run, data, items=items)
+    typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
+    for name, value in scored.scores.metrics.items():
+        typer.echo(f"  {name:24} {value:.4f}")
+    if scored.scores.collapsed:
+        typer.echo("  It predicts one class only.")
+    if not scored.is_tracked:
+        typer.echo(f"MLflow holds no run {run} here: the counts of each record are not stored with it.")
+
+
+def export(run: RunArgument, folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
+    """Write a run's best checkpoint as a plain Hugging Face folder, with its tokenizer."""
+    from dice_ray import api
+
+    name = api.export(run, folder)
+    typer.echo(f"Written: {folder}, to be loaded by {name}.from_pretrained")
+    if name == "AutoModel":
+        typer.echo("No stock class has heads like this run's: heads.safetensors holds them, task.json their classes.")
+    else:
+        typer.echo("It gives the logits of the run.")
