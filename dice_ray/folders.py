@@ -26,12 +26,12 @@ class Place:
     """A single run.
 
     Attributes:
-        experiment: Of MLflow.
+        experiment: Of MLflow; none for a folder that lies elsewhere, whose runs MLflow here does not know.
         id: In the experiment.
     """
 
     folder: Path
-    experiment: str
+    experiment: str | None
     id: str
 
 
@@ -47,6 +47,7 @@ def named(name: str) -> str:
 
 def new_name(stem: str) -> str:
     """A name that nothing here has yet."""
+    stem = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-") or "run"
     while True:
         name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
         if not (RUNS / name).exists():
@@ -98,9 +99,10 @@ def place(run: str) -> Place:
         known = [folder.name for folder in RUNS.glob("*") if (folder / "plan.yaml").exists() or _holds_a_run(folder)]
         raise UnknownNameError("run", run, known)
     folder = found[0]
-    above = folder.resolve().parent
-    is_trial = above.name == TRIALS and (above.parent / "plan.yaml").exists()
-    return Place(folder, above.parent.name if is_trial else TRAIN_EXPERIMENT, folder.resolve().name)
+    above, runs = folder.resolve().parent, RUNS.resolve()
+    is_trial = above.name == TRIALS and above.parent.parent == runs and (above.parent / "plan.yaml").exists()
+    experiment = above.parent.name if is_trial else TRAIN_EXPERIMENT if above == runs else None
+    return Place(folder, experiment, folder.resolve().name)
 
 
 def _trial(parent: str, trial: str) -> Place:

@@ -107,13 +107,13 @@ def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | Progre
     """Train a run to its end; starts a local Ray where the run needs one."""
     launch = config.launch
     if launch.workers == 1 and launch.how == "auto":
-        _needs_gpus(launch.gpus, torch.cuda.device_count())
+        check_gpus(launch.gpus, torch.cuda.device_count())
         for told in steps(config, folder):
             report(told)
         return
     folder.mkdir(parents=True, exist_ok=True)
     with cluster.started(num_cpus=launch.workers * launch.threads + 1, log=folder / "log.txt") as ray:
-        _needs_gpus(launch.workers * launch.gpus, ray.gpus)
+        check_gpus(launch.workers * launch.gpus, ray.gpus)
         for told in steps(config, folder):
             report(told)
 
@@ -132,7 +132,8 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     return {f"{split}/{name}": value for name, value in metrics.items()}
 
 
-def _needs_gpus(wanted: int, found: int) -> None:
+def check_gpus(wanted: int, found: int) -> None:
+    """Whether a run finds its GPUs."""
     if wanted > found:
         raise RunError(f"there must be {wanted} GPUs (launch.workers x launch.gpus), and there are {found}")
 
@@ -143,7 +144,8 @@ def _fit(config: RunConfig, folder: Path) -> Told:
     parts = build(config)
     if workers.rank() == 0:
         assert isinstance(parts.model, EncoderWithHeads)
-        trained.store(config, folder, parts.task, prepare(config).facts, parts.model, parts.tokenizer)
+        prepared = prepare(config)
+        trained.store(config, folder, parts.task, prepared.facts, parts.model, parts.tokenizer, prepared.splits.digest)
     yield from fit(parts, config.training, Checkpoints(folder))
 
 

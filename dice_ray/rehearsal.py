@@ -59,6 +59,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     prepared = launch.prepare(config)
     num_steps = batches.num_steps(len(prepared.train.rows), training.epochs, training.batch_size)
     num_evaluations = min(num_steps, training.evaluations or math.ceil(training.epochs))
+    launch.check_gpus(config.launch.gpus, torch.cuda.device_count())
     parts = launch.build(config)
     marks = [time.monotonic()]
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder, closing(launch.steps(one, Path(folder))) as running:

@@ -7,7 +7,9 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Protocol, TextIO, TypeAlias
 
-from dice_ray import cluster, folders, launch
+import torch
+
+from dice_ray import cluster, folders, launch, trained
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError
@@ -39,6 +41,10 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
     prepared = launch.prepare(config)
     loaded = prepared.report(prepared.train, prepared.dev)
     folders.check_config(config, folder)
+    if (digest := trained.stored_digest(folder)) is not None:
+        trained.check_digest(digest, prepared.splits.digest, f"the run {folder.name}")
+    if config.launch.workers == 1 and config.launch.how == "auto":
+        launch.check_gpus(config.launch.gpus, torch.cuda.device_count())
     objective, name = launch.objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
     evaluations: list[Evaluation] = []

@@ -44,12 +44,13 @@ def store(
     facts: Sequence[TermFacts],
     model: EncoderWithHeads,
     tokenizer: PreTrainedTokenizerBase,
+    digest: str,
 ) -> None:
     """Write beside the checkpoints all that `load` needs: the folder can then be moved, and the data may go."""
     folder.mkdir(parents=True, exist_ok=True)
     stored.store(model.encoder, tokenizer, folder / ENCODER)
     (folder / CONFIG).write_text(as_yaml(config), encoding="utf-8")
-    written = json.dumps(_task_json(task, facts), ensure_ascii=False, indent=1)
+    written = json.dumps(_task_json(task, facts) | {"data": digest}, ensure_ascii=False, indent=1)
     (folder / TASK).write_text(written, encoding="utf-8")
 
 
@@ -58,6 +59,7 @@ class Trained:
     """The best checkpoint of a run, ready to predict.
 
     Attributes:
+        digest: Of the data that it was trained on.
         decisions: What dev decided: the tuned threshold.
         step: The optimizer step of the checkpoint.
     """
@@ -68,6 +70,7 @@ class Trained:
     tokenizer: PreTrainedTokenizerBase
     model: EncoderWithHeads
     numerics: Numerics
+    digest: str
     decisions: Decisions
     step: int
 
@@ -98,7 +101,9 @@ class Trained:
             if not Path(data).is_file():
                 raise DataError(f"what is scored must be {' or '.join(SPLITS)}, or a file that is there, got {data!r}")
             return self.encoded(files.read(self.config.data, Path(data), "read")[0])
-        records = getattr(sources.load(self.config.data), data)
+        splits = sources.load(self.config.data)
+        check_digest(self.digest, splits.digest, f"to score {data}, the run")
+        records = getattr(splits, data)
         if not records:
             raise DataError(f"the data must have a {data} split to be scored on: it has none")
         return self.encoded(records)
@@ -143,7 +148,25 @@ def load(folder: Path) -> Trained:
             f"{folder}/best.pt must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
         ) from error
     model = model.to(numerics.device).eval()
-    return Trained(config, task, facts, tokenizer, model, numerics, best["decisions"], best["step"])
+    return Trained(config, task, facts, tokenizer, model, numerics, written["data"], best["decisions"], best["step"])
+
+
+def check_digest(then: str, now: str, who: str) -> None:
+    """Whether the data are those that a run was begun on: a new dev split may hold what it was trained on.
+
+    Raises:
+        RunError: They were changed.
+    """
+    if then != now:
+        raise RunError(
+            f"{who} must have the data that it was begun on, and they were changed (digest {then} then, {now} now): "
+            "bring the old data back, choose another name, or name a file to score"
+        )
+
+
+def stored_digest(folder: Path) -> str | None:
+    """The digest of the data that the run of a folder was begun on, if it was begun."""
+    return json.loads((folder / TASK).read_text(encoding="utf-8"))["data"] if (folder / TASK).exists() else None
 
 
 def _task_json(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
@@ -154,9 +177,9 @@ def items_file(data: str) -> str:
     """Where the counts of each record of what was scored lie, in the run's folder and among its artifacts.
 
     >>> items_file("test"), items_file("texts/new.tsv")
-    ('test/items.csv', 'new.tsv/items.csv')
+    ('test/items.csv', 'files/new.tsv/items.csv')
     """
-    return f"{Path(data).name}/items.csv"
+    return f"{data}/items.csv" if data in SPLITS else f"files/{Path(data).name}/items.csv"
 
 
 def items_csv(items: Sequence[ItemCounts]) -> str:

@@ -219,8 +219,8 @@ def test_a_run_has_one_driver(tmp_path: Path) -> None:
 
 def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(tmp_path: Path) -> None:
     scratch = set(Path(tempfile.gettempdir()).glob("dice_ray-*"))
-    settings = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
-    settings |= {"training.precision": "fp32"}
+    quick = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
+    settings = {**quick, "training.precision": "fp32"}
     plan = api.dry_run("synthetic_pairs", settings, name="mine")
     found = plan.rehearsal
     assert (found.records, found.rows) == ({"train": 200, "dev": 100, "test": 100}, {"train": 200, "dev": 100})

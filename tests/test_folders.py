@@ -49,7 +49,12 @@ def test_a_run_is_found_by_its_folder_wherever_it_lies(runs: Path) -> None:
     assert folders.place(str(runs / "mine")) == Place(runs / "mine", "train", "mine")
     assert folders.place(str(runs / "sweep/trials/sweep0")) == Place(runs / "sweep/trials/sweep0", "sweep", "sweep0")
     (runs / "mine").rename(runs.parent / "moved")
-    assert folders.place("moved") == Place(Path("moved"), "train", "moved")
+    assert folders.place("moved") == Place(Path("moved"), None, "moved")  # MLflow may know another run of that name
+
+
+def test_a_new_name_can_be_one_whatever_the_file_is_called() -> None:
+    for stem in ("my messages-dice", "../x", "-"):
+        assert folders.named(folders.new_name(stem))
 
 
 @pytest.mark.usefixtures("runs")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from dice_ray import launch, trained
+from dice_ray import launch, single, trained
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
@@ -101,6 +101,19 @@ def test_data_that_is_gone_is_named(run: Path) -> None:
         best.labelled("dev")
     with pytest.raises(DataError, match=r"must be dev or test, or a file that is there, got 'nothing\.tsv'"):
         best.labelled("nothing.tsv")
+
+
+def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
+    config = config_of(tmp_path / "data", **{"training.epochs": 1})
+    list(launch.start(config, tmp_path / "run"))
+    best = trained.load(tmp_path / "run")
+    assert len(best.labelled("dev").records) == ROWS // 10
+    rows = (tmp_path / "data/train.tsv").read_text().splitlines()
+    (tmp_path / "data/train.tsv").write_text("\n".join(rows[:-30]))
+    with pytest.raises(RunError, match=r"to score dev, the run must have the data that it was begun on, .* were chang"):
+        best.labelled("dev")
+    with pytest.raises(RunError, match="must have the data that it was begun on"):
+        single.run(launch.resolved(config), tmp_path / "run", "train", None)
 
 
 @pytest.mark.parametrize("name", ["task.json", "encoder", "config.yaml"])

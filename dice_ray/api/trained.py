@@ -76,8 +76,8 @@ def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scor
     counts = trained.items_csv(scores.items)
     if items is not None:
         items.write_text(counts, encoding="utf-8")
-    is_tracked = reader.holds(place.experiment, place.id)
-    if is_tracked:
+    is_tracked = place.experiment is not None and reader.holds(place.experiment, place.id)
+    if place.experiment is not None and is_tracked:
         with Writer(place.experiment) as writer:
             writer.text(place.id, trained.items_file(data), counts)
             if data == "test":

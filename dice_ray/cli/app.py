@@ -31,10 +31,11 @@ SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Write a value over the preset; repeatable.")
 ]
 TimeoutOption = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="A trial that is still running after so long has failed.")
+    float | None, typer.Option(min=1, metavar="SECONDS", help="A trial that is still running after so long has failed.")
 ]
 HoursOption = Annotated[
-    float | None, typer.Option(metavar="HOURS", help="Stop after so long; --resume, or the same command, goes on.")
+    float | None,
+    typer.Option(min=0, metavar="HOURS", help="Stop after so long; --resume or the same command goes on."),
 ]
 AddressOption = Annotated[str | None, typer.Option(help="The address of a Ray cluster; else Ray runs on this machine.")]
 

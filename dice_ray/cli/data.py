@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -30,9 +31,10 @@ def init(
         typer.echo(f"  {record!s:.200}")
     typer.echo(starter.imbalance)
     typer.echo(f"Written: {preset}")
-    study = f"dice-ray ablate loss_comparison --preset {preset}"
-    sweep = f"dice-ray tune {preset} --space loss_tuning"
-    print_next([f"dice-ray train {preset}", f"dice-ray inspect {preset}", study if test else sweep])
+    quoted = shlex.quote(str(preset))
+    study = f"dice-ray ablate loss_comparison --preset {quoted} --name {shlex.quote(Path(preset).stem)}"
+    sweep = f"dice-ray tune {quoted} --space loss_tuning"
+    print_next([f"dice-ray train {quoted}", f"dice-ray inspect {quoted}", study if test else sweep])
 
 
 def inspect(

@@ -27,7 +27,7 @@ def report(
         typer.echo(f"  {path}")
     print_next(
         [
-            f"dice-ray ablate loss_comparison --preset {api.EMBEDDED_PRESET} --seeds 10",
+            f"dice-ray ablate loss_comparison --preset {api.EMBEDDED_PRESET} --seeds 10 --name ten_seeds",
             "dice-ray tune YOUR_PRESET.yaml --space loss_tuning --trials 64",
             f"mlflow ui --backend-store-uri {os.environ.get('MLFLOW_TRACKING_URI', 'sqlite:///mlflow.db')}",
         ]

@@ -175,8 +175,9 @@ class Runs:
         from mlflow.entities import Metric
 
         stored = self._stored.get(key)
-        if stored is None:  # it has ended, and is scored now
-            stored = self._stored[key] = self._history(self._client.get_run(self._id_of(key)))
+        if stored is None:  # it has ended, and is scored now: what was stored of an earlier scoring is replaced
+            latest, stored = self._client.get_run(self._id_of(key)).data.metrics, set()
+            points = [point for point in points if latest.get(point.metric) != point.value]
         new = {(point.metric, point.step): point for point in points if (point.metric, point.step) not in stored}
         metrics = [Metric(point.metric, point.value, point.at, point.step) for point in new.values()]
         self._client.log_batch(self._id_of(key), metrics=metrics)

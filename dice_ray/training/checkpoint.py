@@ -71,7 +71,11 @@ class Checkpoints:
             (self.folder / _LAST).replace(self.folder / _BEFORE)
         unfinished.replace(self.folder / _LAST)
         if finished:
-            (self.folder / _BEFORE).unlink(missing_ok=True)
+            self.finish()
+
+    def finish(self) -> None:
+        """Of a finished run the last state is enough."""
+        (self.folder / _BEFORE).unlink(missing_ok=True)
 
     def save_best(self, state: dict[str, Any]) -> None:
         self._written(_BEST, state).replace(self.folder / _BEST)
@@ -90,8 +94,8 @@ class Checkpoints:
         path = self.folder / name
         try:
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
-            raise RunError(f"{path} must be a checkpoint of dice_ray: {str(error).splitlines()[0]}") from error
+        except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, LookupError, OSError) as error:
+            raise RunError(f"{path} must be a checkpoint of dice_ray: {' '.join(str(error).split())[:200]}") from error
         if not isinstance(state, dict) or (missing := sorted(keys - state.keys())):
             lacks = (
                 f"it lacks {', '.join(missing)}" if isinstance(state, dict) else f"it holds a {type(state).__name__}"

@@ -105,6 +105,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         history = [Evaluation(**told) for told in state["history"]]
     yield from history
     if history and history[-1].finished:
+        checkpoints.finish()  # it may have been killed before it came to that
         return
 
     tally, saved, num_tokens = gradient.tally, time.monotonic(), 0

@@ -211,6 +211,8 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
         ConfigError: An arm runs what a stored one of another name runs.
     """
     path = folder / "plan.yaml"
+    if not path.exists() and ((folder / "config.yaml").exists() or (folder / "best.pt").exists()):
+        raise RunError(f"{folder} holds a run trained alone: choose another --name")
     if path.exists():
         there = read(folder)
         there_now = there.model_copy(update={"digest": plan.digest})
@@ -224,14 +226,18 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
             there.on(plan.digest)
         else:
             raise RunError(
-                f"{path} must hold this plan, and holds another {there.kind} of that name: go on with that one, or "
-                "choose another name"
+                f"{path} must hold this plan, and holds another {there.kind} of that name (of {_origins(there)}): go "
+                "on with that one, or choose another --name"
             )
     folder.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".tmp")
     unfinished.write_text(as_yaml(plan), encoding="utf-8")
     unfinished.replace(path)
     return plan
+
+
+def _origins(plan: Plan) -> str:
+    return " and ".join(layer.origin for layer in plan.layers)
 
 
 def read(folder: Path) -> SweepPlan | StudyPlan:
@@ -279,26 +285,32 @@ def _paths(values: Nested, prefix: str = "") -> list[str]:
 
 @dataclass(frozen=True)
 class Demand:
-    """The CPUs of one trial: its own, and those of its Ray Train workers."""
+    """The CPUs and GPUs of one trial: its own, and those of its Ray Train workers."""
 
     own: int
     workers: int
+    own_gpus: int = 0
+    workers_gpus: int = 0
 
-    def slots(self, cpus: int) -> int:
+    def slots(self, cpus: int, gpus: int) -> int:
         """How many trials fit at once.
 
         Raises:
             RunError: Not one.
         """
+        needed = self.own_gpus + self.workers_gpus
+        if gpus < needed:
+            raise RunError(f"a trial must find its {needed} GPUs (launch.workers x launch.gpus), got {gpus}")
         if cpus < self.own + self.workers:
             what = "launch.workers x launch.threads, and 1 that waits for them" if self.workers else "launch.threads"
             raise RunError(f"a trial must find its {self.own + self.workers} CPUs ({what}), got {cpus}")
-        return cpus // (self.own + self.workers)
+        fit = cpus // (self.own + self.workers)
+        return min(fit, gpus // needed) if needed else fit
 
 
 def demand(config: RunConfig) -> Demand:
     """What a trial of this configuration demands."""
     launch = config.launch
     if launch.workers == 1 and launch.how == "auto":
-        return Demand(launch.threads, 0)
-    return Demand(1, launch.workers * launch.threads)
+        return Demand(launch.threads, 0, launch.gpus)
+    return Demand(1, launch.workers * launch.threads, workers_gpus=launch.workers * launch.gpus)

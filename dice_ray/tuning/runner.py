@@ -75,12 +75,12 @@ class Session:
         with cluster.started(self.address, num_cpus=self.num_cpus, log=self.folder / "log.txt") as ray:
             trainable = tune.with_parameters(Trial, work=Work(self.plan, self.folder.resolve()))
             tuner = tune.Tuner(
-                tune.with_resources(trainable, {"cpu": needs.own}),
+                tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
                 tune_config=tune.TuneConfig(
                     search_alg=searcher,
                     scheduler=scheduler,
                     num_samples=missing,
-                    max_concurrent_trials=needs.slots(ray.cpus),
+                    max_concurrent_trials=needs.slots(ray.cpus, ray.gpus),
                     reuse_actors=True,
                     trial_dirname_creator=lambda trial: trial.trial_id,
                 ),

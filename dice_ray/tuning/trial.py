@@ -84,12 +84,16 @@ def _at_most(seconds: float | None, folder: Path) -> Iterator[None]:
         late.unlink()
         raise RunError(reason)
 
+    if seconds is None:
+        yield
+        return
+
     def end() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         late.write_text(f"a trial must end within {seconds:g} s (--trial-timeout), and was still running")
         os._exit(1)
 
-    timer = threading.Timer(threading.TIMEOUT_MAX if seconds is None else seconds, end)
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()
     try:

@@ -11,6 +11,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FixedTrial
 
+from dice_ray.data import sources
 from dice_ray.errors import InputError, RunError
 from dice_ray.settings import Flat
 from dice_ray.tuning import plan as plans
@@ -60,6 +61,11 @@ def check(plan: SweepPlan, earlier: Path) -> None:
     ours, base = plan.base(), theirs.base()
     if (ours.task, ours.data) != (base.task, base.data):
         raise RunError(f"{earlier} must hold a sweep of the same task and data, or its scores say nothing here")
+    if theirs.digest != (now := sources.load(ours.data).digest):
+        raise RunError(
+            f"{earlier} must hold a sweep of the same data, or its scores say nothing here: they were changed (digest "
+            f"{theirs.digest} then, {now} now)"
+        )
     ledger = Ledger(earlier / "ledger.jsonl")
     space = Space(plan.space)
     for ended in ledger.ended.values():

@@ -100,6 +100,22 @@ KEYS = (
 )
 
 
+def test_a_run_that_ended_is_scored_anew(uri: str) -> None:
+    with Writer("train") as writer:
+        writer.open("mine", name="mine", params={}, tags={})
+        writer.end("mine", "FINISHED")
+    for value in (0.5, 0.6, 0.6):
+        with Writer("train") as writer:
+            writer.metrics("mine", 7, {"test/f1": value})
+    client = quiet_client(uri)
+    experiment = client.get_experiment_by_name("train")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    history = client.get_metric_history(run.info.run_id, "test/f1")
+    assert [point.value for point in history] == [0.5, 0.6]
+    assert run.data.metrics["test/f1"] == 0.6
+
+
 def test_keys_of_any_characters_are_found_again(uri: str, tmp_path: Path) -> None:
     for step in range(2):
         with Writer("keys", uri) as writer:

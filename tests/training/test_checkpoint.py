@@ -22,6 +22,10 @@ from tests.training.test_loop import small, told_by
 WEIGHTS = {"weight": torch.zeros(2, 3)}
 
 
+LEFT = ["best.pt", "config.yaml", "encoder", "last.pt", "task.json", "told.pt"]
+"""Of a run that ended: no checkpoint but those two, and nothing half written."""
+
+
 def state(step: int, **values: Any) -> dict[str, Any]:
     parts = {"model": WEIGHTS, "optimizer": {}, "scaler": {}, "step": step, "history": [], "rng": [], "tally": {}}
     return parts | values
@@ -69,20 +73,20 @@ def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(tmp_path: Path, min
     for name in ("last.pt", "best.pt"):
         killed, expected = (torch.load(tmp_path / run / name) for run in ("killed", "whole"))
         torch.testing.assert_close(killed["model"], expected["model"], rtol=0, atol=0, msg=f"{name}, {moments}")
-    assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == ["best.pt", "last.pt", "told.pt"]
+    assert sorted(path.name for path in (tmp_path / "killed").iterdir()) == LEFT
 
 
-@pytest.mark.parametrize("fault", ["torn", "foreign", "another model"])
+@pytest.mark.parametrize("fault", ["torn", "empty", "foreign", "another model"])
 def test_of_a_bad_checkpoint_the_one_before_is_used(tmp_path: Path, fault: str) -> None:
     checkpoints = Checkpoints(tmp_path)
     for step in (1, 2):
         checkpoints.save_last(state(step), finished=False)
     path = tmp_path / "last.pt"
-    if fault == "torn":
-        path.write_bytes(path.read_bytes()[:500])
+    if fault in ("torn", "empty"):
+        path.write_bytes(path.read_bytes()[: 500 if fault == "torn" else 0])
     else:
         torch.save({"weights": 1} if fault == "foreign" else state(2, model={"weight": torch.zeros(3, 3)}), path)
-    reason = {"torn": "", "foreign": "it lacks history, model", "another model": "weight is of another one"}[fault]
+    reason = {"foreign": "it lacks history, model", "another model": "weight is of another one"}.get(fault, "")
     with pytest.warns(UserWarning, match=rf"last\.pt must be .*{reason}.*the run goes on from before\.pt"):
         found = checkpoints.last(WEIGHTS)
     assert found is not None

@@ -88,6 +88,13 @@ def test_a_plan_stays_on_its_data(tmp_path: Path, plan: SweepPlan | StudyPlan) -
     assert read(tmp_path) == begun
 
 
+def test_a_folder_of_a_single_run_is_not_taken_over(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").touch()
+    with pytest.raises(RunError, match="holds a run trained alone: choose another --name"):
+        store(SWEEP, tmp_path)
+    assert not (tmp_path / "plan.yaml").exists()
+
+
 def test_what_is_not_a_plan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="must hold the plan"):
         read(tmp_path)
@@ -171,9 +178,13 @@ def test_the_shipped_study_compares_arms_that_differ() -> None:
 
 def test_trials_fit_by_their_demand() -> None:
     config = SWEEP.config(study().cells()[0])
-    assert demand(config).slots(2) == 2
-    assert Demand(1, 4).slots(10) == 2
+    assert demand(config).slots(2, 0) == 2
+    assert Demand(1, 4).slots(10, 0) == 2
+    assert Demand(1, 0, own_gpus=1).slots(10, 3) == 3
+    assert Demand(1, 4, workers_gpus=2).slots(10, 3) == 1
+    with pytest.raises(RunError, match=r"must find its 2 GPUs .launch.workers x launch.gpus., got 1"):
+        Demand(1, 2, workers_gpus=2).slots(10, 1)
     with pytest.raises(RunError, match=r"must find its 3 CPUs .launch.workers x launch.threads, and 1 that waits"):
-        Demand(1, 2).slots(2)
+        Demand(1, 2).slots(2, 0)
     with pytest.raises(RunError, match=r"must find its 4 CPUs .launch.threads., got 3"):
-        Demand(4, 0).slots(3)
+        Demand(4, 0).slots(3, 0)

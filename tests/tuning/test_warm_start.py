@@ -8,7 +8,8 @@ import pytest
 from optuna.trial import TrialState
 
 from dice_ray import api
-from dice_ray.config.load import Layer, values_layer
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.data import sources
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.tuning import plan as plans
 from dice_ray.tuning import search, warm_start
@@ -68,7 +69,8 @@ def test_where_nothing_was_published(preset: str, space: str, said: str) -> None
 @pytest.fixture
 def earlier(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
     folder = tmp_path / "earlier"
-    plans.store(SweepPlan(name="earlier", layers=layers, space=SPACE, trials=2), folder)
+    digest = sources.load(resolve(layers).data).digest
+    plans.store(SweepPlan(name="earlier", layers=layers, space=SPACE, trials=2, digest=digest), folder)
     ledger = Ledger(folder / "ledger.jsonl")
     for number, score in ((1, 0.3), (2, 0.6)):
         ledger.append(Begun(id=f"000{number}", params={"training.lr": number * 1e-3}, seed=0))
@@ -114,6 +116,9 @@ def test_a_sweep_of_other_data_or_a_study_says_nothing_here(earlier: Path, layer
     other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
     with pytest.raises(RunError, match="a sweep of the same task and data"):
         warm_start.check(SweepPlan(name="next", layers=other, space=SPACE, trials=2), earlier)
+    plans.store(SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest="77aa"), earlier.with_name("old"))
+    with pytest.raises(RunError, match=r"a sweep of the same data, .* \(digest 77aa then"):
+        warm_start.check(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), earlier.with_name("old"))
     study = StudyPlan(name="study", layers=layers, arms={"dice": {"loss": "dice"}}, baseline="dice", seeds=(1,))
     plans.store(study, earlier.with_name("study"))
     with pytest.raises(RunError, match="it holds a study"):

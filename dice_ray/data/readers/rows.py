@@ -138,6 +138,8 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
 
 
 def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> Found:
+    if "label" not in values:
+        return columns.record(line, values, [])
     label = values["label"]
     given = label if isinstance(label, list) else [] if label is None else [label]
     if any(not isinstance(item, str | int | float) for item in given):
