@@ -48,9 +48,10 @@ def test_the_probe_times_a_product_here() -> None:
 
 
 def test_a_run_resolves_its_precision_once() -> None:
-    written = small(**{"training.precision": "auto"})
+    written = small(**{"training.precision": "auto", "model.encoder": "minilm"})
     found = launch.resolved(written)
     assert found.training.precision == resolve("auto").precision
+    assert launch.resolved(small(**{"training.precision": "auto"})).training.precision == "fp32"  # the tiny encoder
     assert launch.resolved(found) == found
     assert found.training.lr == written.training.lr
 
