@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 Told: TypeAlias = Generator[Evaluation | Progress, None, None]
 SECONDS = 1.0
 """How often workers of Ray Train say how far they are."""
+STOPPED = "stopped"
+"""The file that marks the folder of a run on Ray Train which nobody waits for any more."""
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Empty, Queue
 
+    (folder / STOPPED).unlink(missing_ok=True)
     told = Queue(actor_options={"num_cpus": 0})
     trainer = TorchTrainer(
         _worker,
@@ -233,7 +236,8 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
             raise RunError(f"Ray Train stopped: {failure}") from failure
     finally:
         if not running.done() and group is not None:
-            # Stopped early: without their group the workers end at once, and `fit` with them.
+            # Stopped early: without their group the workers end at once; those that replace them see the mark.
+            (folder / STOPPED).touch()
             ray.util.remove_placement_group(group)
         wait([running], timeout=10)
         pool.shutdown(wait=False)
@@ -244,6 +248,8 @@ def _worker(settings: dict[str, Any]) -> None:
     import ray
 
     told = settings["told"]
+    if (Path(settings["folder"]) / STOPPED).exists():
+        return
     config = resolve([Layer("the run", settings["config"])])
     speaks = workers.rank() == 0
     if speaks:
