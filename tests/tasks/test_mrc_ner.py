@@ -107,7 +107,8 @@ def test_a_nested_file_comes_back_whole_where_spans_may_nest(nested: tuple[Query
         f"[CLS] {query} [SEP] the bank of oslo called anna [SEP]" for query in ("organizations", "places", "people")
     ]
     scores = task.gold_scores()
-    assert [(item.id, item.tp, item.fp, item.fn) for item in scores.items] == [("0", 3, 0, 0)]
+    assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(3, 0, 0)]
+    assert scores.items[0].id.startswith("0.")
     partly = scored(task, {(0, 3): 0.6, (1, 2): 0.9}, {(3, 0): 0.8}, {(3, 0): 0.7})
     assert [(item.tp, item.fp, item.fn) for item in partly.items] == [(3, 1, 0)]
     assert partly.metrics["f1"] == pytest.approx(6 / 7)
@@ -121,6 +122,19 @@ def test_flat_spans_of_a_nested_file_are_the_most_probable_ones_of_all_types(nes
     said[1] = {(3, 0): 0.95}
     scores = scored(task, *said)
     assert (scores.metrics["f1_LOC"], scores.metrics["f1_ORG"]) == (1, 0)
+
+
+def test_sentences_whose_ids_begin_alike_are_scored_one_by_one(tmp_path: Path) -> None:
+    """As in `doc.0`, `doc.1`: what stands after the last dot need not be the number of a query."""
+    texts = ["anna sat", "bob ran", "carl ate", "dora met"]
+    query = {"query": "people", "entity_label": "PER", "start_position": [0], "end_position": [0]}
+    (tmp_path / "doc.json").write_text(
+        json.dumps([query | {"context": text, "qas_id": f"doc.{number}"} for number, text in enumerate(texts)])
+    )
+    records, _ = gather(tmp_path / "doc.json", MrcNerReader().read(tmp_path / "doc.json"), "error")
+    scores = scored(built(records), {(0, 0): 0.9}, {}, {}, {})
+    assert len(scores.items) == 4
+    assert (scores.metrics["precision"], scores.metrics["recall"]) == (1, 0.25)
 
 
 def contrary(task: Built, batch: Batch, *places: tuple[str, tuple[int, ...]]) -> dict[str, Tensor]:

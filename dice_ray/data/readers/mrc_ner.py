@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,17 @@ def _query(place: str, item: Any, labels: Labels) -> Found:
     spans = tuple((start, end + 1) for start, end in zip(starts, ends, strict=True))
     if any(start >= end for start, end in spans):
         return Bad(place, "each start_position at or before its end_position", f"{shown(starts)} and {shown(ends)}")
-    group = item["qas_id"].rpartition(".")[0] or item["qas_id"]
+    group = _sentence(item["qas_id"], words)
     return Kept(place, QueryRecord(item["qas_id"], tuple(words), item["query"], item["entity_label"], spans, group))
+
+
+def _sentence(id_: str, words: list[str]) -> str:
+    """What names a sentence: its id without the number of the query, and its words, as an id may end in another number.
+
+    The words are hashed.
+    """
+    hashed = hashlib.sha256(" ".join(words).encode(errors="surrogatepass")).hexdigest()[:16]
+    return f"{id_.rpartition('.')[0] or id_}.{hashed}"
 
 
 def _positions(values: Any, size: int) -> list[int] | None:
