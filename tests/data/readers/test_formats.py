@@ -197,3 +197,13 @@ def test_mrc_ner_puts_together_the_queries_of_one_sentence_alone(tmp_path: Path)
     groups = [one.record.group for one in found if isinstance(one, Kept) and isinstance(one.record, QueryRecord)]
     assert groups[0] == groups[1]
     assert len(set(groups)) == 4
+
+
+def test_mrc_ner_reads_which_start_goes_with_which_end(tmp_path: Path) -> None:
+    item = {"context": "New York Bank of Rome", "query": "places", "entity_label": "LOC", "qas_id": "0.2"}
+    positions = {"start_position": [0, 1], "end_position": [1, 2, 4]}
+    content = json.dumps([item | positions | {"span_position": ["1;1", "0;2", "0;4"]}])
+    (found,) = read(MrcNerConfig(), tmp_path, content)
+    assert isinstance(found, Kept)
+    assert isinstance(found.record, QueryRecord)
+    assert found.record.spans == ((1, 2), (0, 3), (0, 5))
