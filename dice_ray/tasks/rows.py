@@ -102,6 +102,7 @@ def encodings(
     *,
     stride: int = 0,
     strategy: Literal["longest_first", "only_second"] = "longest_first",
+    side: str = "right",
     split: bool = False,
     places: bool = True,
 ) -> list[Encoding]:
@@ -115,6 +116,7 @@ def encodings(
         max_length: The longest encoding; what is left over overflows into others.
         stride: How many tokens those share.
         strategy: What of a pair is cut.
+        side: Where it is cut. On the left what overflows comes last part first, so windows are cut on the right.
         split: Whether texts are lists of words.
         places: Whether the words and characters of the tokens are told.
     """
@@ -122,7 +124,7 @@ def encodings(
         return []
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_padding()
-    backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=tokenizer.truncation_side)
+    backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
     run = backend.encode_batch if places else backend.encode_batch_fast
     found: list[Encoding] = run(texts, is_pretokenized=split)
     return found
