@@ -37,7 +37,7 @@ from dice_ray.tasks.asked import (
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import QUERIES
-from dice_ray.tasks.rows import Window, padded, whole_numbers, windows
+from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
 from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -188,7 +188,6 @@ class MrcNer(Task[AskedRecord]):
             index = {word: number for number, word in enumerate(found.words)} if question.spans else {}
             held = [(index[at], index[end - 1]) for at, end in sorted(question.spans) if {at, end - 1} <= index.keys()]
             gold = [(at, last - at) for at, last in held if found.above[at] <= last - at < found.upto[at]]
-            ids = window.row["input_ids"]
             rows.append(
                 {
                     **window.row,
@@ -197,7 +196,7 @@ class MrcNer(Task[AskedRecord]):
                     "ends": sorted({index[end - 1] for _, end in question.spans if end - 1 in index}),
                     "gold": [number for span in gold for number in span],
                     "answerable": int(bool(held)),
-                    "classification": ids.index(tokenizer.cls_token_id) if tokenizer.cls_token_id in ids else 0,
+                    "classification": classification_place(window.row, tokenizer),
                 }
             )
         return rows
@@ -214,7 +213,7 @@ class MrcNer(Task[AskedRecord]):
         match_BWS = torch.zeros((len(chosen), num_words, num_lengths), dtype=torch.long)
         classification_B1 = torch.zeros((len(chosen), 1), dtype=torch.long)
         for number, row in enumerate(chosen):
-            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            padding = padding_before(row, length, tokenizer)
             size = len(row["words"])
             classification_B1[number] = row["classification"] + padding
             numbers["place"][number, :size] = torch.tensor(row["places"], dtype=torch.long) + padding

@@ -18,7 +18,7 @@ from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_sco
 from dice_ray.models.encoder import TokenHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
-from dice_ray.tasks.rows import decided, padded, whole_numbers, windows
+from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Tagging(Task[TaggedRecord]):
         tags_BL = torch.full((len(chosen), length), NO_TARGET)
         items_BL = torch.zeros((len(chosen), length), dtype=torch.bool)
         for number, row in enumerate(chosen):
-            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            padding = padding_before(row, length, tokenizer)
             places = torch.tensor(row["places"], dtype=torch.long) + padding
             tags_BL[number, places] = torch.tensor(row["tags"], dtype=torch.long)
             items_BL[number, places] = True

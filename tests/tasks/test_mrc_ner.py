@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from tokenizers import processors
 from torch import Tensor
 
 from dice_ray import launch
@@ -221,6 +222,19 @@ def test_padding_on_the_left_moves_words_and_the_classification_token() -> None:
         assert (ids_BL.gather(1, batch.targets["classification"]) == task.tokenizer.cls_token_id).all()
         found.append(ids_BL.gather(1, places_BW)[kept_BW].tolist())
     assert found[0] == found[1]
+
+
+def test_the_classification_token_is_the_last_one_where_a_query_names_it_before() -> None:
+    """As in XLNet's rows; in others it is the first one."""
+    task = built(queries={"PER": "which [CLS]", "LOC": "which places"})
+    assert [row["classification"] for row in task.rows] == [0] * 4
+    ids = [(token, task.tokenizer.convert_tokens_to_ids(token)) for token in ("[CLS]", "[SEP]")]
+    task.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [SEP] [CLS]", pair="$A [SEP] $B:1 [SEP]:1 [CLS]:2", special_tokens=ids
+    )
+    rows = task.task.encode(task.records, task.tokenizer)
+    assert rows[1]["input_ids"].count(task.tokenizer.cls_token_id) == 2
+    assert [row["classification"] for row in rows] == [len(row["input_ids"]) - 1 for row in rows]
 
 
 def test_rows_from_memory_maps_and_of_a_chunk_are_the_same() -> None:

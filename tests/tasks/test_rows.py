@@ -118,3 +118,9 @@ def test_windows_go_from_left_to_right_whatever_side_the_tokenizer_cuts(question
     assert len(found) > 2
     assert [window.row for window in found] == [window.row for window in expected]
     assert text_rows(tokenizer, text, 14, 3) == plain
+
+
+def test_a_row_without_a_classification_token_at_its_ends_is_an_error() -> None:
+    cls, other = TOKENIZER.cls_token_id, TOKENIZER.sep_token_id
+    with pytest.raises(DataError, match=r"first or last in each row, got \['\[SEP\]', '\[SEP\]'\]"):
+        classification_places([{"input_ids": [other, cls, other]}], TOKENIZER)
