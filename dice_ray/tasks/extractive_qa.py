@@ -31,7 +31,7 @@ from dice_ray.tasks.answer_spans import (
     token_spans,
     usable,
 )
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
 from dice_ray.terms import Link, Term, TermFacts
@@ -46,7 +46,7 @@ END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 """After a mark and a space, or after a Chinese mark."""
 
 
-class ExtractiveQAConfig(TaskBranch):
+class ExtractiveQAConfig(WindowedBranch):
     """Find the answer to a question in its context; the score is the F1 of the data set's own evaluation.
 
     Attributes:
@@ -72,8 +72,6 @@ class ExtractiveQAConfig(TaskBranch):
 
     @model_validator(mode="after")
     def _the_choices_fit(self) -> ExtractiveQAConfig:
-        if self.stride > self.max_length // 2:
-            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
         if self.spans == "several" and (self.formulation, self.scoring) != ("token", "quoref"):
             raise ValueError(
                 "spans must be one unless formulation is token and scoring quoref, got several with formulation "

@@ -34,7 +34,7 @@ from dice_ray.tasks.asked import (
     tagged_words,
     types_of,
 )
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import QUERIES
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
@@ -58,7 +58,7 @@ class TermWeights(Settings):
     answerable: float = Field(1.0, ge=0)
 
 
-class MrcNerConfig(TaskBranch):
+class MrcNerConfig(WindowedBranch):
     """Find the spans of each type by asking for it, in tagged sentences or in a file of queries.
 
     Attributes:
@@ -80,7 +80,6 @@ class MrcNerConfig(TaskBranch):
     weights: TermWeights = TermWeights()
     max_span: int = Field(16, ge=1)
     max_length: int = Field(192, ge=8)
-    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
 
     @field_validator("queries")
     @classmethod
@@ -92,8 +91,6 @@ class MrcNerConfig(TaskBranch):
 
     @model_validator(mode="after")
     def _fits(self) -> MrcNerConfig:
-        if self.stride > self.max_length // 2:
-            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
         if self.spans == "nested" and self.weights.match == 0:
             raise ValueError("nested spans need the match term to pair starts with ends, got weights.match 0")
         return self
