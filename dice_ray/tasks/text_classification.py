@@ -219,7 +219,10 @@ class OneLabel(TextTask):
     def _items(
         self, records: Sequence[TextRecord], labels_N: NDArray[np.int64], predicted_N: NDArray[np.int64]
     ) -> tuple[ItemCounts, ...]:
-        """The counts of the positive class, or of all classes where none is positive: their F1 is the accuracy."""
+        """The counts of the positive class, or of all classes where none is positive.
+
+        The F1 of the latter is the accuracy, also where the score is `macro_f1`, which is no ratio of such counts.
+        """
         counted = {1} if self.config.positive is not None else set(range(len(self.classes)))
         return tuple(
             ItemCounts(
