@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -14,12 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dice_ray.data.records import QuestionRecord, Span
-from dice_ray.errors import DataError
 from dice_ray.tasks.base import Row
-from dice_ray.tasks.rows import Window
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
 
 LOWEST = -1e9
 """The score of a window that holds no span at all."""
@@ -55,18 +49,6 @@ def label(record: QuestionRecord) -> str:
         return "impossible" if record.impossible else "unlabelled"
     spans = usable(record)
     return "misplaced" if spans is None else "one span" if len(spans) == 1 else "several spans"
-
-
-def cls_place(window: Window, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Where [CLS] stands, the first or the last of the tokens."""
-    ids = window.row["input_ids"]
-    places = [place for place in (0, len(ids) - 1) if ids[place] == tokenizer.cls_token_id]
-    if not places:
-        raise DataError(
-            "extractive_qa needs a tokenizer that sets a [CLS] token first or last, which stands for no answer, got "
-            f"{tokenizer.convert_ids_to_tokens([ids[0], ids[-1]])}"
-        )
-    return places[0]
 
 
 def token_characters(spans: Sequence[tuple[int, int] | None], context: str) -> tuple[int, NDArray[np.int64]]:

@@ -11,8 +11,9 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dice_ray.data.records import Record
@@ -160,6 +161,24 @@ class TaskBranch(Branch, ABC):
     @abstractmethod
     def build(self, classes: tuple[str, ...]) -> Task[Any]:
         """The task for these classes."""
+
+
+class WindowedBranch(TaskBranch, ABC):
+    """The configuration of a task whose longer texts become several rows that overlap.
+
+    Attributes:
+        max_length: The longest row, in tokens.
+        stride: By how many tokens the rows of a text overlap.
+    """
+
+    max_length: int = Field(128, ge=8)
+    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
+
+    @model_validator(mode="after")
+    def _windows_move_on(self) -> Self:
+        if self.stride > self.max_length // 2:
+            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
+        return self
 
 
 def others_and_rarest(counts: Counter[str]) -> tuple[int, int]:

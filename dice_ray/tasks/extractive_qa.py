@@ -24,7 +24,6 @@ from dice_ray.tasks.answer_spans import (
     Answer,
     answers_of,
     best_spans,
-    cls_place,
     label,
     likely_spans,
     num_cut,
@@ -32,9 +31,9 @@ from dice_ray.tasks.answer_spans import (
     token_spans,
     usable,
 )
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
-from dice_ray.tasks.rows import Window, padded, windows
+from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 """After a mark and a space, or after a Chinese mark."""
 
 
-class ExtractiveQAConfig(TaskBranch):
+class ExtractiveQAConfig(WindowedBranch):
     """Find the answer to a question in its context; the score is the F1 of the data set's own evaluation.
 
     Attributes:
@@ -73,8 +72,6 @@ class ExtractiveQAConfig(TaskBranch):
 
     @model_validator(mode="after")
     def _the_choices_fit(self) -> ExtractiveQAConfig:
-        if self.stride > self.max_length // 2:
-            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
         if self.spans == "several" and (self.formulation, self.scoring) != ("token", "quoref"):
             raise ValueError(
                 "spans must be one unless formulation is token and scoring quoref, got several with formulation "
@@ -172,7 +169,7 @@ class ExtractiveQA(Task[QuestionRecord]):
         self, record: QuestionRecord, window: Window, is_first: bool, is_last: bool, tokenizer: PreTrainedTokenizerBase
     ) -> Row:
         context, characters_T2 = token_characters(window.spans, record.context)
-        cls = cls_place(window, tokenizer)
+        cls = classification_place(window.row, tokenizer)
         spans = usable(record)
         # What no token covers, such as a space before the first word, belongs to the outermost windows.
         left = 0 if is_first or not len(characters_T2) else int(characters_T2[0, 0])
@@ -200,7 +197,7 @@ class ExtractiveQA(Task[QuestionRecord]):
         known_B = torch.tensor([bool(row["known"]) for row in chosen])
         gold = {name: torch.zeros((len(chosen), length), dtype=torch.long) for name in TERMS}
         for number, row in enumerate(chosen):
-            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            padding = padding_before(row, length, tokenizer)
             first = padding + row["context"]
             context_BL[number, first : first + len(row["begins"])] = True
             cls_B[number] = padding + row["cls"]

@@ -34,10 +34,10 @@ from dice_ray.tasks.asked import (
     tagged_words,
     types_of,
 )
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import QUERIES
-from dice_ray.tasks.rows import Window, padded, whole_numbers, windows
+from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
 from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -58,7 +58,7 @@ class TermWeights(Settings):
     answerable: float = Field(1.0, ge=0)
 
 
-class MrcNerConfig(TaskBranch):
+class MrcNerConfig(WindowedBranch):
     """Find the spans of each type by asking for it, in tagged sentences or in a file of queries.
 
     Attributes:
@@ -80,7 +80,6 @@ class MrcNerConfig(TaskBranch):
     weights: TermWeights = TermWeights()
     max_span: int = Field(16, ge=1)
     max_length: int = Field(192, ge=8)
-    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
 
     @field_validator("queries")
     @classmethod
@@ -92,8 +91,6 @@ class MrcNerConfig(TaskBranch):
 
     @model_validator(mode="after")
     def _fits(self) -> MrcNerConfig:
-        if self.stride > self.max_length // 2:
-            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
         if self.spans == "nested" and self.weights.match == 0:
             raise ValueError("nested spans need the match term to pair starts with ends, got weights.match 0")
         return self
@@ -188,7 +185,6 @@ class MrcNer(Task[AskedRecord]):
             index = {word: number for number, word in enumerate(found.words)} if question.spans else {}
             held = [(index[at], index[end - 1]) for at, end in sorted(question.spans) if {at, end - 1} <= index.keys()]
             gold = [(at, last - at) for at, last in held if found.above[at] <= last - at < found.upto[at]]
-            ids = window.row["input_ids"]
             rows.append(
                 {
                     **window.row,
@@ -197,7 +193,7 @@ class MrcNer(Task[AskedRecord]):
                     "ends": sorted({index[end - 1] for _, end in question.spans if end - 1 in index}),
                     "gold": [number for span in gold for number in span],
                     "answerable": int(bool(held)),
-                    "classification": ids.index(tokenizer.cls_token_id) if tokenizer.cls_token_id in ids else 0,
+                    "classification": classification_place(window.row, tokenizer),
                 }
             )
         return rows
@@ -214,7 +210,7 @@ class MrcNer(Task[AskedRecord]):
         match_BWS = torch.zeros((len(chosen), num_words, num_lengths), dtype=torch.long)
         classification_B1 = torch.zeros((len(chosen), 1), dtype=torch.long)
         for number, row in enumerate(chosen):
-            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            padding = padding_before(row, length, tokenizer)
             size = len(row["words"])
             classification_B1[number] = row["classification"] + padding
             numbers["place"][number, :size] = torch.tensor(row["places"], dtype=torch.long) + padding

@@ -102,6 +102,7 @@ def encodings(
     *,
     stride: int = 0,
     strategy: Literal["longest_first", "only_second"] = "longest_first",
+    side: str = "right",
     split: bool = False,
     places: bool = True,
 ) -> list[Encoding]:
@@ -115,6 +116,7 @@ def encodings(
         max_length: The longest encoding; what is left over overflows into others.
         stride: How many tokens those share.
         strategy: What of a pair is cut.
+        side: Where it is cut. On the left what overflows comes last part first, so windows are cut on the right.
         split: Whether texts are lists of words.
         places: Whether the words and characters of the tokens are told.
     """
@@ -122,7 +124,7 @@ def encodings(
         return []
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_padding()
-    backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=tokenizer.truncation_side)
+    backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
     run = backend.encode_batch if places else backend.encode_batch_fast
     found: list[Encoding] = run(texts, is_pretokenized=split)
     return found
@@ -213,13 +215,30 @@ def whole_numbers(rows: Sequence[Row], name: str) -> list[list[int]]:
     return [np.asarray(row[name]).tolist() for row in rows]
 
 
+def padding_before(row: Row, length: int, tokenizer: PreTrainedTokenizerBase) -> int:
+    """How many tokens of padding stand before a row's own where it is padded to this length."""
+    return length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+
+
+def classification_place(row: Row, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Where a row has its classification token: last in XLNet's, else first.
+
+    Raises:
+        DataError: It stands at neither end.
+    """
+    ids = row["input_ids"]
+    for place in (len(ids) - 1, 0):  # a text may begin with what reads as one, and ends before the true one
+        if ids[place] == tokenizer.cls_token_id:
+            return place
+    ends = tokenizer.convert_ids_to_tokens([int(ids[0]), int(ids[-1])])
+    raise DataError(
+        f"the tokenizer must set its classification token {tokenizer.cls_token!r} first or last in each row, got {ends}"
+    )
+
+
 def classification_places(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Tensor:
-    """Where each of these rows, padded, has its classification token: last in XLNet's, else first."""
-    lengths = [len(row["input_ids"]) for row in rows]
-    longest = max(lengths)
-    places = []
-    for row, length in zip(rows, lengths, strict=True):
-        padding = longest - length if tokenizer.padding_side == "left" else 0
-        is_last = row["input_ids"][-1] == tokenizer.cls_token_id
-        places.append(padding + (length - 1 if is_last else 0))
-    return torch.tensor(places)
+    """Where each of these rows, padded, has its classification token."""
+    longest = max(len(row["input_ids"]) for row in rows)
+    return torch.tensor(
+        [padding_before(row, longest, tokenizer) + classification_place(row, tokenizer) for row in rows]
+    )

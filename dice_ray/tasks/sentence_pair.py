@@ -84,7 +84,7 @@ class SentencePair(Task[PairRecord]):
         pairs = [(record.first, record.second) for record in records]
         indices = {label: index for index, label in enumerate(self.classes)}
         rows = []
-        encoded = encodings(tokenizer, pairs, self.config.max_length, places=False)
+        encoded = encodings(tokenizer, pairs, self.config.max_length, side=tokenizer.truncation_side, places=False)
         for number, (record, encoding) in enumerate(zip(records, encoded, strict=True)):
             if record.label and record.label not in indices:
                 raise DataError(f"pair {record.id}: its label must be one of {self.classes}, got {record.label!r}")

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import torch
-from pydantic import Field, model_validator
+from pydantic import Field
 from torch import Tensor, nn
 
 from dice_ray.data.records import TaggedRecord
@@ -16,9 +16,9 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ratio
 from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores, spans_of
 from dice_ray.models.encoder import TokenHead
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
-from dice_ray.tasks.rows import decided, padded, whole_numbers, windows
+from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ UNKNOWN = "_"
 """What is predicted for a word of which the tokenizer leaves nothing, where no tag is the background."""
 
 
-class TaggingConfig(TaskBranch):
+class TaggingConfig(WindowedBranch):
     """Tag the words of a sentence; the score is the micro F1 of spans.
 
     Attributes:
@@ -53,14 +53,6 @@ class TaggingConfig(TaskBranch):
         description="O for spans, none for plain tags",
     )
     unit: Literal["word", "character"] = "word"
-    max_length: int = Field(128, ge=8)
-    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
-
-    @model_validator(mode="after")
-    def _windows_move_on(self) -> TaggingConfig:
-        if self.stride > self.max_length // 2:
-            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
-        return self
 
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax"})
@@ -143,7 +135,7 @@ class Tagging(Task[TaggedRecord]):
         tags_BL = torch.full((len(chosen), length), NO_TARGET)
         items_BL = torch.zeros((len(chosen), length), dtype=torch.bool)
         for number, row in enumerate(chosen):
-            padding = length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
+            padding = padding_before(row, length, tokenizer)
             places = torch.tensor(row["places"], dtype=torch.long) + padding
             tags_BL[number, places] = torch.tensor(row["tags"], dtype=torch.long)
             items_BL[number, places] = True

@@ -27,7 +27,7 @@ from dice_ray.metrics.classification import (
 )
 from dice_ray.metrics.spans import storable
 from dice_ray.models.encoder import TextHead
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch, others_and_rarest
+from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Table
 from dice_ray.tasks.rows import classification_places, padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
@@ -39,7 +39,7 @@ NO_TARGET = -100
 """The target of a text without a label, of which only predictions are made."""
 
 
-class TextClassificationConfig(TaskBranch):
+class TextClassificationConfig(WindowedBranch):
     """Classify texts.
 
     Attributes:
@@ -60,8 +60,6 @@ class TextClassificationConfig(TaskBranch):
         default_factory=lambda above: "f1" if above.get("positive") or above.get("labels") == "several" else "accuracy",
         description="f1 for a positive label or several labels, else accuracy",
     )
-    max_length: int = Field(128, ge=8)
-    stride: int = Field(default_factory=lambda above: above.get("max_length", 0) // 4, ge=0, description="max_length/4")
 
     @model_validator(mode="after")
     def _fits(self) -> TextClassificationConfig:
@@ -69,8 +67,6 @@ class TextClassificationConfig(TaskBranch):
             raise ValueError("several labels have no positive one, and are scored by f1 or macro_f1")
         if self.labels == "one" and self.score == "f1" and self.positive is None:
             raise ValueError("score f1 needs `positive`, the label whose F1 is meant; or use accuracy or macro_f1")
-        if self.stride > self.max_length // 2:
-            raise ValueError(f"stride must be at most half of max_length {self.max_length}, got {self.stride}")
         return self
 
     def objective(self) -> str:
@@ -223,7 +219,10 @@ class OneLabel(TextTask):
     def _items(
         self, records: Sequence[TextRecord], labels_N: NDArray[np.int64], predicted_N: NDArray[np.int64]
     ) -> tuple[ItemCounts, ...]:
-        """The counts of the positive class, or of all classes where none is positive: their F1 is the accuracy."""
+        """The counts of the positive class, or of all classes where none is positive.
+
+        The F1 of the latter is the accuracy, also where the score is `macro_f1`, which is no ratio of such counts.
+        """
         counted = {1} if self.config.positive is not None else set(range(len(self.classes)))
         return tuple(
             ItemCounts(

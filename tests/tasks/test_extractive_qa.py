@@ -293,7 +293,7 @@ def test_a_tokenizer_without_cls_is_an_error() -> None:
     of.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="$A", pair="$A $B:1", special_tokens=[]
     )
-    with pytest.raises(DataError, match=r"needs a tokenizer that sets a \[CLS\] token first or last, .*\['who'"):
+    with pytest.raises(DataError, match=r"must set its classification token '\[CLS\]' first or last .*\['who'"):
         of.task.encode(of.records, of.tokenizer)
 
 

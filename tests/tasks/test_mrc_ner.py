@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
+from tokenizers import processors
 from torch import Tensor
 
 from dice_ray import launch
@@ -107,7 +108,8 @@ def test_a_nested_file_comes_back_whole_where_spans_may_nest(nested: tuple[Query
         f"[CLS] {query} [SEP] the bank of oslo called anna [SEP]" for query in ("organizations", "places", "people")
     ]
     scores = task.gold_scores()
-    assert [(item.id, item.tp, item.fp, item.fn) for item in scores.items] == [("0", 3, 0, 0)]
+    assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(3, 0, 0)]
+    assert scores.items[0].id.startswith("0.")
     partly = scored(task, {(0, 3): 0.6, (1, 2): 0.9}, {(3, 0): 0.8}, {(3, 0): 0.7})
     assert [(item.tp, item.fp, item.fn) for item in partly.items] == [(3, 1, 0)]
     assert partly.metrics["f1"] == pytest.approx(6 / 7)
@@ -121,6 +123,19 @@ def test_flat_spans_of_a_nested_file_are_the_most_probable_ones_of_all_types(nes
     said[1] = {(3, 0): 0.95}
     scores = scored(task, *said)
     assert (scores.metrics["f1_LOC"], scores.metrics["f1_ORG"]) == (1, 0)
+
+
+def test_sentences_whose_ids_begin_alike_are_scored_one_by_one(tmp_path: Path) -> None:
+    """As in `doc.0`, `doc.1`: what stands after the last dot need not be the number of a query."""
+    texts = ["anna sat", "bob ran", "carl ate", "dora met"]
+    query = {"query": "people", "entity_label": "PER", "start_position": [0], "end_position": [0]}
+    (tmp_path / "doc.json").write_text(
+        json.dumps([query | {"context": text, "qas_id": f"doc.{number}"} for number, text in enumerate(texts)])
+    )
+    records, _ = gather(tmp_path / "doc.json", MrcNerReader().read(tmp_path / "doc.json"), "error")
+    scores = scored(built(records), {(0, 0): 0.9}, {}, {}, {})
+    assert len(scores.items) == 4
+    assert (scores.metrics["precision"], scores.metrics["recall"]) == (1, 0.25)
 
 
 def contrary(task: Built, batch: Batch, *places: tuple[str, tuple[int, ...]]) -> dict[str, Tensor]:
@@ -207,6 +222,19 @@ def test_padding_on_the_left_moves_words_and_the_classification_token() -> None:
         assert (ids_BL.gather(1, batch.targets["classification"]) == task.tokenizer.cls_token_id).all()
         found.append(ids_BL.gather(1, places_BW)[kept_BW].tolist())
     assert found[0] == found[1]
+
+
+def test_the_classification_token_is_the_last_one_where_a_query_names_it_before() -> None:
+    """As in XLNet's rows; in others it is the first one."""
+    task = built(queries={"PER": "which [CLS]", "LOC": "which places"})
+    assert [row["classification"] for row in task.rows] == [0] * 4
+    ids = [(token, task.tokenizer.convert_tokens_to_ids(token)) for token in ("[CLS]", "[SEP]")]
+    task.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A [SEP] [CLS]", pair="$A [SEP] $B:1 [SEP]:1 [CLS]:2", special_tokens=ids
+    )
+    rows = task.task.encode(task.records, task.tokenizer)
+    assert rows[1]["input_ids"].count(task.tokenizer.cls_token_id) == 2
+    assert [row["classification"] for row in rows] == [len(row["input_ids"]) - 1 for row in rows]
 
 
 def test_rows_from_memory_maps_and_of_a_chunk_are_the_same() -> None:

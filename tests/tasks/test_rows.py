@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.tasks.rows import classification_places, decided, padded, windows
+from dice_ray.tasks.rows import classification_places, decided, padded, text_rows, windows
 
 TOKENIZER = load_tokenizer(ModelConfig(), ["a bc def", "the router broke"])
 WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_size=30)
@@ -105,3 +105,22 @@ def test_the_classification_token_is_found_on_either_side_of_the_padding(side: s
     assert found_B.tolist() == [*places, 0]
     ids_BL = padded([*rows, longest], tokenizer)["input_ids"]
     assert ids_BL.gather(1, found_B[:, None]).unique().tolist() == [cls]
+
+
+@pytest.mark.parametrize("questions", [None, ["bc ff"]])
+def test_windows_go_from_left_to_right_whatever_side_the_tokenizer_cuts(questions: list[str] | None) -> None:
+    tokenizer = load_tokenizer(ModelConfig(), ["a bc def"])
+    text = ["a bc de " * 9 + "ff"]
+    expected = windows(tokenizer, text, 14, 3, questions)
+    plain = text_rows(tokenizer, text, 14, 3)
+    tokenizer.truncation_side = "left"
+    found = windows(tokenizer, text, 14, 3, questions)
+    assert len(found) > 2
+    assert [window.row for window in found] == [window.row for window in expected]
+    assert text_rows(tokenizer, text, 14, 3) == plain
+
+
+def test_a_row_without_a_classification_token_at_its_ends_is_an_error() -> None:
+    cls, other = TOKENIZER.cls_token_id, TOKENIZER.sep_token_id
+    with pytest.raises(DataError, match=r"first or last in each row, got \['\[SEP\]', '\[SEP\]'\]"):
+        classification_places([{"input_ids": [other, cls, other]}], TOKENIZER)

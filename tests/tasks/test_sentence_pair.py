@@ -57,6 +57,15 @@ def test_a_row_that_loses_text_is_marked() -> None:
     assert all(len(row["input_ids"]) <= 12 for row in rows)
 
 
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_a_pair_is_cut_on_the_side_where_its_tokenizer_cuts(side: str) -> None:
+    pair = task(max_length=12)
+    tokenizer = load_tokenizer(ModelConfig(), pair.texts(RECORDS))
+    tokenizer.truncation_side = side
+    expected = tokenizer(RECORDS[1].first, RECORDS[1].second, truncation=True, max_length=12)["input_ids"]
+    assert pair.encode(RECORDS, tokenizer)[1]["input_ids"] == expected
+
+
 def test_one_predicted_class_is_collapsed() -> None:
     pair = task()
     rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from dice_ray.data.readers.base import Bad, Found, Kept, Labels, ReaderBranch, document, shown, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.records import QueryRecord, Record
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 
 class MrcNerConfig(ReaderBranch):
@@ -32,16 +36,45 @@ def _query(place: str, item: Any, labels: Labels) -> Found:
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
         return Bad(place, f"an object with texts {', '.join(names)}", shown(item))
     words = words_of(item["context"])
-    given = {"start_position": [], "end_position": []} if labels == "ignored" else item
-    starts, ends = (_positions(given.get(name), len(words)) for name in ("start_position", "end_position"))
-    if starts is None or ends is None or len(starts) != len(ends):
-        expected = f"as many start_position as end_position, from 0 to {len(words) - 1}"
-        return Bad(place, expected, f"{shown(item.get('start_position'))} and {shown(item.get('end_position'))}")
-    spans = tuple((start, end + 1) for start, end in zip(starts, ends, strict=True))
-    if any(start >= end for start, end in spans):
-        return Bad(place, "each start_position at or before its end_position", f"{shown(starts)} and {shown(ends)}")
-    group = item["qas_id"].rpartition(".")[0] or item["qas_id"]
+    spans: Spans | Bad = () if labels == "ignored" else _spans(place, item, len(words))
+    if isinstance(spans, Bad):
+        return spans
+    group = _sentence(item["qas_id"], words)
     return Kept(place, QueryRecord(item["qas_id"], tuple(words), item["query"], item["entity_label"], spans, group))
+
+
+def _spans(place: str, item: dict[str, Any], size: int) -> Spans | Bad:
+    """The spans of a query: of its starts and ends in their order, or as its `span_position` pairs them."""
+    starts, ends = (_positions(item.get(name), size) for name in ("start_position", "end_position"))
+    paired = item.get("span_position")
+    if starts is None or ends is None or (paired is None and len(starts) != len(ends)):
+        expected = f"as many start_position as end_position, from 0 to {size - 1}"
+        return Bad(place, expected, f"{shown(item.get('start_position'))} and {shown(item.get('end_position'))}")
+    pairs = list(zip(starts, ends, strict=True)) if paired is None else _pairs(paired)
+    if pairs is None or {start for start, _ in pairs} != set(starts) or {end for _, end in pairs} != set(ends):
+        expected = f'span_position as "first;last" of start_position {shown(starts)} and end_position {shown(ends)}'
+        return Bad(place, expected, shown(paired))
+    if any(start > end for start, end in pairs):
+        return Bad(place, "each start_position at or before its end_position", shown(pairs))
+    return tuple((start, end + 1) for start, end in pairs)
+
+
+def _pairs(values: Any) -> list[tuple[int, int]] | None:
+    """The first and last words that `span_position` says, such as "0;2"."""
+    if not isinstance(values, list):
+        return None
+    found = [re.fullmatch(r"([0-9]{1,9});([0-9]{1,9})", value) if isinstance(value, str) else None for value in values]
+    pairs = [(int(match[1]), int(match[2])) for match in found if match]
+    return pairs if len(pairs) == len(values) else None
+
+
+def _sentence(id_: str, words: list[str]) -> str:
+    """What names a sentence: its id without the number of the query, and its words, as an id may end in another number.
+
+    The words are hashed.
+    """
+    hashed = hashlib.sha256(" ".join(words).encode(errors="surrogatepass")).hexdigest()[:16]
+    return f"{id_.rpartition('.')[0] or id_}.{hashed}"
 
 
 def _positions(values: Any, size: int) -> list[int] | None:

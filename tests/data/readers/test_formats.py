@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -181,5 +183,27 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
 def test_mrc_ner_keeps_nested_spans_of_a_query(tmp_path: Path) -> None:
     item = {"context": "New York Bank", "query": "places", "entity_label": "LOC", "qas_id": "0.2", "impossible": False}
     content = json.dumps([item | {"start_position": [0, 0], "end_position": [1, 2]}])
-    record = QueryRecord("0.2", ("New", "York", "Bank"), "places", "LOC", ((0, 2), (0, 3)), "0")
-    assert read(MrcNerConfig(), tmp_path, content) == [Kept("[0]", record)]
+    record = QueryRecord("0.2", ("New", "York", "Bank"), "places", "LOC", ((0, 2), (0, 3)), "")
+    (found,) = read(MrcNerConfig(), tmp_path, content)
+    assert isinstance(found, Kept)
+    assert isinstance(found.record, QueryRecord)
+    assert replace(found.record, group="") == record
+
+
+def test_mrc_ner_puts_together_the_queries_of_one_sentence_alone(tmp_path: Path) -> None:
+    ids = [("0.1", "Ann ran"), ("0.2", "Ann  ran"), ("0.3", "Bob sat"), ("1.1", "Ann ran"), ("doc", "Ann ran")]
+    empty: dict[str, Any] = {"query": "persons", "entity_label": "PER", "start_position": [], "end_position": []}
+    found = read(MrcNerConfig(), tmp_path, json.dumps([empty | {"qas_id": id_, "context": text} for id_, text in ids]))
+    groups = [one.record.group for one in found if isinstance(one, Kept) and isinstance(one.record, QueryRecord)]
+    assert groups[0] == groups[1]
+    assert len(set(groups)) == 4
+
+
+def test_mrc_ner_reads_which_start_goes_with_which_end(tmp_path: Path) -> None:
+    item = {"context": "New York Bank of Rome", "query": "places", "entity_label": "LOC", "qas_id": "0.2"}
+    positions = {"start_position": [0, 1], "end_position": [1, 2, 4]}
+    content = json.dumps([item | positions | {"span_position": ["1;1", "0;2", "0;4"]}])
+    (found,) = read(MrcNerConfig(), tmp_path, content)
+    assert isinstance(found, Kept)
+    assert isinstance(found.record, QueryRecord)
+    assert found.record.spans == ((1, 2), (0, 3), (0, 5))

@@ -319,6 +319,9 @@ CORPUS = {
     "mrc_ner: beyond the end": Malformed(MRC_NER, queries(end_position=[2]), ("[1]", "from 0 to 1", "[2]"), kept=1),
     "mrc_ner: below 0": Malformed(MRC_NER, queries(start_position=[-1]), ("[1]", "from 0 to 1", "[-1]"), kept=1),
     "mrc_ner: end before start": Malformed(MRC_NER, queries(start_position=[1]), ("[1]", "at or before"), kept=1),
+    "mrc_ner: no pairs": Malformed(MRC_NER, queries(span_position=["0"]), ("[1]", "span_position", "['0']"), kept=1),
+    "mrc_ner: other pairs": Malformed(MRC_NER, queries(span_position=["0;1"]), ("[1]", "span_position", "0;1"), kept=1),
+    "mrc_ner: pairs lack": Malformed(MRC_NER, queries(span_position=[]), ("[1]", "span_position", "[]"), kept=1),
     "mrc_ner: an id twice": Malformed(MRC_NER, queries(qas_id="0.1"), ("[1]", "an id that no other row has"), kept=1),
 }
 
