@@ -60,6 +60,11 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "pos.txt": (conll(POS), {"conll": {"tags": "plain"}}, {"tagging": {"tags": "plain"}}),
     "comment.txt": ("# id 1 of 2\n" + conll(TAGGED), {"conll": {"comment": "#"}}, {"tagging": {}}),
+    "hash_word.txt": (
+        "# id 1 of 2\n" + conll([*TAGGED, ["#rstats O", "in O", "#paris B-LOC"]]),
+        {"conll": {"comment": "# "}},
+        {"tagging": {}},
+    ),
     "hash.txt": (conll([*TAGGED, ["# O"]]), {"conll": {}}, {"tagging": {}}),
     "one.txt": (conll(TAGGED[:1]), {"conll": {}}, {"tagging": {}}),
     "conll03.txt": (
@@ -179,6 +184,12 @@ def test_packed_files_with_a_mark_and_crlf_are_the_same(name: str) -> None:
     Path(f"{name}.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()))
     found = guess(Path(f"{name}.gz"))
     assert (found.reader, found.task) == (reader, task)
+
+
+def test_no_word_is_taken_for_a_comment() -> None:
+    Path("train.txt").write_text("# id 1 of 2\n" + conll([["# O", "a B-X"], ["b O", "c O"]] * 3))
+    with pytest.raises(DataError, match="CoNLL columns: line 2: expected 5 columns as in the first line"):
+        guess(Path("train.txt"))
 
 
 def test_impossible_questions_are_scored_as_squad_2() -> None:

@@ -39,19 +39,18 @@ def universal(path: Path) -> Guess | str:
 
 def columns(path: Path) -> Guess | str:
     """CoNLL columns: which one holds words and which one tags, and what the tags mark."""
-    rows, first_break = list[list[str]](), NUM_LINES
+    rows, marked, first_break = list[list[str]](), list[list[str]](), NUM_LINES
     for _, text in islice(lines(path), NUM_LINES):
         cells = split(text)
         if cells and cells[0] != DOCUMENT:
-            rows.append(cells)
+            (marked if cells[0].startswith("#") else rows).append(cells)
         elif rows:
             first_break = min(first_break, len(rows))
-    commented = [row for row in rows if not row[0].startswith("#")]
-    widths = Counter(map(len, commented))
+    widths = Counter(map(len, rows))
     width = max(widths, key=lambda size: widths[size], default=0)
     if width < 2:
         return "one column only"
-    whole = [row for row in commented if len(row) == width]
+    whole = [row for row in rows if len(row) == width]
     word = _word_column(whole, width)
     tags = [number for number in range(width) if number != word and _holds_tags([row[number] for row in whole])]
     if not tags:
@@ -68,8 +67,13 @@ def columns(path: Path) -> Guess | str:
     if len(whole) > 50 and all(re.fullmatch(r".+[0-9]", row[word]) for row in whole):
         written["digit"] = True
     found = attempt(path, {"conll": written})
-    if found.missed and len(commented) < len(rows):
-        found = attempt(path, {"conll": written | {"comment": "#"}})
+    if found.missed and marked:
+        known = {row[tag] for row in whole}
+        words = {
+            row[word] for row in marked if len(row) == width and (row[tag] in known or SPAN_TAG.fullmatch(row[tag]))
+        }
+        if comment := "#" if not words else "# " if "#" not in words else None:
+            found = attempt(path, {"conll": written | {"comment": comment}})
     if found.missed:
         return found.missed
     return _tagging(found, "spans" if spans else "plain", _reasons(word, tag, spans or tags))

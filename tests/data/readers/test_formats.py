@@ -56,8 +56,21 @@ def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
 
 
 def test_conll_leaves_out_comments_and_digits_where_told(tmp_path: Path) -> None:
-    assert read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n") == [tagged(2, "#", "O")]
+    found = read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n")
+    assert found == [tagged(2, "#", "O"), Drop(1, "a comment")]
     assert read(ConllConfig(digit=True), tmp_path, "a0\tO\n71\tB-PER.NOM\n") == [tagged(1, "a 7", "O B-PER.NOM")]
+
+
+def test_conll_takes_no_word_within_a_sentence_for_a_comment(tmp_path: Path) -> None:
+    content = "# id 1\nin O\n#paris B-location\n# seen by two\n#rstats O\n\n# id\na O\n\n# the end of it\n"
+    assert read(ConllConfig(comment="#"), tmp_path, content) == [
+        tagged(2, "in #paris #rstats", "O B-location O"),
+        Drop(1, "a comment"),
+        Drop(4, "a comment"),
+        tagged(8, "a", "O"),
+        Drop(7, "a comment"),
+        Drop(10, "a comment"),
+    ]
 
 
 def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path: Path) -> None:
