@@ -147,6 +147,22 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"jsonl": {"columns": {"pair": {"first": "premise", "second": "hypothesis", "label": "label"}}}},
         {"sentence_pair": {"positive": "1"}},
     ),
+    "two_cells.csv": (
+        table([("text", "label"), *rows("toxic|insult", "toxic")], ","),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": ",",
+                "columns": {"text": TEXT | {"separator": "|"}},
+            }
+        },
+        {"text_classification": {"labels": "several"}},
+    ),
+    "none_applies.jsonl": (
+        "\n".join(json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "")),
+        {"jsonl": {"columns": {"text": TEXT}}},
+        {"text_classification": {"labels": "several"}},
+    ),
     "lists.jsonl": (
         "\n".join(json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "a b")),
         {"jsonl": {"columns": {"text": TEXT}}},

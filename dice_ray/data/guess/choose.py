@@ -87,9 +87,9 @@ def classified(found: Attempt, why: dict[str, str]) -> Guess:
             {"sentence_pair": {"positive": positive}},
             {"task": "Two texts and one of two labels.", "task.sentence_pair.positive": reason} | why,
         )
-    if any(len(labels) > 1 for labels in several):
+    if any(len(labels) != 1 for labels in several):
         task: Nested = {"labels": "several"}
-        told = "A text has several labels, which do not exclude each other."
+        told = "A text has any number of labels, which do not exclude each other."
     elif len(counts) == 2 and counts.total() - counts[positive] >= UNBALANCED * counts[positive]:
         task, told = {"positive": positive}, "A text with one of two labels."
     elif len(counts) > 2 and max(counts.values()) >= UNBALANCED * min(counts.values()):
@@ -147,11 +147,12 @@ def _rank(column: Column, known: Sequence[str]) -> int:
 
 
 def _separator(cells: Sequence[Any]) -> str | None:
-    """What parts several labels in one cell: it makes fewer labels out of more cells, some of which hold one alone."""
+    """What parts several labels in one cell: it makes no more labels than cells, some of which hold one alone."""
     whole = {cell for cell in cells if isinstance(cell, str)}
     for separator in SEPARATORS:
         parts = {part.strip() for cell in whole for part in cell.split(separator)}
-        if len(parts) < len(whole) and any(separator not in cell for cell in whole) and parts & whole:
+        are_parted = {separator in cell for cell in whole}
+        if len(are_parted) == 2 and len(parts) <= len(whole) and parts & whole:
             return separator
     return None
 

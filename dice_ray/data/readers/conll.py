@@ -22,8 +22,8 @@ class ConllConfig(ReaderBranch):
         word: The number of the word's column: 0 is the first, -1 the last.
         tag: The number of the tag's column.
         tags: What the tags mark.
-        comment: What a comment line begins with; none takes every line for a word, as `#` may be one. Within a sentence a
-            line with all columns is a word nevertheless; those left out are counted.
+        comment: What a comment line begins with; none takes every line for a word, as `#` may be one. A line with all
+            columns within a sentence is a word nevertheless; comments are counted.
         digit: Whether each word ends in a digit of its segmentation, which is cut off (Weibo).
     """
 

@@ -138,12 +138,14 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
 
 
 def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> Found:
+    if "label" not in values:
+        return columns.record(line, values, [])
     label = values["label"]
     given = label if isinstance(label, list) else [] if label is None else [label]
     if any(not isinstance(item, str | int | float) for item in given):
         return Bad(line, f"a label as {columns.used()['label']!r}", shown(label))
     texts = [item if isinstance(item, str) else json.dumps(item) for item in given]
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
-    if not labels:
+    if not labels and (label is None or not columns.holds_several(label)):
         return Drop(line, UNLABELLED)
     return columns.record(line, {use: value for use, value in values.items() if use != "label"}, labels)

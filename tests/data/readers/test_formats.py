@@ -99,6 +99,21 @@ def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path: Path) -> None:
     assert read(ConlluConfig(tag="xpos"), tmp_path, content)[0] == tagged(2, "do n't go", "X X X")
 
 
+def test_an_empty_list_of_labels_says_that_none_applies_and_no_list_that_none_is_known(tmp_path: Path) -> None:
+    lines = [{"label": ["x", "y"]}, {"label": []}, {"label": None}, {}, {"label": ""}, {"label": "x"}]
+    content = "\n".join(json.dumps({"sentence": "a"} | line) for line in lines)
+
+    def kept(line: int, *labels: str) -> Kept:
+        return Kept(line, TextRecord(str(line), "a", labels))
+
+    whole, parted = (read(JsonlConfig(columns=TextColumns(separator=by)), tmp_path, content) for by in (None, "|"))
+    drops = [Drop(3, "no label"), Drop(4, "no key 'label' for the label")]
+    assert whole == [kept(1, "x", "y"), kept(2), *drops, Drop(5, "no label"), kept(6, "x")]
+    assert parted == [kept(1, "x", "y"), kept(2), *drops, kept(5), kept(6, "x")]
+    pair = '{"sentence1": "a", "sentence2": "b", "label": []}'
+    assert read(JsonlConfig(), tmp_path, pair) == [Drop(1, "no label")]
+
+
 def test_word_tag_and_parallel_sentences(tmp_path: Path) -> None:
     found = read(WordTagConfig(), tmp_path, "The_DT cat_NN\n\nsnake_case_JJ ._. \n")
     assert found == [tagged(1, "The cat", "DT NN"), tagged(3, "snake_case .", "JJ .")]
