@@ -28,6 +28,7 @@ def init(
     typer.echo("The first records:")
     for record in starter.first:
         typer.echo(f"  {record!s:.200}")
+    typer.echo(starter.inspection.load)
     typer.echo(starter.imbalance)
     typer.echo(f"Written: {preset}")
     study = f"dice-ray ablate loss_comparison --preset {preset}"

@@ -168,6 +168,44 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"jsonl": {"columns": {"text": TEXT}}},
         {"text_classification": {"labels": "several"}},
     ),
+    "tagged.jsonl": (
+        "".join(
+            json.dumps(
+                {
+                    "id": "1",
+                    "tokens": ["a", f"b{n}"],
+                    "pos_tags": ["DT", "NN"],
+                    "ner_tags": ["O", "B-X"],
+                    "chunks": [1, 2],
+                }
+            )
+            + "\n"
+            for n in range(9)
+        ),
+        {"jsonl": {"columns": {"tagged": {"tags": "ner_tags"}}}},
+        {"tagging": {}},
+    ),
+    "plain_tagged.jsonl": (
+        "".join(json.dumps({"words": ["a", f"b{n}"], "tags": ["DT", "NN"]}) + "\n" for n in range(9)),
+        {"jsonl": {"columns": {"tagged": {"words": "words", "scheme": "plain"}}}},
+        {"tagging": {"tags": "plain"}},
+    ),
+    "questions.jsonl": (
+        json.dumps(QUESTION | {"context": "Ada met Grace.", "answers": {"text": ["Ada"], "answer_start": [0]}}),
+        {"jsonl": {"columns": {"question": {}}}},
+        {"extractive_qa": {"scoring": "squad_v1"}},
+    ),
+    "apart.jsonl": (
+        json.dumps(
+            {
+                "question": "Who?",
+                "context": "Ada met Grace.",
+                "answers": {"text": ["Ada", "Grace"], "answer_start": [0, 8]},
+            }
+        ),
+        {"jsonl": {"columns": {"question": {"id": None, "several": "spans"}}}},
+        {"extractive_qa": {"formulation": "token", "spans": "several", "scoring": "quoref"}},
+    ),
     "squad1.json": (squad(("Ada", 0)), {"squad": {}}, {"extractive_qa": {"scoring": "squad_v1"}}),
     "annotators.json": (
         squad(("Ada", 0), ("Ada met", 0)),
@@ -223,6 +261,14 @@ def test_tags_beside_their_sentences(sentences: str, tags: str, pattern: str) ->
     found = guess(Path(sentences))
     assert found.reader == {"parallel": {"tag_file": pattern}}
     assert found.task == {"tagging": {}}
+
+
+@pytest.mark.parametrize("beside", ['{"tags": ["O"]}', "a b c d e f g h"])
+def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
+    Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")
+    Path("tags.jsonl").write_text(beside)
+    with pytest.raises(DataError, match=r"beside: (its first line is JSON|with tags\.jsonl: more different tags)"):
+        guess(Path("train.jsonl"))
 
 
 def test_parquet() -> None:

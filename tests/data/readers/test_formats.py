@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -100,7 +101,14 @@ def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path: Path) -> None:
 
 
 def test_an_empty_list_of_labels_says_that_none_applies_and_no_list_that_none_is_known(tmp_path: Path) -> None:
-    lines = [{"label": ["x", "y"]}, {"label": []}, {"label": None}, {}, {"label": ""}, {"label": "x"}]
+    lines: list[dict[str, Any]] = [
+        {"label": ["x", "y"]},
+        {"label": []},
+        {"label": None},
+        {},
+        {"label": ""},
+        {"label": "x"},
+    ]
     content = "\n".join(json.dumps({"sentence": "a"} | line) for line in lines)
 
     def kept(line: int, *labels: str) -> Kept:
