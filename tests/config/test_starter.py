@@ -118,6 +118,13 @@ def test_other_folders_and_dollars_are_found() -> None:
     assert sources.load(api.validate("c/mine.yaml").data).report.sizes == {"train": 60, "dev": 20}
 
 
+def test_a_label_that_is_drawn_for_dev_alone_names_the_draw() -> None:
+    lines = [f"a thing number {n}\t{n % 2 if n < 50 else n}" for n in range(80)]
+    Path("train.tsv").write_text("\n".join(["text\tlabel", *lines]))
+    with pytest.raises(DataError, match=r"drawn from train: give a dev file.*data\.split_seed or data\.dev_share"):
+        start(Path("train.tsv"))
+
+
 def test_what_is_dropped_is_printed() -> None:
     file = table("train.tsv", 300)
     file.write_text(file.read_text() + "\na thing without a label\t")

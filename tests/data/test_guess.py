@@ -301,6 +301,11 @@ def test_what_could_be_meant_too_is_said() -> None:
     [
         (b"", "must hold rows, and it is empty"),
         (b"\xff\xfe", "expected UTF-8, found byte 0xff"),
+        (b"\xff\xfea\x00", "if the file is in UTF-16, `iconv -f UTF-16 -t UTF-8` converts it"),
+        (b"caf\xe9\tx\n", "byte 0xe9 at position 4: if the file is in LATIN1, `iconv -f LATIN1 -t UTF-8` converts it"),
+        (b"text\tlabel\n", "a table: only a header, no row"),
+        (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
+        (b"just a sentence\nand no more\n", "as mrpc of a table, wnut17 of tagged words, squad2 of questions"),
         (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar parts all rows"),
         (b"premise\thypothesis\tlabel\n" + b"".join(b"one day %d\tno day %d\t%d\n" % (n, n, n % 3) for n in range(30)),
          "the texts 'premise' and 'hypothesis' make pairs, which have two labels, and 'label' has 3"),

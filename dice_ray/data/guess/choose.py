@@ -42,12 +42,16 @@ class Chosen:
 
 def choose(rows: Sequence[Mapping[Column, Any]]) -> Chosen | str:
     """The columns of texts and label, or what is missing."""
+    if not rows:
+        return "only a header, no row"
     values = {
         column: [row[column] for row in rows if row.get(column) not in (None, "")]
         for column in dict.fromkeys(column for row in rows for column in row)
     }
     labels = [column for column, cells in values.items() if _are_labels(cells)]
     if not labels:
+        if (alone := _only_value(values)) is not None:
+            return alone
         return f"no column repeats 2 to {MOST_LABELS} short values, as labels do ({', '.join(map(repr, values))})"
     label = min(
         labels, key=lambda column: (_rank(column, LABELS), len(_different(values[column])), -labels.index(column))
@@ -112,6 +116,14 @@ def _are_labels(cells: Sequence[Any]) -> bool:
     different = _different(cells)
     short = all(len(value) <= LONGEST_LABEL for value in different)
     return 2 <= len(different) <= min(MOST_LABELS, max(2, len(cells) // 2)) and short
+
+
+def _only_value(values: Mapping[Column, Sequence[Any]]) -> str | None:
+    """What to say of a column that is named as labels are and has one value alone."""
+    for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
+        if len(different := _different(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
+            return f"the column {column!r} has one value, {next(iter(different))!r}: nothing to learn"
+    return None
 
 
 def _different(cells: Sequence[Any]) -> set[str]:

@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,12 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
-            raise unreadable(path, number, "UTF-8", f"byte 0x{byte:02x} at position {error.start + 1}") from None
+            encoding = "UTF-16" if number == 1 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "LATIN1"
+            found = (
+                f"byte 0x{byte:02x} at position {error.start + 1}: if the file is in {encoding}, "
+                f"`iconv -f {encoding} -t UTF-8` converts it"
+            )
+            raise unreadable(path, number, "UTF-8", found) from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise unreadable(path, number + 1, "a whole gzip file", str(error)) from None
 
