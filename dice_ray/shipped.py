@@ -33,6 +33,10 @@ def preset_file(preset: str | Path) -> Path:
             return path
         raise InputError(f"a preset must be a shipped name or a file that is there, got {path} in {Path.cwd()}")
     known = presets()
+    if str(preset) not in known and path.is_file():
+        raise InputError(
+            f"a preset must be a .yaml file, got {path}: `dice-ray init {path}` writes one for a file of data"
+        )
     if str(preset) not in known:
         raise UnknownNameError("preset", str(preset), known)
     return known[str(preset)]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.errors import InputError
+from dice_ray.shipped import preset_file
 from tests.house.tree import REPOSITORY
 
 PACKAGES = ["search_spaces", "analysis"]
@@ -39,3 +41,13 @@ def test_what_stands_in_the_way_is_named(package: str, file: str) -> None:
     error = _folder_of(package).stderr
     assert f"ShadowedError: dice_ray needs its own package {package}" in error
     assert f"Python finds {own} first" in error
+
+
+def test_a_file_of_data_is_no_preset() -> None:
+    Path("m.json").touch()
+    with pytest.raises(
+        InputError, match=r"a preset must be a \.yaml file, got m\.json: `dice-ray init m\.json` writes"
+    ):
+        preset_file("m.json")
+    Path("mrpc").touch()
+    assert preset_file("mrpc").suffix == ".yaml"

@@ -29,6 +29,7 @@ def init(
     typer.echo("The first records:")
     for record in starter.first:
         typer.echo(f"  {record!s:.200}")
+    typer.echo(starter.inspection.load)
     typer.echo(starter.imbalance)
     typer.echo(f"Written: {preset}")
     quoted = shlex.quote(str(preset))

@@ -129,10 +129,14 @@ def _check_labels(config: RunConfig, splits: Splits) -> None:
     known = config.task.label_counts(splits.train)
     for split, records in (("dev", splits.dev), ("test", splits.test)):
         if unknown := [label for label in config.task.label_counts(records) if label not in known]:
-            drawn = " (give a dev file of your own: this one was drawn from train)" if splits.report.drawn else ""
+            is_drawn = splits.report.drawn and split == "dev"
+            drawn = (
+                " (dev was drawn from train: give a dev file of your own, or write the preset by hand with another "
+                "data.split_seed or data.dev_share)"
+            )
             raise DataError(
                 f"every label of {split} must stand in the training split, which has {', '.join(sorted(known)[:20])}; "
-                f"got {unknown[0]!r}{drawn if split == 'dev' else ''}"
+                f"got {unknown[0]!r}{drawn if is_drawn else ''}"
             )
 
 

@@ -56,6 +56,7 @@ class Reading:
         self._num_rows = self._num_kept = 0
         self._dropped: dict[str, Tally] = {}
         self._noted: dict[str, Tally] = {}
+        self._firsts: dict[str, Place] | None = None
 
     def chunks(self) -> Iterator[list[Record]]:
         """The records in their order; the first bad row is an error unless bad rows are skipped."""
@@ -89,11 +90,27 @@ class Reading:
 
     def _unless_twice(self, row: Kept) -> Found:
         """A bad row, if another one before it has its id."""
-        same = (other for other in self.part.rows() if isinstance(other, Kept) and other.record.id == row.record.id)
-        first = next(same).place
+        if self._firsts is None:
+            self._firsts = self._first_places()
+        first = self._firsts[row.record.id]
         if first == row.place:
             return row
         return Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
+
+    def _first_places(self) -> dict[str, Place]:
+        """Where each id that stands twice stands first: two passes, as the hashes of all ids come before any id."""
+        hashes = np.frombuffer(array("q", (hash(row.record.id) for row in self._kept())), np.int64)
+        met, counts = np.unique(hashes, return_counts=True)
+        twice = set(met[counts > 1].tolist())
+        firsts = dict[str, Place]()
+        for row in self._kept():
+            if hash(row.record.id) in twice:
+                firsts.setdefault(row.record.id, row.place)
+        return firsts
+
+    def _kept(self) -> Iterator[Kept]:
+        for chunk, _ in _chunks(self.part.rows()):
+            yield from (row for row in chunk if isinstance(row, Kept))
 
 
 class Known:

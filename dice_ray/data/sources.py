@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from copy import copy
+from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import count, islice, tee
+from itertools import count, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -142,8 +141,18 @@ def generated(config: SyntheticConfig) -> dict[str, Part]:
 
 def gather(path: Path, rows: Iterable[Found], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
     """The records of a file, in memory, and what was dropped of it."""
-    (again,) = tee(rows, 1)
-    reading = Reading(Part(path.name, path, lambda: copy(again), on_bad_row))
+    found, failure = list[Found](), list[DataError]()
+    try:
+        found.extend(rows)
+    except DataError as error:
+        failure.append(error)
+
+    def again() -> Iterator[Found]:
+        yield from found
+        if failure:
+            raise failure[0]
+
+    reading = Reading(Part(path.name, path, again, on_bad_row))
     return tuple(record for records in reading.chunks() for record in records), reading.report()
 
 

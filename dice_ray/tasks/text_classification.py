@@ -127,12 +127,13 @@ class TextTask(Task[TextRecord]):
     def encode(self, records: Sequence[TextRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
         indices = {label: index for index, label in enumerate(self.classes)}
         labels = []
+        is_labelled = any(record.labels for record in records)
         for record in records:
             if unknown := [label for label in record.labels if label not in indices]:
                 raise DataError(f"text {record.id}: its labels must be among {self.classes}, got {unknown[0]!r}")
-            if self.config.labels == "one" and len(record.labels) > 1:
+            if self.config.labels == "one" and is_labelled and len(record.labels) != 1:
                 raise DataError(
-                    f"text {record.id} must have one label, got {record.labels}; "
+                    f"text {record.id} must have one label, got {record.labels or 'none'}; "
                     "task.text_classification.labels=several takes any number"
                 )
             labels.append(self.target([indices[label] for label in record.labels]))

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 import dice_ray
 from dice_ray import api
+from dice_ray.cli.app import app
 from dice_ray.config.load import read_layer, resolve
 from dice_ray.config.starter import _lines, start
 from dice_ray.data import places, sources
@@ -114,6 +116,20 @@ def test_other_folders_and_dollars_are_found() -> None:
     Path("c").mkdir()
     api.init(table("a$b/train.tsv", 60), dev=table("c/dev.tsv", 20), out=Path("c/mine.yaml"))
     assert sources.load(api.validate("c/mine.yaml").data).report.sizes == {"train": 60, "dev": 20}
+
+
+def test_a_label_that_is_drawn_for_dev_alone_names_the_draw() -> None:
+    lines = [f"a thing number {n}\t{n % 2 if n < 50 else n}" for n in range(80)]
+    Path("train.tsv").write_text("\n".join(["text\tlabel", *lines]))
+    with pytest.raises(DataError, match=r"drawn from train: give a dev file.*data\.split_seed or data\.dev_share"):
+        start(Path("train.tsv"))
+
+
+def test_what_is_dropped_is_printed() -> None:
+    file = table("train.tsv", 300)
+    file.write_text(file.read_text() + "\na thing without a label\t")
+    printed = CliRunner().invoke(app, ["init", str(file)]).output
+    assert "1 of 301 rows of train.tsv dropped: no label (line 302)" in printed
 
 
 def test_a_rare_malformed_row_is_skipped_and_said() -> None:

@@ -60,6 +60,11 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     ),
     "pos.txt": (conll(POS), {"conll": {"tags": "plain"}}, {"tagging": {"tags": "plain"}}),
     "comment.txt": ("# id 1 of 2\n" + conll(TAGGED), {"conll": {"comment": "#"}}, {"tagging": {}}),
+    "hash_word.txt": (
+        "# id 1 of 2\n" + conll([*TAGGED, ["#rstats O", "in O", "#paris B-LOC"]]),
+        {"conll": {"comment": "# "}},
+        {"tagging": {}},
+    ),
     "hash.txt": (conll([*TAGGED, ["# O"]]), {"conll": {}}, {"tagging": {}}),
     "one.txt": (conll(TAGGED[:1]), {"conll": {}}, {"tagging": {}}),
     "conll03.txt": (
@@ -142,10 +147,64 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"jsonl": {"columns": {"pair": {"first": "premise", "second": "hypothesis", "label": "label"}}}},
         {"sentence_pair": {"positive": "1"}},
     ),
+    "two_cells.csv": (
+        table([("text", "label"), *rows("toxic|insult", "toxic")], ","),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": ",",
+                "columns": {"text": TEXT | {"separator": "|"}},
+            }
+        },
+        {"text_classification": {"labels": "several"}},
+    ),
+    "none_applies.jsonl": (
+        "\n".join(json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "")),
+        {"jsonl": {"columns": {"text": TEXT}}},
+        {"text_classification": {"labels": "several"}},
+    ),
     "lists.jsonl": (
         "\n".join(json.dumps({"text": t, "label": y.split()}) for t, y in rows("a", "b", "a b")),
         {"jsonl": {"columns": {"text": TEXT}}},
         {"text_classification": {"labels": "several"}},
+    ),
+    "tagged.jsonl": (
+        "".join(
+            json.dumps(
+                {
+                    "id": "1",
+                    "tokens": ["a", f"b{n}"],
+                    "pos_tags": ["DT", "NN"],
+                    "ner_tags": ["O", "B-X"],
+                    "chunks": [1, 2],
+                }
+            )
+            + "\n"
+            for n in range(9)
+        ),
+        {"jsonl": {"columns": {"tagged": {"tags": "ner_tags"}}}},
+        {"tagging": {}},
+    ),
+    "plain_tagged.jsonl": (
+        "".join(json.dumps({"words": ["a", f"b{n}"], "tags": ["DT", "NN"]}) + "\n" for n in range(9)),
+        {"jsonl": {"columns": {"tagged": {"words": "words", "scheme": "plain"}}}},
+        {"tagging": {"tags": "plain"}},
+    ),
+    "questions.jsonl": (
+        json.dumps(QUESTION | {"context": "Ada met Grace.", "answers": {"text": ["Ada"], "answer_start": [0]}}),
+        {"jsonl": {"columns": {"question": {}}}},
+        {"extractive_qa": {"scoring": "squad_v1"}},
+    ),
+    "apart.jsonl": (
+        json.dumps(
+            {
+                "question": "Who?",
+                "context": "Ada met Grace.",
+                "answers": {"text": ["Ada", "Grace"], "answer_start": [0, 8]},
+            }
+        ),
+        {"jsonl": {"columns": {"question": {"id": None, "several": "spans"}}}},
+        {"extractive_qa": {"formulation": "token", "spans": "several", "scoring": "quoref"}},
     ),
     "squad1.json": (squad(("Ada", 0)), {"squad": {}}, {"extractive_qa": {"scoring": "squad_v1"}}),
     "annotators.json": (
@@ -181,6 +240,12 @@ def test_packed_files_with_a_mark_and_crlf_are_the_same(name: str) -> None:
     assert (found.reader, found.task) == (reader, task)
 
 
+def test_no_word_is_taken_for_a_comment() -> None:
+    Path("train.txt").write_text("# id 1 of 2\n" + conll([["# O", "a B-X"], ["b O", "c O"]] * 3))
+    with pytest.raises(DataError, match="CoNLL columns: line 2: expected 5 columns as in the first line"):
+        guess(Path("train.txt"))
+
+
 def test_impossible_questions_are_scored_as_squad_2() -> None:
     answered, impossible = json.loads(squad(("Ada", 0))), json.loads(squad(id="2", is_impossible=True))
     Path("dev.json").write_text(json.dumps({"data": answered["data"] + impossible["data"]}))
@@ -196,6 +261,14 @@ def test_tags_beside_their_sentences(sentences: str, tags: str, pattern: str) ->
     found = guess(Path(sentences))
     assert found.reader == {"parallel": {"tag_file": pattern}}
     assert found.task == {"tagging": {}}
+
+
+@pytest.mark.parametrize("beside", ['{"tags": ["O"]}', "a b c d e f g h"])
+def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
+    Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")
+    Path("tags.jsonl").write_text(beside)
+    with pytest.raises(DataError, match=r"beside: (its first line is JSON|with tags\.jsonl: more different tags)"):
+        guess(Path("train.jsonl"))
 
 
 def test_parquet() -> None:
@@ -228,6 +301,11 @@ def test_what_could_be_meant_too_is_said() -> None:
     [
         (b"", "must hold rows, and it is empty"),
         (b"\xff\xfe", "expected UTF-8, found byte 0xff"),
+        (b"\xff\xfea\x00", "if the file is in UTF-16, `iconv -f UTF-16 -t UTF-8` converts it"),
+        (b"caf\xe9\tx\n", "byte 0xe9 at position 4: if the file is in LATIN1, `iconv -f LATIN1 -t UTF-8` converts it"),
+        (b"text\tlabel\n", "a table: only a header, no row"),
+        (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
+        (b"just a sentence\nand no more\n", "as mrpc of a table, wnut17 of tagged words, squad2 of questions"),
         (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar parts all rows"),
         (b"premise\thypothesis\tlabel\n" + b"".join(b"one day %d\tno day %d\t%d\n" % (n, n, n % 3) for n in range(30)),
          "the texts 'premise' and 'hypothesis' make pairs, which have two labels, and 'label' has 3"),

@@ -100,6 +100,20 @@ def test_an_id_that_stands_twice_is_found_in_any_chunk(second: int) -> None:
     assert report.dropped == {"not an id that no other row has": Tally(1, [second])}
 
 
+def test_repeated_ids_are_told_in_a_number_of_passes_that_does_not_grow() -> None:
+    ids = [str(line % 20) for line in range(60)]
+    starts = []
+
+    def rows() -> Iterator[Found]:
+        starts.append(1)
+        yield from kept(ids)
+
+    reader = Reading(Part("a", Path("a"), rows, "skip"))
+    assert [record.id for records in reader.chunks() for record in records] == ids[:20]
+    assert reader.report().dropped == {"not an id that no other row has": Tally(40, [21, 22, 23, 24, 25])}
+    assert len(starts) == 3
+
+
 def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
     def rows() -> Iterator[Found]:
         yield from kept(["1", "1"])

@@ -162,6 +162,10 @@ def test_labels_that_do_not_fit_are_an_error() -> None:
         built(ONE).encode([TextRecord("9", "text", ("z",))], tokenizer)
     with pytest.raises(DataError, match=r"must have one label, got \('a', 'b'\); task\.text_classification\.labels"):
         built(ONE).encode([SEVERAL[1]], tokenizer)
+    bare = TextRecord("bare", "text", ())
+    with pytest.raises(DataError, match=r"text bare must have one label, got none; task\.text_classification\.labels"):
+        built(ONE).encode([*ONE, bare], tokenizer)
+    assert built(ONE).encode([bare], tokenizer), "texts without labels are predicted"
 
 
 @pytest.mark.parametrize("labels", ["one", "several"])

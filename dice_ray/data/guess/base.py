@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Bad, Kept, ReaderBranch, lines
+from dice_ray.data.readers.base import Bad, Kept, NotJsonError, ReaderBranch, lines, parsed
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
 from dice_ray.settings import Nested
@@ -86,6 +86,14 @@ def attempt(path: Path, reader: Nested) -> Attempt:
 def opening(path: Path) -> str:
     """The first character that is no space."""
     return next((text.strip()[0] for _, text in lines(path) if text.strip()), "")
+
+
+def is_json(path: Path) -> bool:
+    """Whether the first line is a JSON object or list."""
+    try:
+        return isinstance(parsed(next((text for _, text in lines(path) if text.strip()), "")), dict | list)
+    except NotJsonError:
+        return False
 
 
 def is_chinese(texts: Iterable[str]) -> bool:

@@ -42,12 +42,16 @@ class Chosen:
 
 def choose(rows: Sequence[Mapping[Column, Any]]) -> Chosen | str:
     """The columns of texts and label, or what is missing."""
+    if not rows:
+        return "only a header, no row"
     values = {
         column: [row[column] for row in rows if row.get(column) not in (None, "")]
         for column in dict.fromkeys(column for row in rows for column in row)
     }
     labels = [column for column, cells in values.items() if _are_labels(cells)]
     if not labels:
+        if (alone := _only_value(values)) is not None:
+            return alone
         return f"no column repeats 2 to {MOST_LABELS} short values, as labels do ({', '.join(map(repr, values))})"
     label = min(
         labels, key=lambda column: (_rank(column, LABELS), len(_different(values[column])), -labels.index(column))
@@ -87,9 +91,9 @@ def classified(found: Attempt, why: dict[str, str]) -> Guess:
             {"sentence_pair": {"positive": positive}},
             {"task": "Two texts and one of two labels.", "task.sentence_pair.positive": reason} | why,
         )
-    if any(len(labels) > 1 for labels in several):
+    if any(len(labels) != 1 for labels in several):
         task: Nested = {"labels": "several"}
-        told = "A text has several labels, which do not exclude each other."
+        told = "A text has any number of labels, which do not exclude each other."
     elif len(counts) == 2 and counts.total() - counts[positive] >= UNBALANCED * counts[positive]:
         task, told = {"positive": positive}, "A text with one of two labels."
     elif len(counts) > 2 and max(counts.values()) >= UNBALANCED * min(counts.values()):
@@ -112,6 +116,14 @@ def _are_labels(cells: Sequence[Any]) -> bool:
     different = _different(cells)
     short = all(len(value) <= LONGEST_LABEL for value in different)
     return 2 <= len(different) <= min(MOST_LABELS, max(2, len(cells) // 2)) and short
+
+
+def _only_value(values: Mapping[Column, Sequence[Any]]) -> str | None:
+    """What to say of a column that is named as labels are and has one value alone."""
+    for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
+        if len(different := _different(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
+            return f"the column {column!r} has one value, {next(iter(different))!r}: nothing to learn"
+    return None
 
 
 def _different(cells: Sequence[Any]) -> set[str]:
@@ -147,11 +159,12 @@ def _rank(column: Column, known: Sequence[str]) -> int:
 
 
 def _separator(cells: Sequence[Any]) -> str | None:
-    """What parts several labels in one cell: it makes fewer labels out of more cells, some of which hold one alone."""
+    """What parts several labels in one cell: it makes no more labels than cells, some of which hold one alone."""
     whole = {cell for cell in cells if isinstance(cell, str)}
     for separator in SEPARATORS:
         parts = {part.strip() for cell in whole for part in cell.split(separator)}
-        if len(parts) < len(whole) and any(separator not in cell for cell in whole) and parts & whole:
+        are_parted = {separator in cell for cell in whole}
+        if len(are_parted) == 2 and len(parts) <= len(whole) and parts & whole:
             return separator
     return None
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from dice_ray.data.guess.base import READER, Guess, attempt, is_chinese, opening
+from dice_ray.data.guess.base import READER, Attempt, Guess, attempt, is_chinese, opening
 from dice_ray.data.records import QueryRecord, QuestionRecord
 from dice_ray.settings import Nested
 
@@ -16,23 +16,38 @@ def questions(path: Path) -> Guess | str:
     """SQuAD JSON: whether several answers are alternatives or wanted together, and whose evaluation scores."""
     if opening(path) != "{":
         return "it does not begin with {"
-    found = attempt(path, {"squad": {}})
+    return asked(
+        lambda settings: attempt(path, {"squad": settings}),
+        "A JSON object with a list `data` of paragraphs and their questions.",
+        f"{READER}.squad",
+    )
+
+
+def asked(read: Callable[[Nested], Attempt], why: str, settings: str) -> Guess | str:
+    """The guess for questions.
+
+    Args:
+        read: Reads the file by the settings of its reader.
+        why: What shows that it holds questions.
+        settings: The path of these settings.
+    """
+    found = read({})
     if found.missed:
         return found.missed
     records = [record for record in found.records if isinstance(record, QuestionRecord)]
     if not any(record.answers for record in records):
         return "no question has an answer, so there is nothing to learn from"
     if apart := _answers_stand_apart(records):
-        found = attempt(path, {"squad": {"several": "spans"}})
+        found = read({"several": "spans"})
     task, reason = _scoring(records, apart)
-    why = {
-        READER: "A JSON object with a list `data` of paragraphs and their questions.",
-        f"{READER}.squad.several": "The answers to a question do not overlap, so they are taken to be wanted together; "
+    reasons = {
+        READER: why,
+        f"{settings}.several": "The answers to a question do not overlap, so they are taken to be wanted together; "
         "`alternatives` if they are those of several annotators.",
         "task": "Questions on texts.",
         "task.extractive_qa.scoring": reason,
     }
-    return found.guess({"extractive_qa": task}, why)
+    return found.guess({"extractive_qa": task}, reasons)
 
 
 def _scoring(records: Sequence[QuestionRecord], apart: bool) -> tuple[Nested, str]:

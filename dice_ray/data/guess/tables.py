@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.data.guess.base import MOST_BAD, NUM_ROWS, READER, Guess, attempt, opening
+from dice_ray.data.guess.base import MOST_BAD, NUM_ROWS, READER, Guess, attempt, is_json, opening
 from dice_ray.data.guess.choose import LABELS, PAIRS, TEXTS, Chosen, choose, classified
-from dice_ray.data.readers.base import Bad, lines
+from dice_ray.data.guess.lists import question_rows, tagged_rows
+from dice_ray.data.readers.base import Bad, NotJsonError, lines, parsed
 from dice_ray.data.readers.columns import Column
 from dice_ray.data.readers.rows import first_rows
 from dice_ray.data.readers.tables import TablesConfig
@@ -34,7 +34,7 @@ class Cells:
 
 def table(path: Path) -> Guess | str:
     """A table: its delimiter, quoting, header and columns."""
-    if _is_json(next(text for _, text in lines(path) if text.strip())):
+    if is_json(path):
         return "its first line is JSON"
     missed = "no tab, comma, semicolon or bar parts all rows into the same number of columns"
     for delimiter in DELIMITERS:
@@ -61,14 +61,6 @@ def table(path: Path) -> Guess | str:
         }
         return classified(found, why)
     return missed
-
-
-def _is_json(text: str) -> bool:
-    """Whether a line is a JSON object or list."""
-    try:
-        return isinstance(json.loads(text), dict | list)
-    except json.JSONDecodeError:
-        return False
 
 
 def _cells(path: Path, delimiter: str) -> Cells | None:
@@ -128,10 +120,10 @@ def json_lines(path: Path) -> Guess | str:
     rows = list[Any]()
     for line, text in islice(((line, text) for line, text in lines(path) if text.strip()), NUM_ROWS):
         try:
-            rows.append(json.loads(text))
-        except json.JSONDecodeError as error:
+            rows.append(parsed(text))
+        except NotJsonError as error:
             if not rows:
-                return f"line {line}: {error.msg}"
+                return f"line {line}: {error}"
     return _keyed(path, "jsonl", rows)
 
 
@@ -142,7 +134,11 @@ def parquet(path: Path) -> Guess | str:
 
 def _keyed(path: Path, reader: str, rows: Sequence[Any]) -> Guess | str:
     """Rows with named values."""
-    columns: Chosen | str = choose([row for row in rows if isinstance(row, dict)])
+    rows = [row for row in rows if isinstance(row, dict)]
+    for guesser in (tagged_rows, question_rows) if rows else ():
+        if isinstance(guess := guesser(path, reader, rows), Guess):
+            return guess
+    columns: Chosen | str = choose(rows)
     if isinstance(columns, str):
         return columns
     found = attempt(path, {reader: {"columns": columns.written}})

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese
+from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
 from dice_ray.data.readers.base import lines
 from dice_ray.data.readers.conll import DOCUMENT, split
 from dice_ray.data.readers.conllu import NUM_COLUMNS
@@ -34,29 +34,28 @@ def universal(path: Path) -> Guess | str:
         READER: f"{NUM_COLUMNS} columns with numbered words.",
         f"{READER}.conllu.tag": "The universal parts of speech are left out.",
     }
-    return _tagging(other, "plain", why)
+    return tagging(other, "plain", why)
 
 
 def columns(path: Path) -> Guess | str:
     """CoNLL columns: which one holds words and which one tags, and what the tags mark."""
-    rows, first_break = list[list[str]](), NUM_LINES
+    rows, marked, first_break = list[list[str]](), list[list[str]](), NUM_LINES
     for _, text in islice(lines(path), NUM_LINES):
         cells = split(text)
         if cells and cells[0] != DOCUMENT:
-            rows.append(cells)
+            (marked if cells[0].startswith("#") else rows).append(cells)
         elif rows:
             first_break = min(first_break, len(rows))
-    commented = [row for row in rows if not row[0].startswith("#")]
-    widths = Counter(map(len, commented))
+    widths = Counter(map(len, rows))
     width = max(widths, key=lambda size: widths[size], default=0)
     if width < 2:
         return "one column only"
-    whole = [row for row in commented if len(row) == width]
+    whole = [row for row in rows if len(row) == width]
     word = _word_column(whole, width)
     tags = [number for number in range(width) if number != word and _holds_tags([row[number] for row in whole])]
     if not tags:
         return f"of {width} columns none holds tags"
-    spans = [number for number in tags if _are_spans({row[number] for row in whole})]
+    spans = [number for number in tags if are_spans({row[number] for row in whole})]
     tag = (spans or tags)[-1]
     if first_break >= len(rows) and not spans:
         return "no line without text parts its sentences"
@@ -68,11 +67,16 @@ def columns(path: Path) -> Guess | str:
     if len(whole) > 50 and all(re.fullmatch(r".+[0-9]", row[word]) for row in whole):
         written["digit"] = True
     found = attempt(path, {"conll": written})
-    if found.missed and len(commented) < len(rows):
-        found = attempt(path, {"conll": written | {"comment": "#"}})
+    if found.missed and marked:
+        known = {row[tag] for row in whole}
+        words = {
+            row[word] for row in marked if len(row) == width and (row[tag] in known or SPAN_TAG.fullmatch(row[tag]))
+        }
+        if comment := "#" if not words else "# " if "#" not in words else None:
+            found = attempt(path, {"conll": written | {"comment": comment}})
     if found.missed:
         return found.missed
-    return _tagging(found, "spans" if spans else "plain", _reasons(word, tag, spans or tags))
+    return tagging(found, "spans" if spans else "plain", _reasons(word, tag, spans or tags))
 
 
 def _reasons(word: int, tag: int, tags: Sequence[int]) -> dict[str, str]:
@@ -91,6 +95,8 @@ def parallel(path: Path) -> Guess | str:
     """Sentences beside a file with as many tags in each line."""
     stem = path.name.partition(".")[0]
     missed = f"no file of tags beside {path.name}, as tags.txt or {stem}.tags"
+    if is_json(path):
+        return "its first line is JSON"
     for other in _tag_files(path):
         pattern = f"*{other.removeprefix(stem)}" if other.startswith(f"{stem}.") else other
         for kind in ("spans", "plain"):
@@ -99,12 +105,15 @@ def parallel(path: Path) -> Guess | str:
                 missed = f"with {other}: {found.missed}"
                 continue
             records = [record for record in found.records if isinstance(record, TaggedRecord)]
-            if any(len(record.words) > 1 for record in records) and _few(tag for each in records for tag in each.tags):
+            tags = [tag for record in records for tag in record.tags]
+            if not few(tags) or 2 * len(set(tags)) > len(tags):
+                missed = f"with {other}: more different tags than a tag set has"
+            elif any(len(record.words) > 1 for record in records):
                 why = {READER: f"{other} beside it has a tag for each word, line by line."}
                 if "*" in pattern:
                     star = "`*` stands for the name of the file of sentences up to its dot."
                     why[f"{READER}.parallel.tag_file"] = star
-                return _tagging(found, kind, why)
+                return tagging(found, kind, why)
     return missed
 
 
@@ -122,17 +131,17 @@ def word_tag(path: Path) -> Guess | str:
     for separator in SEPARATORS:
         found = attempt(path, {"word_tag": {} if separator == "_" else {"separator": separator}})
         tags = {tag for record in found.records if isinstance(record, TaggedRecord) for tag in record.tags}
-        if found.missed or not _few(tags):
+        if found.missed or not few(tags):
             missed = missed or found.missed or "more different tags than a tag set has"
             continue
-        kind = "spans" if _are_spans(tags) else "plain"
+        kind = "spans" if are_spans(tags) else "plain"
         if kind == "spans":
             found = attempt(path, {"word_tag": found.reader["word_tag"] | {"tags": "spans"}})
-        return _tagging(found, kind, {READER: f"Every word has a tag behind {separator!r}."})
+        return tagging(found, kind, {READER: f"Every word has a tag behind {separator!r}."})
     return missed
 
 
-def _tagging(found: Attempt, kind: str, why: dict[str, str]) -> Guess:
+def tagging(found: Attempt, kind: str, why: dict[str, str]) -> Guess:
     """Tagging of spans or of plain tags; Chinese words with plain tags by character, as they are scored."""
     words = [word for record in found.records[:1000] if isinstance(record, TaggedRecord) for word in record.words]
     task: Nested = {} if kind == "spans" else {"tags": "plain"}
@@ -159,13 +168,13 @@ def _word_column(rows: Sequence[Sequence[str]], width: int) -> int:
 
 def _holds_tags(cells: Sequence[str]) -> bool:
     """Whether the values repeat, and are names rather than numbers or texts."""
-    return _few(cells) and (len(set(cells)) > 1) and not all(cell.isdigit() or cell in "_-" for cell in set(cells))
+    return few(cells) and (len(set(cells)) > 1) and not all(cell.isdigit() or cell in "_-" for cell in set(cells))
 
 
-def _few(tags: Iterable[str]) -> bool:
+def few(tags: Iterable[str]) -> bool:
     return len(set(tags)) <= MOST_TAGS
 
 
-def _are_spans(tags: set[str]) -> bool:
+def are_spans(tags: set[str]) -> bool:
     """Whether they are tags of spans, some of them outside of all or begun by a letter and a dash."""
     return all(SPAN_TAG.fullmatch(tag) for tag in tags) and any(tag[1:2] == "-" for tag in tags)

@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,7 +89,12 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line.decode().removesuffix("\n").removesuffix("\r")
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
-            raise unreadable(path, number, "UTF-8", f"byte 0x{byte:02x} at position {error.start + 1}") from None
+            encoding = "UTF-16" if number == 1 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "LATIN1"
+            found = (
+                f"byte 0x{byte:02x} at position {error.start + 1}: if the file is in {encoding}, "
+                f"`iconv -f {encoding} -t UTF-8` converts it"
+            )
+            raise unreadable(path, number, "UTF-8", found) from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise unreadable(path, number + 1, "a whole gzip file", str(error)) from None
 
@@ -99,11 +105,38 @@ def _opened(path: Path) -> BinaryIO:
 
 def document(path: Path) -> Any:
     """A whole JSON document."""
-    text = "\n".join(line for _, line in lines(path))
     try:
-        return json.loads(text)
+        return parsed("\n".join(line for _, line in lines(path)))
+    except NotJsonError as error:
+        raise unreadable(path, error.line or "the file", "JSON", str(error)) from None
+
+
+class NotJsonError(ValueError):
+    """What is wrong with a text that is no JSON, and in which of its lines, where the parser tells it."""
+
+    def __init__(self, found: str, line: int | None = None) -> None:
+        super().__init__(found)
+        self.line = line
+
+
+def parsed(text: str) -> Any:
+    """The value of a text in JSON, without NaN and infinity, which JSON does not have.
+
+    Raises:
+        NotJsonError: It is no JSON, or too long or deep for the parser.
+    """
+    try:
+        return json.loads(text, parse_constant=_refused)
     except json.JSONDecodeError as error:
-        raise unreadable(path, error.lineno, "JSON", f"{error.msg} at character {error.colno}") from None
+        raise NotJsonError(f"{error.msg} at character {error.colno}", error.lineno) from None
+    except RecursionError:
+        raise NotJsonError("lists or objects too deep in one another") from None
+    except ValueError as error:
+        raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
+
+
+def _refused(constant: str) -> Any:
+    raise ValueError(f"{constant}, which is no JSON")
 
 
 def unreadable(path: Path, place: Place, expected: str, found: str) -> DataError:

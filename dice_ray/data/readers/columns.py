@@ -35,6 +35,10 @@ class ColumnsBranch(Branch, ABC):
         """The labels in one cell."""
         return [cell.strip()] if cell.strip() else []
 
+    def holds_several(self, cell: object) -> bool:
+        """Whether the column may hold several labels: an empty cell says that none applies, not that none was given."""
+        return False
+
     @abstractmethod
     def yields(self) -> type[Record]:
         """What a row becomes."""
@@ -66,7 +70,8 @@ class TextColumns(ColumnsBranch):
     """A text and a label, or several.
 
     Attributes:
-        separator: What stands between several labels in one cell; none takes the cell as one label.
+        separator: What stands between several labels in one cell, where an empty one says that no label applies; none
+            takes the cell as one label.
     """
 
     name = "text"
@@ -81,6 +86,9 @@ class TextColumns(ColumnsBranch):
     def labels(self, cell: str) -> list[str]:
         cells = cell.split(self.separator) if self.separator else [cell]
         return [label.strip() for label in cells if label.strip()]
+
+    def holds_several(self, cell: object) -> bool:
+        return self.separator is not None or isinstance(cell, list)
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> Found:
         return Kept(line, TextRecord(values.get("id", str(line)), values["text"], tuple(dict.fromkeys(labels))))

@@ -22,7 +22,8 @@ class ConllConfig(ReaderBranch):
         word: The number of the word's column: 0 is the first, -1 the last.
         tag: The number of the tag's column.
         tags: What the tags mark.
-        comment: What a comment line begins with; none takes every line for a word, as `#` may be one.
+        comment: What a comment line begins with; none takes every line for a word, as `#` may be one. A line with all
+            columns within a sentence is a word nevertheless; comments are counted.
         digit: Whether each word ends in a digit of its segmentation, which is cut off (Weibo).
     """
 
@@ -40,21 +41,25 @@ class ConllConfig(ReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
         width = 0
         sentence: list[tuple[int, list[str]]] = []
+        comments: list[Drop] = []
         for line, text in lines(path):
-            if self.comment and text.startswith(self.comment):
-                continue
             columns = split(text)
+            if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
+                comments.append(Drop(line, "a comment"))
+                continue
             if columns and columns[0] != DOCUMENT:
                 width = width or len(columns)
                 sentence.append((line, columns))
                 continue
             if sentence:
                 yield self._sentence(sentence, width, labels)
-                sentence = []
+            yield from comments
+            sentence, comments = [], []
             if columns:
                 yield Drop(line, "a document mark")
         if sentence:
             yield self._sentence(sentence, width, labels)
+        yield from comments
 
     def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> Found:
         used = {"word": self.word} if labels == "ignored" else {"word": self.word, "tag": self.tag}

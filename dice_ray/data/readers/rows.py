@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, Labels, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.base import (
+    UNLABELLED,
+    Bad,
+    Drop,
+    Found,
+    Labels,
+    NotJsonError,
+    ReaderBranch,
+    lines,
+    parsed,
+    shown,
+    unreadable,
+)
 from dice_ray.data.readers.classes import Names, named_classes, names_in_metadata
 from dice_ray.data.readers.columns import ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
@@ -41,9 +54,9 @@ class JsonlConfig(ReaderBranch):
             if not text.strip():
                 continue
             try:
-                row = json.loads(text)
-            except json.JSONDecodeError as error:
-                yield Bad(line, "a JSON object", f"{error.msg} at character {error.colno}")
+                row = parsed(text)
+            except NotJsonError as error:
+                yield Bad(line, "a JSON object", str(error))
                 continue
             yield from named(self.columns, [(line, row)], labels)
 
@@ -142,10 +155,15 @@ def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> F
         return columns.record(line, values, [])
     label = values["label"]
     given = label if isinstance(label, list) else [] if label is None else [label]
-    if any(not isinstance(item, str | int | float) for item in given):
+    if not all(map(_is_label, given)):
         return Bad(line, f"a label as {columns.used()['label']!r}", shown(label))
     texts = [item if isinstance(item, str) else json.dumps(item) for item in given]
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
-    if not labels:
+    if not labels and (label is None or not columns.holds_several(label)):
         return Drop(line, UNLABELLED)
     return columns.record(line, {use: value for use, value in values.items() if use != "label"}, labels)
+
+
+def _is_label(item: Any) -> bool:
+    """Whether it is a text or a number, not NaN, which Parquet may hold."""
+    return isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item))

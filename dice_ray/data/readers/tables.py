@@ -58,7 +58,7 @@ class TablesConfig(ReaderBranch):
     def _record(self, line: int, row: list[str], places: Mapping[str, int]) -> Found:
         values = {use: row[place] for use, place in places.items()}
         labels = self.columns.labels(values["label"]) if "label" in places else []
-        if "label" in places and not labels:
+        if "label" in places and not labels and not self.columns.holds_several(values["label"]):
             return Drop(line, UNLABELLED)
         return self.columns.record(line, values, labels)
 

@@ -58,8 +58,21 @@ def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
 
 
 def test_conll_leaves_out_comments_and_digits_where_told(tmp_path: Path) -> None:
-    assert read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n") == [tagged(2, "#", "O")]
+    found = read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n")
+    assert found == [tagged(2, "#", "O"), Drop(1, "a comment")]
     assert read(ConllConfig(digit=True), tmp_path, "a0\tO\n71\tB-PER.NOM\n") == [tagged(1, "a 7", "O B-PER.NOM")]
+
+
+def test_conll_takes_no_word_within_a_sentence_for_a_comment(tmp_path: Path) -> None:
+    content = "# id 1\nin O\n#paris B-location\n# seen by two\n#rstats O\n\n# id\na O\n\n# the end of it\n"
+    assert read(ConllConfig(comment="#"), tmp_path, content) == [
+        tagged(2, "in #paris #rstats", "O B-location O"),
+        Drop(1, "a comment"),
+        Drop(4, "a comment"),
+        tagged(8, "a", "O"),
+        Drop(7, "a comment"),
+        Drop(10, "a comment"),
+    ]
 
 
 def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path: Path) -> None:
@@ -86,6 +99,28 @@ def test_conllu_leaves_out_ranges_and_empty_nodes(tmp_path: Path) -> None:
         Drop(11, "a word without upos"),
     ]
     assert read(ConlluConfig(tag="xpos"), tmp_path, content)[0] == tagged(2, "do n't go", "X X X")
+
+
+def test_an_empty_list_of_labels_says_that_none_applies_and_no_list_that_none_is_known(tmp_path: Path) -> None:
+    lines: list[dict[str, Any]] = [
+        {"label": ["x", "y"]},
+        {"label": []},
+        {"label": None},
+        {},
+        {"label": ""},
+        {"label": "x"},
+    ]
+    content = "\n".join(json.dumps({"sentence": "a"} | line) for line in lines)
+
+    def kept(line: int, *labels: str) -> Kept:
+        return Kept(line, TextRecord(str(line), "a", labels))
+
+    whole, parted = (read(JsonlConfig(columns=TextColumns(separator=by)), tmp_path, content) for by in (None, "|"))
+    drops = [Drop(3, "no label"), Drop(4, "no key 'label' for the label")]
+    assert whole == [kept(1, "x", "y"), kept(2), *drops, Drop(5, "no label"), kept(6, "x")]
+    assert parted == [kept(1, "x", "y"), kept(2), *drops, kept(5), kept(6, "x")]
+    pair = '{"sentence1": "a", "sentence2": "b", "label": []}'
+    assert read(JsonlConfig(), tmp_path, pair) == [Drop(1, "no label")]
 
 
 def test_word_tag_and_parallel_sentences(tmp_path: Path) -> None:

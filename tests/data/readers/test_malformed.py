@@ -204,6 +204,21 @@ CORPUS = {
     "trees: plain text": Malformed(TREES, "(2 a)\na good film\n", ("line 2", "a tree as", "'a good film'"), kept=1),
     "jsonl: no JSON": Malformed(JSONL, PAIR + "{'a': 1}\n", ("line 2", "a JSON object", "at character 2"), kept=1),
     "jsonl: half a line": Malformed(JSONL, PAIR + PAIR[:-9], ("line 2", "a JSON object"), kept=1),
+    "jsonl: a number without end": Malformed(
+        JSONL, PAIR + PAIR.replace("1}", "1" * 5000 + "}"), ("line 2", "a JSON object", "Exceeds the limit"), kept=1
+    ),
+    "jsonl: too deep": Malformed(JSONL, PAIR + "[" * 99_999 + "\n", ("line 2", "a JSON object", "too deep"), kept=1),
+    "jsonl: no number": Malformed(
+        JSONL, PAIR + PAIR.replace("1}", "NaN}"), ("line 2", "a JSON object", "NaN, which is no JSON"), kept=1
+    ),
+    "parquet: no number": Malformed(
+        PARQUET,
+        columns(sentence1=["a", "b"], sentence2=["c", "d"], label=[1.0, float("nan")]),
+        ("line 2", "a label as 'label'", "nan"),
+        kept=1,
+    ),
+    "squad: a number without end": Malformed(SQUAD, '{"data": ' + "1" * 5000 + "}", ("the file", "JSON", "Exceeds")),
+    "mrc_ner: too deep": Malformed(MRC_NER, "[" * 99_999, ("the file", "JSON", "too deep")),
     "jsonl: a list": Malformed(JSONL, PAIR + "[1]\n", ("line 2", "a JSON object", "[1]"), kept=1),
     "jsonl: a document": Malformed(JSONL, "[\n" + PAIR + "]\n", ("line 1", "a JSON object"), kept=1, dropped=2),
     "jsonl: a key missing": Malformed(

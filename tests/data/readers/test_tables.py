@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dice_ray.data.readers.base import Bad, Drop, Kept
-from dice_ray.data.readers.columns import PairColumns
+from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.tables import TablesConfig
-from dice_ray.data.records import PairRecord
+from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 
 HEAD = "sentence1\tsentence2\tlabel\n"
@@ -61,6 +61,13 @@ def test_a_row_without_a_label_is_a_drop_and_a_row_of_another_width_is_bad(tmp_p
         (6, Bad),
     ]
     assert len(found) == 4
+
+
+def test_an_empty_cell_of_several_labels_says_that_none_applies(tmp_path: Path) -> None:
+    path = written(tmp_path, "sentence\tlabel\na\tx|y\nb\t\nc\t |\n")
+    found = list(TablesConfig(quoting=False, columns=TextColumns(separator="|")).read(path))
+    labels = {2: ("a", ("x", "y")), 3: ("b", ()), 4: ("c", ())}
+    assert found == [Kept(line, TextRecord(str(line), *values)) for line, values in labels.items()]
 
 
 @settings(max_examples=60, deadline=None)
