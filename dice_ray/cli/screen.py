@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Console
 from rich.live import Live
@@ -39,7 +39,24 @@ def step_line(state: StepProgress, score: str, tokens_a_second: float, left: flo
     return "  ".join(part for part in [*parts, *(speed if left else [])] if part)
 
 
-class TrainScreen:
+class _LiveScreen:
+    """What is redrawn on a terminal while it is open; nothing is in a pipe."""
+
+    _live: Live | None
+
+    def __enter__(self) -> Self:
+        if self._live:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+
+class TrainScreen(_LiveScreen):
     """A line an evaluation, and how far the run is: a last line that is redrawn; in a pipe, one every ten seconds."""
 
     def __init__(self, terminal: TextIO) -> None:
@@ -51,17 +68,6 @@ class TrainScreen:
         self._first: tuple[float, StepProgress] | None = None
         self._told = math.inf
         self._score = ""
-
-    def __enter__(self) -> TrainScreen:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live:
-            self._live.stop()
 
     def update(self, state: StepProgress) -> None:
         """Show how far the run is."""
@@ -96,7 +102,7 @@ def progress_line(state: Progress) -> str:
     return f"{state.elapsed:5.0f} s  {counts} of {state.total}{best}"
 
 
-class ProgressScreen:
+class ProgressScreen(_LiveScreen):
     """A table that is redrawn on a terminal; in a pipe, a line whenever a trial has ended."""
 
     def __init__(self, terminal: TextIO) -> None:
@@ -105,17 +111,6 @@ class ProgressScreen:
         live = Live(console=self._console, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False)
         self._live = live if self._console.is_terminal else None
         self._ended = -1
-
-    def __enter__(self) -> ProgressScreen:
-        if self._live:
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live:
-            self._live.stop()
 
     def update(self, state: Progress) -> None:
         """Show how far the trials are."""
