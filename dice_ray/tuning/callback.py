@@ -18,13 +18,10 @@ from dice_ray.errors import DiceRayError
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
-from dice_ray.trained import items_file
 from dice_ray.tuning import plan as plans
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from dice_ray.tuning.trial import SCORE, Result
-
-ITEMS = items_file("test")
 
 
 @dataclass(frozen=True)
@@ -165,9 +162,9 @@ class Recorder:
             objective = launch.objective(self._config)
             best = {schema.best_metric(objective): ended.score}
             self._writer.metrics(ended.id, ended.curve[-1][0], best | ended.test)
-            items = self._ledger.path.parent / "trials" / ended.id / ITEMS
-            if ended.test and items.exists():
-                self._writer.text(ended.id, ITEMS, items.read_text(encoding="utf-8"))
+            counts = (self._ledger.path.parent / "trials" / ended.id / "test").glob("*.csv") if ended.test else ()
+            for file in counts:
+                self._writer.text(ended.id, f"test/{file.name}", file.read_text(encoding="utf-8"))
             _, kept = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
             if ended.test:
                 objective, kept = launch.objective(self._config, "test"), ended.test
