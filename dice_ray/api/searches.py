@@ -134,7 +134,9 @@ def ablate(
     preset: str | Path = EMBEDDED_PRESET,
     settings: Written = (),
     *,
+    arms: Sequence[str] = (),
     seeds: int = 3,
+    tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
     max_hours: float | None = None,
     name: str | None = None,
@@ -147,7 +149,9 @@ def ablate(
         study: A shipped study's name, or a Python file with ARMS and BASELINE.
         preset: A shipped preset's name, or a YAML file.
         settings: What is written over it, below the arms.
+        arms: Those that are run, the baseline among them; all where none is given.
         seeds: Seeds 1 to this number.
+        tuned_from: Sweeps: each arm takes what the best trial of its own loss searched.
         trial_timeout: After how many seconds a cell that is still running has failed.
         max_hours: After which the study stops; the same call goes on.
         name: The study's name where not given.
@@ -158,8 +162,11 @@ def ablate(
     from dice_ray.data import sources
     from dice_ray.tuning import ablation
     from dice_ray.tuning.plan import StudyPlan
+    from dice_ray.tuning.tuned import tuned
 
-    arms, baseline = _arms(study)
+    every, baseline = _arms(study)
+    if unknown := [arm for arm in arms if arm not in every]:
+        raise UnknownNameError("arm", unknown[0], every)
     layers = _for_all_trials(layers_of(preset, settings))
     name = folders.named(name or Path(study).stem)
     splits = sources.load(resolve(layers).data)
@@ -168,12 +175,14 @@ def ablate(
     plan = StudyPlan(
         name=name,
         layers=layers,
-        arms=arms,
+        arms={arm: values for arm, values in every.items() if not arms or arm in arms},
         baseline=baseline,
         seeds=tuple(range(1, seeds + 1)),
         digest=splits.digest,
         trial_timeout=trial_timeout,
     )
+    if tuned_from:
+        plan = tuned(plan, [RUNS / sweep for sweep in tuned_from])
     progress = ablation.run(plan.with_encoders(), RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 

@@ -146,6 +146,8 @@ class Recorder:
         if trial.arm is not None:
             tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
             name = f"{trial.arm} seed {trial.seed}"
+            if isinstance(self._plan, StudyPlan) and trial.arm in self._plan.tuned:
+                tags[schema.TUNED] = self._plan.tuned[trial.arm]
         try:
             config = self._plan.config(trial)
             params = flat(config)

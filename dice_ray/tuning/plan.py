@@ -123,6 +123,7 @@ class StudyPlan(Plan):
         baseline: The arm that the others are compared to.
         seeds: `training.seed` of the cells of each arm.
         encoders: Of the content of each encoder that lies in a folder, by its name.
+        tuned: The trial that an arm has its settings of, in words; no arm that was not tuned.
     """
 
     seeds_option = "--seeds"
@@ -131,6 +132,7 @@ class StudyPlan(Plan):
     baseline: str
     seeds: tuple[int, ...] = Field(min_length=1)
     encoders: dict[str, str] = {}
+    tuned: dict[str, str] = {}
 
     def with_encoders(self) -> StudyPlan:
         """The same, bound to what the folders of its encoders hold now.
@@ -190,8 +192,8 @@ class StudyPlan(Plan):
     def over(self, there: StudyPlan) -> StudyPlan:
         """Both as one: this one with the arms and seeds that only the other one has."""
         seeds = tuple(dict.fromkeys([*there.seeds, *self.seeds]))
-        merged = {"arms": there.arms | self.arms, "seeds": seeds, "encoders": there.encoders | self.encoders}
-        return self.model_copy(update=merged)
+        merged = {name: getattr(there, name) | getattr(self, name) for name in ("arms", "encoders", "tuned")}
+        return self.model_copy(update={**merged, "seeds": seeds})
 
     def _identity(self, config: RunConfig) -> str:
         decisive = {section: values for section, values in nested(config).items() if section != "launch"}

@@ -12,10 +12,9 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FixedTrial
 
 from dice_ray.data import sources
-from dice_ray.errors import InputError, RunError
+from dice_ray.errors import InputError
 from dice_ray.settings import Flat
-from dice_ray.tuning import plan as plans
-from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning.earlier import sweep_in
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.space import Space
 
@@ -55,21 +54,9 @@ def check(plan: SweepPlan, earlier: Path) -> None:
         RunError: It is no sweep of the same task and data.
         InputError: The space does not search what a trial of it has, or in another range.
     """
-    theirs = plans.read(earlier)
-    if not isinstance(theirs, SweepPlan):
-        raise RunError(f"{earlier} must hold a sweep to start from: it holds a study")
-    ours, base = plan.base(), theirs.base()
-    if (ours.task, ours.data) != (base.task, base.data):
-        raise RunError(f"{earlier} must hold a sweep of the same task and data, or its scores say nothing here")
-    if theirs.digest != (now := sources.load(ours.data).digest):
-        raise RunError(
-            f"{earlier} must hold a sweep of the same data, or its scores say nothing here: they were changed (digest "
-            f"{theirs.digest} then, {now} now)"
-        )
-    ledger = Ledger(earlier / "ledger.jsonl")
-    space = Space(plan.space)
-    for ended in ledger.ended.values():
-        _check_trial(ended.id, ledger.begun[ended.id].params, space, earlier)
+    base, space = plan.base(), Space(plan.space)
+    for begun, _ in sweep_in(earlier, base, sources.load(base.data).digest).trials():
+        _check_trial(begun.id, begun.params, space, earlier)
 
 
 def take_over(earlier: Path, folder: Path) -> None:

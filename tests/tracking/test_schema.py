@@ -27,6 +27,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.seed",
         "dice_ray.state",
         "dice_ray.task",
+        "dice_ray.tuned",
         "mlflow.parentRunId",
     }
     assert get_args(schema.Kind) == ("run", "sweep", "trial", "study", "cell")
