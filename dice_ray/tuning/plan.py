@@ -16,7 +16,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError
 from dice_ray.models.pretrained import digest
-from dice_ray.settings import Flat, Nested, nested
+from dice_ray.settings import Flat, Nested, decisive
 from dice_ray.tuning.ledger import Begun
 
 RESULTS_VERSION = 2
@@ -176,9 +176,10 @@ class StudyPlan(Plan):
         ]
 
     def identity(self, arm: str, seed: int) -> str:
-        """What decides the numbers of a cell: its configuration, but for where it runs, defaults included.
+        """What decides the numbers of a cell: its configuration, but for where it runs and for defaults.
 
         However a value is written, and whether it is written or a default: the same configuration is the same cell.
+        Where a default changes, `RESULTS_VERSION` does.
         """
         return self._identity(self.config(Begun(id="", params=self.arms[arm], seed=seed, arm=arm)))
 
@@ -196,9 +197,9 @@ class StudyPlan(Plan):
         return self.model_copy(update={**merged, "seeds": seeds})
 
     def _identity(self, config: RunConfig) -> str:
-        decisive = {section: values for section, values in nested(config).items() if section != "launch"}
+        written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] != "launch"}
         content = self.digest + self.encoders.get(config.model.encoder, "")
-        parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
+        parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 
