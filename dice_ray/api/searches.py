@@ -14,6 +14,7 @@ from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
+    from dice_ray.settings import Flat
     from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.runner import Show
     from dice_ray.tuning.warm_start import Point
@@ -38,7 +39,7 @@ def tune(
     address: str | None = None,
     show: Show | None = None,
 ) -> Result:
-    """Search the loss and its settings; the best score on dev counts.
+    """Search the loss and its settings, those of the preset first; the best score on dev counts.
 
     Args:
         preset: A shipped preset's name, or a YAML file.
@@ -60,17 +61,20 @@ def tune(
     from dice_ray.tuning.plan import SweepPlan
 
     name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
-    points = published_points(preset, space) if warm_start == PUBLISHED else []
+    layers = _for_all_trials(layers_of(preset, settings))
+    points = _own_point(layers, space) if sampler in ("tpe", "random") and warm_start in (None, PUBLISHED) else []
+    if warm_start == PUBLISHED:
+        points += [point.params for point in published_points(preset, space)]
     plan = SweepPlan(
         name=name,
-        layers=_for_all_trials(layers_of(preset, settings)),
+        layers=layers,
         space=shipped.space_address(space),
         trials=trials,
         sampler=sampler,
         scheduler=scheduler,
         seed=seed,
         trial_timeout=trial_timeout,
-        points=tuple(point.params for point in points),
+        points=tuple(points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
     progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
@@ -97,6 +101,15 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
         losses = sorted({point["loss"] for point in settings_of[str(preset)]})
         raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
     return points
+
+
+def _own_point(layers: Sequence[Layer], space: str) -> list[Flat]:
+    """What the preset says of what a space searches; an earlier sweep began with it, and a grid comes to it."""
+    from dice_ray.tuning import warm_start
+    from dice_ray.tuning.space import Space
+
+    shipped.folder_of("search_spaces")
+    return [warm_start.first(layers, Space(shipped.space_address(space)))]
 
 
 def resume(

@@ -34,11 +34,7 @@ def tuned(plan: StudyPlan, sweeps: Sequence[Path]) -> StudyPlan:
     found = [sweep_in(folder, base, plan.digest) for folder in sweeps]
     for earlier in found:
         _check(earlier, plan)
-    best: dict[str, _Best] = {}
-    for earlier in found:
-        for loss, trial in _best_of(earlier).items():
-            if loss not in best or trial.score > best[loss].score:
-                best[loss] = trial
+    best = _best(found)
     losses = {arm: _loss(plan, arm) for arm in plan.arms}
     if lacking := {arm: loss for arm, loss in losses.items() if loss not in best}:
         must = "must be of a loss that a sweep has a trial of"
@@ -47,12 +43,14 @@ def tuned(plan: StudyPlan, sweeps: Sequence[Path]) -> StudyPlan:
     return plan.model_copy(update={"arms": arms, "tuned": {arm: best[loss].said for arm, loss in losses.items()}})
 
 
-def _best_of(earlier: Earlier) -> dict[str, _Best]:
-    """The best trial of each loss of a sweep."""
-    trials = [(earlier.plan.config(begun).loss.name, begun, ended) for begun, ended in earlier.trials()]
+def _best(sweeps: Sequence[Earlier]) -> dict[str, _Best]:
+    """The best trial of each loss."""
+    trials = [
+        (each.plan.config(begun).loss.name, each, begun, ended) for each in sweeps for begun, ended in each.trials()
+    ]
     nums = Counter(loss for loss, *_ in trials)
     best: dict[str, _Best] = {}
-    for loss, begun, ended in trials:
+    for loss, earlier, begun, ended in trials:
         if ended.score is not None and (loss not in best or ended.score > best[loss].score):
             said = f"{earlier.plan.name} {begun.id}, best of {nums[loss]}"
             best[loss] = _Best(ended.score, begun.params, said)

@@ -1,9 +1,9 @@
-"""Where a search begins: at settings that were published, or with the trials of an earlier sweep."""
+"""Where a search begins: at the preset itself, at settings that were published, or with an earlier sweep's trials."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FixedTrial
 
+from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import InputError
-from dice_ray.settings import Flat
+from dice_ray.settings import Flat, flat
 from dice_ray.tuning.earlier import sweep_in
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.space import Space
@@ -33,6 +34,18 @@ class Point:
 
     params: Flat
     left_out: Flat
+
+
+def first(layers: Sequence[Layer], space: Space) -> Flat:
+    """What a run without a search would have, of what the space searches: no search ends below its defaults."""
+    given = flat(resolve(layers))
+    replay = _Replay(given)
+    space(replay)
+    if "loss" in replay.refused:  # a space that holds another one
+        given = flat(resolve([*layers, values_layer("space", {"loss": replay.params["loss"]})]))
+        replay = _Replay(given)
+        space(replay)
+    return {path: given[path] for path in replay.params if path in given and path not in replay.refused}
 
 
 def points(given: Iterable[Flat], space: Space) -> list[Point]:

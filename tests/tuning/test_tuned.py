@@ -59,8 +59,8 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     assert found.arms == {"ce": ce, "focal": focal, "mild": {**focal, "loss.focal.gamma": 0.5}}
     assert found.tuned == {
         "ce": "better 0001, best of 3",
-        "focal": "better 0002, best of 1",
-        "mild": "better 0002, best of 1",
+        "focal": "better 0002, best of 2",
+        "mild": "better 0002, best of 2",
     }
     assert len(found.cells()) == 6
 
