@@ -123,7 +123,6 @@ def nested(work: Work, num_trials: int) -> dict[str, float]:
     from ray.tune.integration.ray_train import TuneReportCallback
 
     config = work.config
-    tell: Any = TuneReportCallback()
 
     def loop(settings: dict[str, float]) -> None:
         trainer = hf_trainer(config, settings["lr"])
@@ -131,6 +130,7 @@ def nested(work: Work, num_trials: int) -> dict[str, float]:
         train.report({"objective": trainer.evaluate()["eval_loss"]})
 
     def trial(settings: dict[str, float]) -> None:
+        tell: Any = TuneReportCallback()
         TorchTrainer(
             loop,
             train_loop_config=settings,
