@@ -66,7 +66,7 @@ def check(plan: SweepPlan, earlier: Path) -> None:
             f"{earlier} must hold a sweep of the same data, or its scores say nothing here: they were changed (digest "
             f"{theirs.digest} then, {now} now)"
         )
-    ledger = Ledger(earlier / "ledger.jsonl")
+    ledger = Ledger(earlier / "ledger.jsonl").searched()
     space = Space(plan.space)
     for ended in ledger.ended.values():
         _check_trial(ended.id, ledger.begun[ended.id].params, space, earlier)
