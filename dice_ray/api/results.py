@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.report import Report
+    from dice_ray.tuning.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,14 @@ class Result:
         experiment: In MLflow.
         is_finished: False where it was interrupted; the same call, or `resume`, goes on.
         best: Of a run trained alone: the metric that decides, and its best value.
+        estimate: Of a dry run: what it would take; it has left nothing behind.
     """
 
     name: str
     experiment: str
     is_finished: bool = True
     best: tuple[str, float] | None = None
+    estimate: Estimate | None = None
 
     @property
     def folder(self) -> Path:
@@ -54,6 +57,18 @@ def report(name: str) -> Report:
     from dice_ray.tracking.reader import read
 
     return reports.report(read(name))
+
+
+def export_preset(sweep: str) -> str:
+    """The best configuration of a sweep as a commented preset, which `train` runs.
+
+    Args:
+        sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
+    """
+    from dice_ray.tuning.export import preset
+
+    name, _, trial = sweep.partition("/")
+    return preset(RUNS / name, trial or None)
 
 
 def report_folder(name: str) -> Path:

@@ -62,7 +62,7 @@ class Recorder:
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._best: tuple[float, Flat] | None = None
         for ended in ledger.ended.values():
-            self._compare(ended.id, ended.score)
+            self._compare(ledger.begun[ended.id], ended.score)
 
     @property
     def progress(self) -> Progress:
@@ -114,7 +114,7 @@ class Recorder:
             return
         self._running[id_].append((result["step"], result[SCORE], result["metrics"]))
         self._writer.metrics(id_, result["step"], result["metrics"])
-        self._compare(id_, result[SCORE])
+        self._compare(self._ledger.begun[id_], result[SCORE])
 
     def end(self, id_: str, result: Result, error: str | None = None) -> None:
         told = self._running.pop(id_)
@@ -136,13 +136,17 @@ class Recorder:
             self._writer.end(id_, "KILLED")
         self._writer.end(self._plan.name, "FINISHED" if self.progress.is_finished else "KILLED")
 
-    def _compare(self, id_: str, score: float | None) -> None:
-        if score is not None and (self._best is None or score > self._best[0]):
-            self._best = score, self._ledger.begun[id_].params
+    def _compare(self, trial: Begun, score: float | None) -> None:
+        is_better = score is not None and (self._best is None or score > self._best[0])
+        if score is not None and is_better and trial.rerun_of is None:
+            self._best = score, trial.params
 
     def _open_run(self, trial: Begun) -> None:
         tags = {schema.KIND: "trial", schema.SEED: str(trial.seed), schema.SEARCHED: " ".join(trial.params)}
         name = trial.id
+        if trial.rerun_of is not None:
+            tags |= {schema.KIND: "rerun", schema.RERUN_OF: trial.rerun_of}
+            name = f"{trial.rerun_of} seed {trial.seed}"
         if trial.arm is not None:
             tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
             name = f"{trial.arm} seed {trial.seed}"

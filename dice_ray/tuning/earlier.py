@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError
 from dice_ray.tuning import plan as plans
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.ledger import Begun, History, Ledger
 from dice_ray.tuning.plan import SweepPlan
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """What a sweep's folder holds."""
+    """What a sweep's folder holds: its plan, and its trials and reruns."""
 
     plan: SweepPlan
-    ledger: Ledger
+    history: History
 
-    def trials(self) -> Iterator[tuple[Begun, Ended]]:
-        """The ended trials, in the order of their ends."""
-        for ended in self.ledger.ended.values():
-            yield self.ledger.begun[ended.id], ended
+    def trials(self) -> list[Begun]:
+        """What was searched and ended."""
+        searched = self.history.searched()
+        return [begun for id_, begun in searched.begun.items() if id_ in searched.ended]
+
+    def losses(self) -> Counter[str]:
+        """How many trials each loss had."""
+        return Counter(self.loss(trial) for trial in self.trials())
+
+    def loss(self, trial: Begun) -> str:
+        return self.plan.config(trial).loss.name
 
 
 def sweep_in(folder: Path, config: RunConfig, digest: str) -> Earlier:

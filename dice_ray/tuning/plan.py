@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -21,6 +20,10 @@ from dice_ray.tuning.ledger import Begun
 
 RESULTS_VERSION = 2
 """Raised when the numbers of a run change: cells of another version run again."""
+
+
+THIS_MACHINE = "this machine"
+"""The origin of what no one wrote: what pays where a sweep or study was begun."""
 
 
 class Plan(BaseModel):
@@ -88,9 +91,13 @@ class SweepPlan(Plan):
     Attributes:
         space: The address of a function of a trial: `module:function` or `file.py:function`.
         trials: How many.
-        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes one of a seed.
+        sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes one of a seed.
         scheduler: What stops trials early.
+        objectives: What is searched for together, of the checkpoint kept: metrics of dev, and `seconds` of training,
+            the fewer the better; none where it is the task's own metric alone.
         seed: Of the sampler, and `training.seed` of every trial.
+        seeds: How many other seeds the best configurations run with when the search has ended.
+        top: How many these are.
         points: What the first trials run; what a point does not say is sampled.
         warm_start: The sweep whose trials are known from the start.
     """
@@ -101,7 +108,10 @@ class SweepPlan(Plan):
     trials: int = Field(ge=1)
     sampler: str = "tpe"
     scheduler: Literal["asha", "median", "none"] = "asha"
+    objectives: tuple[str, ...] = ()
     seed: int = 0
+    seeds: int = Field(0, ge=0)
+    top: int = Field(5, ge=1)
     points: tuple[Flat, ...] = ()
     warm_start: str | None = None
 
@@ -111,8 +121,11 @@ class SweepPlan(Plan):
         return [f"{number:04d}" for number in range(1, self.trials + 1)]
 
     def extends(self, there: SweepPlan) -> bool:
-        """Whether it is another one with more trials."""
-        return self.trials > there.trials and self.model_copy(update={"trials": there.trials}) == there
+        """Whether it is another one with more trials, or more seeds for more of the best."""
+        grows = {"trials": there.trials, "seeds": there.seeds, "top": there.top}
+        return all(getattr(self, name) >= least for name, least in grows.items()) and (
+            self.model_copy(update=grows) == there
+        )
 
 
 class StudyPlan(Plan):
@@ -207,7 +220,18 @@ _PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | St
 
 
 def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
-    """Write `plan.yaml`; a sweep's only grows by trials, a study's by arms and seeds. Returns what is stored.
+    """Write `plan.yaml`: what `grown` makes of the plan, which is returned; raises what that raises."""
+    plan = grown(plan, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "plan.yaml"
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(as_yaml(plan), encoding="utf-8")
+    unfinished.replace(path)
+    return plan
+
+
+def grown(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
+    """The plan, over one that the folder holds: a sweep's grows by trials and seeds, a study's by arms and seeds.
 
     Raises:
         RunError: The folder holds another plan, or this one for other data.
@@ -232,10 +256,6 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
                 f"{path} must hold this plan, and holds another {there.kind} of that name (of {_origins(there)}): go "
                 "on with that one, or choose another --name"
             )
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(as_yaml(plan), encoding="utf-8")
-    unfinished.replace(path)
     return plan
 
 
@@ -284,36 +304,3 @@ def _paths(values: Nested, prefix: str = "") -> list[str]:
         inner = _paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
         found += inner or [f"{prefix}{key}"]
     return found
-
-
-@dataclass(frozen=True)
-class Demand:
-    """The CPUs and GPUs of one trial: its own, and those of its Ray Train workers."""
-
-    own: int
-    workers: int
-    own_gpus: int = 0
-    workers_gpus: int = 0
-
-    def slots(self, cpus: int, gpus: int) -> int:
-        """How many trials fit at once.
-
-        Raises:
-            RunError: Not one.
-        """
-        needed = self.own_gpus + self.workers_gpus
-        if gpus < needed:
-            raise RunError(f"a trial must find its {needed} GPUs (launch.workers x launch.gpus), got {gpus}")
-        if cpus < self.own + self.workers:
-            what = "launch.workers x launch.threads, and 1 that waits for them" if self.workers else "launch.threads"
-            raise RunError(f"a trial must find its {self.own + self.workers} CPUs ({what}), got {cpus}")
-        fit = cpus // (self.own + self.workers)
-        return min(fit, gpus // needed) if needed else fit
-
-
-def demand(config: RunConfig) -> Demand:
-    """What a trial of this configuration demands."""
-    launch = config.launch
-    if launch.workers == 1 and launch.how == "auto":
-        return Demand(launch.threads, 0, launch.gpus)
-    return Demand(1, launch.workers * launch.threads, workers_gpus=launch.workers * launch.gpus)

@@ -12,6 +12,7 @@ from dice_ray.settings import Flat
 from dice_ray.tuning.earlier import Earlier, sweep_in
 from dice_ray.tuning.ledger import Begun
 from dice_ray.tuning.plan import StudyPlan
+from dice_ray.tuning.reruns import ranking
 
 
 @dataclass(frozen=True)
@@ -44,16 +45,15 @@ def tuned(plan: StudyPlan, sweeps: Sequence[Path]) -> StudyPlan:
 
 
 def _best(sweeps: Sequence[Earlier]) -> dict[str, _Best]:
-    """The best trial of each loss."""
-    trials = [
-        (each.plan.config(begun).loss.name, each, begun, ended) for each in sweeps for begun, ended in each.trials()
-    ]
-    nums = Counter(loss for loss, *_ in trials)
+    """The best trial of each loss; one that was run again counts by the mean of its reruns."""
+    nums = sum((each.losses() for each in sweeps), Counter[str]())
     best: dict[str, _Best] = {}
-    for loss, earlier, begun, ended in trials:
-        if ended.score is not None and (loss not in best or ended.score > best[loss].score):
-            said = f"{earlier.plan.name} {begun.id}, best of {nums[loss]}"
-            best[loss] = _Best(ended.score, begun.params, said)
+    for earlier in sweeps:
+        for one in ranking(earlier.history):
+            loss = earlier.loss(one.trial)
+            if loss not in best or one.mean > best[loss].score:
+                said = f"{earlier.plan.name} {one.trial.id}, best of {nums[loss]}"
+                best[loss] = _Best(one.mean, one.trial.params, said)
     return best
 
 
