@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dice_ray import folders, shipped
+from dice_ray.api import tracking
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
 from dice_ray.errors import DataError, InputError, RunError, UnknownNameError
@@ -35,6 +36,7 @@ def tune(
     trial_timeout: float | None = None,
     max_hours: float | None = None,
     name: str | None = None,
+    register: str | None = None,
     address: str | None = None,
     show: Show | None = None,
 ) -> Result:
@@ -53,12 +55,14 @@ def tune(
         trial_timeout: After how many seconds a trial that is still running has failed.
         max_hours: After which the sweep stops, to be gone on with later.
         name: The sweep's name.
+        register: The name under which the best trial's model is registered in MLflow, as the next version.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         show: Makes the screen that shows progress.
     """
     from dice_ray.tuning import search
     from dice_ray.tuning.plan import SweepPlan
 
+    tracking.check_register(register)
     name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
     points = published_points(preset, space) if warm_start == PUBLISHED else []
     plan = SweepPlan(
@@ -74,7 +78,7 @@ def tune(
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
     progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress)
+    return _ended(name, progress, "dev", register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:
@@ -103,6 +107,7 @@ def resume(
     name: str,
     *,
     more_trials: int = 0,
+    register: str | None = None,
     address: str | None = None,
     max_hours: float | None = None,
     show: Show | None = None,
@@ -112,12 +117,14 @@ def resume(
     Args:
         name: Of the sweep or study.
         more_trials: What a sweep tries beyond its plan.
+        register: As in `tune`.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         max_hours: After which it stops again.
         show: Makes the screen that shows progress.
     """
     from dice_ray.tuning import ablation, plan, search
 
+    tracking.check_register(register)
     stored = plan.read(RUNS / name)
     if isinstance(stored, plan.SweepPlan):
         stored = stored.model_copy(update={"trials": stored.trials + more_trials})
@@ -126,7 +133,7 @@ def resume(
         raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms and seeds")
     else:
         progress = ablation.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress)
+    return _ended(name, progress, "dev" if isinstance(stored, plan.SweepPlan) else "test", register)
 
 
 def ablate(
@@ -184,7 +191,7 @@ def ablate(
     if tuned_from:
         plan = tuned(plan, [RUNS / sweep for sweep in tuned_from])
     progress = ablation.run(plan.with_encoders(), RUNS / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress)
+    return _ended(name, progress, "test")
 
 
 def _for_all_trials(layers: Sequence[Layer]) -> tuple[Layer, ...]:
@@ -216,15 +223,19 @@ def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
     return module.ARMS, module.BASELINE
 
 
-def _ended(name: str, progress: Progress) -> Result:
-    """The result of a sweep or study, unless nothing came of it.
+def _ended(name: str, progress: Progress, split: Literal["dev", "test"], register: str | None = None) -> Result:
+    """The result of a sweep or study, unless nothing came of it; what only the best of a finished one has is stored.
 
     Raises:
         RunError: Every trial failed; it names the first reason.
     """
+    from dice_ray.tuning import kept
     from dice_ray.tuning.ledger import Ledger
 
+    ledger = Ledger(RUNS / name / "ledger.jsonl")
     if progress.is_finished and progress.failed == progress.total:
-        reasons = [ended.failure for ended in Ledger(RUNS / name / "ledger.jsonl").ended.values()]
+        reasons = [ended.failure for ended in ledger.ended.values()]
         raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
+    if progress.is_finished and (best := kept.best(ledger)) is not None:
+        tracking.keep_best(name, best, RUNS / name, RUNS / name / folders.TRIALS / best, split, register)
     return Result(name, name, progress.is_finished)

@@ -116,7 +116,7 @@ def session(
         cluster.prepare(address)
         if show:
             terminal.write(f"{loaded}\n")
-        writer = stack.enter_context(Writer(plan.name))
+        writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = stack.enter_context(show(terminal)) if show else None
         yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus, max_hours)
 
