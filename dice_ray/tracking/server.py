@@ -40,5 +40,6 @@ def serve(port: int) -> NoReturn:
     """Become MLflow's server, until it is interrupted."""
     words = command(port)
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # three more processes, for nothing that is shown
     sys.stdout.flush()
     os.execv(words[0], words)

@@ -24,7 +24,7 @@ SCORE = "score"
 """The metric that searcher and scheduler read of a result, always maximised."""
 
 Result: TypeAlias = dict[str, Any]
-"""What a trial reports: `score`, `step`, `metrics`, `hardware`, `finished`, `failure`; a study's cell at its end `test`."""
+"""What a trial reports: `score`, `step`, `metrics`, `hardware`, `finished`, `failure`; at the end of a cell `test`."""
 
 
 @dataclass(frozen=True)
