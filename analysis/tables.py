@@ -1,4 +1,4 @@
-"""From the frame of tracked runs to tables: arms of a study, trials of a sweep, and what has no score."""
+"""From what was found to tables: arms of a study, trials of a sweep, and what has no score."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.comparison import CONSTANT, TUNED, Arm, compare
+from analysis.found import Found
 from analysis.layout import Scale, Table
 from analysis.scores import column, constant, losses, said_by_parent, scores, states
 from analysis.statistics import ALPHA, what_seeds_allow
@@ -18,8 +19,9 @@ NUM_BEST: Final = 10
 """Trials shown; the file holds all."""
 
 
-def comparison(frame: pd.DataFrame) -> list[Table]:
+def comparison(found: Found) -> list[Table]:
     """The arms of a study; a table for each data set and encoder."""
+    frame = found.frame
     cells = frame[frame["kind"] == "cell"]
     if cells.empty:
         return []
@@ -39,8 +41,9 @@ def comparison(frame: pd.DataFrame) -> list[Table]:
     return tables
 
 
-def best_trials(frame: pd.DataFrame) -> list[Table]:
+def best_trials(found: Found) -> list[Table]:
     """The trials of a sweep by their score, with the parameters that were searched."""
+    frame = found.frame
     trials = frame[frame["kind"] == "trial"]
     if trials.empty:
         return []
@@ -76,8 +79,9 @@ def best_trials(frame: pd.DataFrame) -> list[Table]:
     return [Table("best_trials", "The best trials", data, shown, tuple(notes))]
 
 
-def by_loss(frame: pd.DataFrame) -> list[Table]:
+def by_loss(found: Found) -> list[Table]:
     """The score that each loss reached in a sweep, and what became of its trials."""
+    frame = found.frame
     trials = frame[frame["kind"] == "trial"]
     if trials.empty:
         return []
@@ -103,8 +107,9 @@ def by_loss(frame: pd.DataFrame) -> list[Table]:
     return [Table("losses", title, data, shown, (note,))]
 
 
-def alone(frame: pd.DataFrame) -> list[Table]:
+def alone(found: Found) -> list[Table]:
     """Runs that are no part of a sweep or study, each by the metric it was trained for."""
+    frame = found.frame
     runs = frame[frame["kind"] == "run"]
     if runs.empty:
         return []
@@ -132,8 +137,9 @@ def alone(frame: pd.DataFrame) -> list[Table]:
     return [Table("runs", "Runs", data, shown, ("One run each: it takes several seeds to say what a loss is worth.",))]
 
 
-def without_score(frame: pd.DataFrame) -> list[Table]:
+def without_score(found: Found) -> list[Table]:
     """Every trial or cell that has no score, and why."""
+    frame = found.frame
     runs = frame[frame["kind"].isin(["trial", "cell"])]
     if runs.empty:
         return []

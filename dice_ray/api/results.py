@@ -12,6 +12,7 @@ from dice_ray.folders import RUNS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.found import Found
     from analysis.report import Report
 
 
@@ -51,9 +52,17 @@ def report(name: str) -> Report:
     """The tables of a sweep, a study, or the runs trained alone, from what MLflow holds of it."""
     shipped.folder_of("analysis")
     from analysis import report as reports
-    from dice_ray.tracking.reader import read
 
-    return reports.report(read(name))
+    return reports.report(found(name))
+
+
+def found(name: str) -> Found:
+    """What MLflow holds of an experiment: its runs now, their files and curves when asked for."""
+    shipped.folder_of("analysis")
+    from analysis.found import Found
+    from dice_ray.tracking import reader
+
+    return Found(reader.read(name), reader.texts, lambda: reader.curves(name))
 
 
 def report_folder(name: str) -> Path:

@@ -16,7 +16,9 @@ import pytest
 from scipy import stats
 
 from analysis import tables
-from analysis.report import Report, report
+from analysis.found import Found
+from analysis.report import Report
+from analysis.report import report as report_of
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
@@ -50,6 +52,10 @@ def frames(uri: str) -> dict[str, pd.DataFrame]:
         tell(writer)
         writer.close()
     return {name: read(name, uri) for name in ("study", "sweep")}
+
+
+def report(frame: pd.DataFrame) -> Report:
+    return report_of(Found(frame))
 
 
 def tell_study(writer: Writer) -> None:
