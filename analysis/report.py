@@ -7,14 +7,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from analysis.classes import by_class
 from analysis.found import Found
 from analysis.layout import Table, in_latex, in_markdown, plain
-from analysis.tables import alone, best_trials, by_loss, comparison, without_score
+from analysis.study import across_data_sets, comparison, left_out
+from analysis.tables import alone, best_trials, by_loss, without_score
 from dice_ray.errors import RunError
 
 MakeTables: TypeAlias = Callable[[Found], list[Table]]
 
-TABLES: Final[tuple[MakeTables, ...]] = (comparison, best_trials, by_loss, alone, without_score)
+TABLES: Final[tuple[MakeTables, ...]] = (
+    comparison,
+    across_data_sets,
+    by_class,
+    best_trials,
+    by_loss,
+    alone,
+    without_score,
+    left_out,
+)
 """In the order of the report; each makes no table where nothing was found for it."""
 
 
@@ -39,7 +50,7 @@ class Report:
             [
                 "% pdflatex report.tex; lualatex where names go beyond Latin letters",
                 r"\documentclass{article}",
-                r"\usepackage{booktabs}",
+                r"\usepackage{booktabs,xcolor}",
                 r"\usepackage[margin=2cm,landscape]{geometry}",
                 rf"\title{{{in_latex(self.title)}}}",
                 r"\date{}",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray import shipped
+from dice_ray.errors import UnknownNameError
 from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
@@ -62,7 +63,13 @@ def found(name: str) -> Found:
     from analysis.found import Found
     from dice_ray.tracking import reader
 
-    return Found(reader.read(name), reader.texts, lambda: reader.curves(name))
+    def sweep(name: str) -> pd.DataFrame | None:
+        try:
+            return reader.read(name)
+        except UnknownNameError:
+            return None
+
+    return Found(reader.read(name), reader.texts, lambda: reader.curves(name), sweep)
 
 
 def report_folder(name: str) -> Path:

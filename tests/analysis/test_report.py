@@ -151,7 +151,7 @@ def test_a_tuned_threshold_is_compared_with_the_baseline_at_its_own(frames: dict
     note = "Scores at a tuned threshold are compared with cross_entropy at its tuned threshold, the others at .5."
     assert note in made.text()
     without = frames["study"].drop(columns="metrics.test/f1_tuned")
-    assert "tuned" not in report(without).text()
+    assert "tuned threshold" not in report(without).text()
 
 
 def test_failed_and_collapsed_cells_are_counted_and_listed(frames: dict[str, pd.DataFrame]) -> None:
@@ -179,7 +179,9 @@ def test_each_data_set_has_its_table(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["study"].copy()
     frame.loc[frame["seed"] > 2, "tags.data"] = "other"
     made = report(frame)
-    assert [table.name for table in made.tables] == ["comparison_1", "comparison_2", "without_score"]
+    assert [table.name for table in made.tables] == [
+        *("comparison_1", "comparison_2", "across_data_sets", "without_score")
+    ]
     assert rows(made, "comparison_2")["dice"]["mean"] == pytest.approx(0.76)
     assert "on other" in made.tables[1].title
 
