@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 from analysis.classes import by_class
 from analysis.found import Found
 from analysis.layout import Table, in_latex, in_markdown, plain
+from analysis.paper import formulas, paper_tables
 from analysis.study import across_data_sets, comparison, left_out
 from analysis.tables import alone, best_trials, by_loss, without_score
 from dice_ray.errors import RunError
@@ -20,6 +21,8 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     comparison,
     across_data_sets,
     by_class,
+    paper_tables,
+    formulas,
     best_trials,
     by_loss,
     alone,

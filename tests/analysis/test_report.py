@@ -180,7 +180,7 @@ def test_each_data_set_has_its_table(frames: dict[str, pd.DataFrame]) -> None:
     frame.loc[frame["seed"] > 2, "tags.data"] = "other"
     made = report(frame)
     assert [table.name for table in made.tables] == [
-        *("comparison_1", "comparison_2", "across_data_sets", "without_score")
+        *("comparison_1", "comparison_2", "across_data_sets", "paper_table_7", "paper_table_2", "without_score")
     ]
     assert rows(made, "comparison_2")["dice"]["mean"] == pytest.approx(0.76)
     assert "on other" in made.tables[1].title
@@ -282,7 +282,8 @@ def test_the_files(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     made = report(frames["study"])
     written = made.write(tmp_path / "new" / "folder")
     assert sorted(path.name for path in written) == [
-        *("comparison.csv", "comparison.tex", "report.md", "report.tex", "report.txt"),
+        *("comparison.csv", "comparison.tex", "paper_table_2.csv", "paper_table_2.tex", "paper_table_7.csv"),
+        *("paper_table_7.tex", "report.md", "report.tex", "report.txt"),
         *("without_score.csv", "without_score.tex"),
     ]
     content = {path.name: path.read_text(encoding="utf-8") for path in written}
