@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.statistics import ALPHA, LEVEL, NO_SPREAD, Difference, Interval
+from analysis.statistics import ALPHA, LEVEL, NO_SPREAD, Difference, Interval, paired_difference
 
 NUM_RESAMPLES: Final = 1000
 
@@ -27,7 +27,8 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
 
     SE^2 = s_d^2/n + the variance of the mean difference over resampled items, the same items for both arms and all
     seeds (the idea of Sellam et al. 2022, "The MultiBERTs"); degrees of freedom by Satterthwaite. Slightly wide: how
-    much seeds differ on single items is in both parts.
+    much seeds differ on single items is in both parts. Never surer than on the test set itself, which Satterthwaite's
+    degrees of freedom would be with few seeds.
 
     Args:
         parts: `parts_SI2` of the arm, what each item adds to both sides of the score; the seeds and items in the order
@@ -47,8 +48,9 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
     if error < NO_SPREAD:
         return Difference(Interval(mean, mean, mean, num_seeds), math.nan)
     freedom = (of_seeds + of_items) ** 2 / (of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error
-    p = float(2 * stats.t.sf(abs(mean) / error, freedom))
+    here = paired_difference(dict(enumerate(differences_S)), dict.fromkeys(range(num_seeds), 0.0))
+    half = max(float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, here.interval.high - mean)
+    p = max(float(2 * stats.t.sf(abs(mean) / error, freedom)), 0.0 if math.isnan(here.p) else here.p)
     return Difference(Interval(mean, mean - half, mean + half, num_seeds), p)
 
 

@@ -65,14 +65,15 @@ def _numbers(arm: Arm) -> dict[str, Any]:
     }
 
 
-HERE: Final = "Holm p, this test set"
-BEYOND: Final = "Holm p, new data"
+HERE: Final = "Holm p"
+INTERVAL: Final = "on new data"
+BEYOND: Final = "its Holm p"
 
 
 def _cells(arm: Arm, made: Comparison, scale: Scale) -> dict[str, str]:
     here, beyond = arm.difference, arm.new_data
     on_new_data = {
-        "interval, new data": scale.show_bounds(beyond.interval, "+") if beyond else "",
+        INTERVAL: scale.show_bounds(beyond.interval, "+") if beyond else "",
         BEYOND: _p(beyond.p) if beyond else "",
     }
     return {
@@ -97,7 +98,7 @@ def _marks(made: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]
         if arm.difference and not arm.difference.p <= ALPHA:
             marks |= {(number, minus): "grey", (number, HERE): "grey"}
         if arm.new_data and not arm.new_data.p <= ALPHA:
-            marks |= {(number, "interval, new data"): "grey", (number, BEYOND): "grey"}
+            marks |= {(number, INTERVAL): "grey", (number, BEYOND): "grey"}
     return marks
 
 
@@ -107,9 +108,11 @@ def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
         yield f"Other seeds on this very test set. Not known on new data: {made.why_not}."
     else:
         yield (
-            "This test set: other seeds on the very same items. New data: other seeds and other items of the same kind "
-            "(paired t, and that with the variance over resampled items, after Sellam et al. 2022)."
+            f"Minus {made.baseline}: with other seeds on this very test set. On new data: with other seeds and other "
+            "items of the same kind (the variance over resampled items is added, after Sellam et al. 2022)."
         )
+        if lost := [arm.name for arm in made.arms if arm.difference and not arm.new_data]:
+            yield f"Not known on new data, since cells lack the counts of their items: {'; '.join(lost)}."
     if any(arm.name.endswith(TUNED) for arm in made.arms):
         yield (
             f"Scores at a tuned threshold are compared with {made.baseline} at its tuned threshold, the others at .5."

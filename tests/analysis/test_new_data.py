@@ -46,6 +46,21 @@ def test_the_two_parts_of_the_error() -> None:
     assert found.interval.high - found.interval.mean == pytest.approx(half, rel=0.1)
 
 
+def test_it_is_never_surer_than_on_this_test_set() -> None:
+    rng = np.random.default_rng(5)
+    narrower = 0
+    for _ in range(20):
+        worth = rng.normal(0.5, 0.05, size=(2, 3, 1))
+        right = rng.random((2, 3, 200)) < worth
+        arm, baseline = (np.stack([each, ~each, ~each], -1).astype(int) for each in right)
+        found = on_new_data(arm, baseline)
+        here = paired_difference(*(dict(enumerate(f1(counts.sum(1)).tolist())) for counts in (arm, baseline)))
+        assert found.interval.high - found.interval.low >= here.interval.high - here.interval.low - 1e-12
+        assert found.p >= here.p - 1e-12
+        narrower += found.p == pytest.approx(here.p)
+    assert 0 < narrower < 20
+
+
 def test_the_same_counts_are_not_tested() -> None:
     counts = np.ones((3, 10, 3), dtype=int)
     found = on_new_data(counts, counts)
