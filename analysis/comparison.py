@@ -1,16 +1,22 @@
-"""The arms of a study, each against the baseline: the record that tables and figures draw."""
+"""The arms of a study, each against the baseline: the record that tables, figures and summaries draw."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from analysis.scores import by_seed, collapsed, constant, scores, tuned_scores
-from analysis.statistics import Difference, Interval, holm, paired_difference, t_interval
+from analysis.found import Found
+from analysis.items import Items, item_parts
+from analysis.new_data import over_seeds_and_items
+from analysis.scores import by_seed, collapsed, column, constant, said_by_parent, scores, tuned_scores
+from analysis.statistics import ALPHA, Difference, Interval, holm_of, paired_difference, t_interval
 
 CONSTANT: Final = "constant predictor"
 TUNED: Final = ", tuned threshold"
@@ -24,9 +30,9 @@ class Arm:
     Attributes:
         name: Of the arm, or of a second reading of its runs.
         score: The mean over its seeds.
-        difference: To the baseline read the same way, over the seeds shared; none for the baseline itself and the
-            constant predictor.
-        p: Of the difference, corrected by Holm over all rows.
+        difference: On this test set, to the baseline read the same way, over the seeds shared; none for the baseline
+            itself and the constant predictor. Its p is corrected by Holm over all rows.
+        new_data: The same on new data; none also where it is not known.
         collapsed: Cells that predict one class only at the threshold of .5.
         failed: Cells without a score.
     """
@@ -34,37 +40,189 @@ class Arm:
     name: str
     score: Interval
     difference: Difference | None = None
-    p: float = math.nan
+    new_data: Difference | None = None
     collapsed: int | None = None
     failed: int | None = None
 
 
-def compare(cells: pd.DataFrame, metric: str, baseline: str) -> list[Arm]:
-    """The baseline first, then the arms by their mean, those without a score, and the constant predictor."""
-    readings = {"": scores(cells, metric), TUNED: tuned_scores(cells, metric)}
-    one_class, is_baseline = collapsed(cells, metric), cells["arm"] == baseline
-    arms = []
-    for reading, values in readings.items():
-        against = by_seed(values[is_baseline], cells["seed"][is_baseline])
-        for name, runs in cells.groupby("arm"):
-            scored = by_seed(values[runs.index], runs["seed"])
-            if reading and not scored:
-                continue
+@dataclass(frozen=True)
+class Best:
+    """The arm with the best mean, and whether it is more than that.
+
+    Attributes:
+        name: As the row.
+        runner_up: The row with the second-best mean.
+        difference: To the runner-up on this test set; its p is corrected by Holm over the best against each other row.
+        new_data: The same on new data, where it is known.
+        wins: Whether it is told apart from every other row on this test set.
+        wins_on_new_data: The same on new data.
+    """
+
+    name: str
+    runner_up: str
+    difference: Difference
+    new_data: Difference | None
+    wins: bool
+    wins_on_new_data: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The arms of a study on one data set, encoder and variant.
+
+    Attributes:
+        place: Data set, encoder and variant, those that are known.
+        cells: One for each arm and seed.
+        arms: The baseline first, then the others by their mean, those without a score, and the constant predictor.
+        best: None where there is nothing to compare.
+        why_not: Why nothing is known on new data, where nothing is.
+        num_replaced: Cells left out since another has their arm and seed.
+    """
+
+    place: str
+    metric: str
+    baseline: str
+    cells: pd.DataFrame
+    arms: tuple[Arm, ...]
+    best: Best | None
+    why_not: str
+    num_replaced: int
+
+
+@lru_cache(maxsize=1)
+def comparisons(found: Found) -> tuple[Comparison, ...]:
+    """A comparison for each data set, encoder and variant of a study; made once for all tables and figures."""
+    frame = found.frame
+    cells = frame[frame["kind"] == "cell"]
+    if cells.empty:
+        return ()
+    metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
+    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder", "variant")]
+    places = pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
+    groups = cells.groupby(places)
+    return tuple(compare(group, metric, baseline, found.items, str(place)) for place, group in groups)
+
+
+def compare(
+    cells: pd.DataFrame, metric: str, baseline: str, items: Mapping[str, pd.DataFrame] | None = None, place: str = ""
+) -> Comparison:
+    """The arms against the baseline, over the seeds that they share.
+
+    Args:
+        cells: Of one place.
+        metric: That the study compares.
+        baseline: The arm that the others are compared to.
+        items: The counts of each test item by the id of a cell.
+        place: What the cells share.
+    """
+    once = _once_each(cells, metric)
+    readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
+    one_class, arms = collapsed(once, metric), []
+    for suffix, (rows, _) in readings.items():
+        for name, row in rows.items():
+            runs = once["arm"] == name
+            against = None if name == baseline else rows.get(baseline, Row(baseline, {}, {}))
             arms.append(
                 Arm(
-                    f"{name}{reading}",
-                    t_interval(list(scored.values())),
-                    None if name == baseline else paired_difference(scored, against),
-                    collapsed=None if reading else int(one_class[runs.index].sum()),
-                    failed=len(runs) - len(scored),
+                    row.name,
+                    t_interval(list(row.scores.values())),
+                    row.minus(against) if against else None,
+                    row.minus_on_new_data(against) if against else None,
+                    collapsed=None if suffix else int(one_class[runs].sum()),
+                    failed=int(runs.sum()) - len(row.scores),
                 )
             )
     arms.sort(key=lambda arm: (arm.name != baseline, math.isnan(arm.score.mean), -arm.score.mean))
-    if (predictor := constant(cells, metric)) is not None:
+    best = best_of([row for rows, _ in readings.values() for row in rows.values()])
+    if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
-    return _corrected(arms)
+    why_not = "" if any(arm.new_data for arm in arms) else readings[""][1]
+    return Comparison(place, metric, baseline, once, tuple(_corrected(arms)), best, why_not, len(cells) - len(once))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One reading of an arm's cells by seed: their scores, and what their test items add to them, where it is known."""
+
+    name: str
+    scores: Mapping[int, float]
+    parts: Mapping[int, NDArray[np.floating]]
+
+    def minus(self, other: Row) -> Difference:
+        return paired_difference(self.scores, other.scores)
+
+    def minus_on_new_data(self, other: Row) -> Difference | None:
+        """None where a seed that both have lacks its items."""
+        seeds = sorted(self.scores.keys() & other.scores.keys())
+        if not seeds or not set(seeds) <= self.parts.keys() & other.parts.keys():
+            return None
+        return over_seeds_and_items(*(np.stack([row.parts[seed] for seed in seeds]) for row in (self, other)))
+
+
+def _rows(
+    cells: pd.DataFrame, metric: str, items: Mapping[str, pd.DataFrame], suffix: str
+) -> tuple[dict[str, Row], str]:
+    """The rows of a reading by the arm's name, and why nothing is known of their items, if nothing is.
+
+    An arm without a score has no row at the tuned threshold, which not every task has.
+    """
+    values = tuned_scores(cells, metric) if suffix else scores(cells, metric)
+    stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
+    if metric.startswith("test/"):
+        known = item_parts(items, stored, "tuned_" if suffix else "")
+    else:
+        known = Items({}, "the score is not that of the test split")
+    rows = {}
+    for name, runs in cells.groupby("arm"):
+        scored = by_seed(values[runs.index], runs["seed"])
+        parts = {
+            int(seed): known.parts[id_]
+            for id_, seed in zip(runs["id"], runs["seed"], strict=True)
+            if id_ in known.parts
+        }
+        if scored or not suffix:
+            rows[str(name)] = Row(f"{name}{suffix}", scored, parts)
+    return rows, known.why_not
+
+
+def best_of(rows: Sequence[Row]) -> Best | None:
+    """The row with the best mean against each other one: it wins where it is told apart from all of them.
+
+    Holm's correction takes the smallest p first, so that what is left of it at the runner-up, mostly the largest, is
+    the level itself: of two arms that are equally good and best, one wins by chance in 5 % of studies.
+    """
+    ranked = sorted((row for row in rows if row.scores), key=lambda row: -float(np.mean(list(row.scores.values()))))
+    if len(ranked) < 2:
+        return None
+    first, *others = ranked
+    here = holm_of([first.minus(other) for other in others])
+    beyond = [first.minus_on_new_data(other) for other in others]
+    new_data = holm_of([each for each in beyond if each])
+    return Best(
+        first.name,
+        others[0].name,
+        here[0],
+        new_data[0] if beyond[0] else None,
+        wins=all(each.p <= ALPHA for each in here),
+        wins_on_new_data=len(new_data) == len(others) and all(each.p <= ALPHA for each in new_data),
+    )
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:
-    adjusted = holm([arm.difference.p if arm.difference else math.nan for arm in arms])
-    return [replace(arm, p=p) for arm, p in zip(arms, adjusted, strict=True)]
+    """Each p corrected by Holm over all rows, for either question by itself."""
+    here = iter(holm_of([arm.difference for arm in arms if arm.difference]))
+    beyond = iter(holm_of([arm.new_data for arm in arms if arm.new_data]))
+    return [
+        replace(
+            arm,
+            difference=next(here) if arm.difference else None,
+            new_data=next(beyond) if arm.new_data else None,
+        )
+        for arm in arms
+    ]
+
+
+def _once_each(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """One cell for each arm and seed: the latest with a score, else the latest."""
+    scored_last = scores(cells, metric).notna().sort_values(kind="stable").index
+    return cells.loc[scored_last].drop_duplicates(["arm", "seed"], keep="last").sort_index()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import html
 import math
 import re
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
@@ -30,6 +31,12 @@ _MARKDOWN: Final = re.compile(r"([\\|*_`\[\]#~$])")
 _NUMBER: Final = re.compile(r"[-+<]? ?\d|$")
 
 
+Mark: TypeAlias = Literal["bold", "grey"]
+_IN_MARKDOWN: Final[dict[Mark, str]] = {"bold": "**{}**", "grey": "*{}*"}
+"""Markdown has no colours: what is grey elsewhere leans there."""
+_IN_LATEX: Final[dict[Mark, str]] = {"bold": r"\textbf{{{}}}", "grey": r"\textcolor{{gray}}{{{}}}"}
+
+
 @dataclass(frozen=True)
 class Table:
     """What was computed, and how it is shown.
@@ -40,6 +47,7 @@ class Table:
         data: The numbers, for CSV and for programs.
         shown: The cells as text, under the headings that a reader sees.
         notes: What must be known to read it.
+        marks: The cells that stand out or back, by the number of the row and the heading.
     """
 
     name: str
@@ -47,6 +55,7 @@ class Table:
     data: pd.DataFrame
     shown: pd.DataFrame
     notes: tuple[str, ...] = ()
+    marks: Mapping[tuple[int, str], Mark] = field(default_factory=dict)
 
     def text(self) -> str:
         """The table for a terminal."""
@@ -65,7 +74,7 @@ class Table:
     def markdown(self) -> str:
         """The table as GitHub's Markdown."""
         rules = ["---:" if right else "---" for right in self._is_right]
-        rows = [map(in_markdown, self.shown.columns), rules, *(map(in_markdown, row) for row in self._rows)]
+        rows = [map(in_markdown, self.shown.columns), rules, *self._marked(in_markdown, _IN_MARKDOWN)]
         lines = [f"| {' | '.join(row)} |" for row in rows]
         return "\n\n".join([f"**{in_markdown(self.title)}**", "\n".join(lines), *map(in_markdown, self.notes)])
 
@@ -74,8 +83,9 @@ class Table:
         return self.data.to_csv(index=False, lineterminator="\n")
 
     def latex(self) -> str:
-        """A table environment that needs the package booktabs."""
-        head, *rows = [" & ".join(map(in_latex, row)) + r" \\" for row in [list(self.shown.columns), *self._rows]]
+        """A table environment that needs the packages booktabs and xcolor."""
+        cells = [[*map(in_latex, self.shown.columns)], *self._marked(in_latex, _IN_LATEX)]
+        head, *rows = [" & ".join(row) + r" \\" for row in cells]
         notes = [rf"\par\footnotesize {in_latex(note)}" for note in self.notes]
         return "\n".join(
             [
@@ -91,9 +101,15 @@ class Table:
             ]
         )
 
-    @property
-    def _rows(self) -> list[list[str]]:
-        return [[str(cell) for cell in row] for row in self.shown.itertuples(index=False)]
+    def _marked(self, written: Callable[[object], str], forms: Mapping[Mark, str]) -> list[list[str]]:
+        """The cells as a format writes them, those with a mark in its form."""
+        return [
+            [
+                forms[mark].format(written(cell)) if (mark := self.marks.get((number, str(name)))) else written(cell)
+                for name, cell in zip(self.shown, row, strict=True)
+            ]
+            for number, row in enumerate(self.shown.itertuples(index=False))
+        ]
 
     @property
     def _is_right(self) -> list[bool]:
@@ -147,5 +163,11 @@ class Scale:
 
     def show_interval(self, interval: Interval, sign: str = "") -> str:
         """The mean and, where it has one, its interval."""
-        bounds = f" [{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"
-        return self.show(interval.mean, sign) + ("" if math.isnan(interval.low) else bounds)
+        bounds = self.show_bounds(interval, sign)
+        return self.show(interval.mean, sign) + (f" {bounds}" if bounds else "")
+
+    def show_bounds(self, interval: Interval, sign: str = "") -> str:
+        """The interval alone, or nothing where there is none."""
+        return (
+            "" if math.isnan(interval.low) else f"[{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"
+        )

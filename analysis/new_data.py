@@ -1,9 +1,9 @@
-"""How sure a difference is beyond this test set: over seeds and items, over splits, and over data sets."""
+"""How sure a difference is beyond this test set: over seeds and items, and over data sets."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,66 +11,61 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.statistics import ALPHA, LEVEL, NO_SPREAD, Difference, Interval
+from analysis.statistics import ALPHA, LEVEL, NO_SPREAD, Difference, Interval, paired_difference
 
 NUM_RESAMPLES: Final = 1000
 
-Score = Callable[[NDArray[np.floating]], NDArray[np.floating]]
-"""Of `counts_...3`, added up over items (true positives, false positives, false negatives), the score."""
+
+def ratio(parts: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The score of `parts_...2` that were added up over items: what is above over what is below; 0/0 is 0."""
+    above, below = parts[..., 0], parts[..., 1]
+    return np.asarray(np.where(below > 0, above / np.where(below > 0, below, 1), 0.0))
 
 
-def f1(counts: NDArray[np.floating]) -> NDArray[np.floating]:
-    """The micro F1 of `counts_...3`; 0 where there is nothing to find and nothing found."""
-    tp, wrong = counts[..., 0], counts[..., 1] + counts[..., 2]
-    return np.asarray(np.where(tp > 0, 2 * tp / np.maximum(2 * tp + wrong, 1), 0.0))
-
-
-def over_seeds_and_items(
-    counts: NDArray[np.integer], baseline: NDArray[np.integer], score: Score = f1, *, seed: int = 0
-) -> Difference:
+def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.floating], *, seed: int = 0) -> Difference:
     """The mean difference with both sources of chance: other seeds, and other items of the same kind.
 
     SE^2 = s_d^2/n + the variance of the mean difference over resampled items, the same items for both arms and all
     seeds (the idea of Sellam et al. 2022, "The MultiBERTs"); degrees of freedom by Satterthwaite. Slightly wide: how
-    much seeds differ on single items is in both parts.
+    much seeds differ on single items is in both parts. Never surer than on the test set itself, which Satterthwaite's
+    degrees of freedom would be with few seeds.
 
     Args:
-        counts: `counts_SI3` of the arm, the seeds and items in the order of the baseline's.
-        baseline: `counts_SI3` of the baseline.
-        score: Of counts that were added up.
+        parts: `parts_SI2` of the arm, what each item adds to both sides of the score; the seeds and items in the order
+            of the baseline's.
+        baseline: `parts_SI2` of the baseline.
         seed: Of the resampling.
     """
-    assert counts.shape == baseline.shape, "the same seeds and items"
-    num_seeds, num_items, _ = counts.shape
-    differences_S = score(counts.sum(1)) - score(baseline.sum(1))
+    assert parts.shape == baseline.shape, "the same seeds and items"
+    num_seeds, num_items, _ = parts.shape
+    differences_S = ratio(parts.sum(1)) - ratio(baseline.sum(1))
     mean = float(differences_S.mean())
     if num_seeds < 2 or num_items < 2:
         return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan)
-    weights_BI = np.random.default_rng(seed).multinomial(num_items, [1 / num_items] * num_items, NUM_RESAMPLES)
-    sums_SB3, sums_of_baseline_SB3 = (weights_BI.astype(float) @ of.astype(float) for of in (counts, baseline))
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
-    of_items = float((score(sums_SB3) - score(sums_of_baseline_SB3)).mean(0).var(ddof=1))
+    of_items = float(np.var(_resampled(np.stack([parts, baseline]), seed), ddof=1))
     error = math.sqrt(of_seeds + of_items)
     if error < NO_SPREAD:
         return Difference(Interval(mean, mean, mean, num_seeds), math.nan)
     freedom = (of_seeds + of_items) ** 2 / (of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1))
-    return _tested(mean, error, freedom, num_seeds)
+    here = paired_difference(dict(enumerate(differences_S)), dict.fromkeys(range(num_seeds), 0.0))
+    half = max(float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, here.interval.high - mean)
+    p = max(float(2 * stats.t.sf(abs(mean) / error, freedom)), 0.0 if math.isnan(here.p) else here.p)
+    return Difference(Interval(mean, mean - half, mean + half, num_seeds), p)
 
 
-def over_splits(differences: Sequence[float], test_share: float) -> Difference:
-    """The mean difference where each seed has a split of its own: the training sets overlap, so the variance is wider.
+def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
+    """The mean difference over seeds, each time with as many items drawn again.
 
-    (1/n + test_share/(1 - test_share)) s^2, the corrected test of Nadeau and Bengio (2003).
-
-    Args:
-        differences: One a split.
-        test_share: The share of the data that each split tests on.
+    Items that add the same for both arms and all seeds are drawn as one, by how many they are: most are right
+    everywhere, so that this is many times as quick.
     """
-    num, mean = len(differences), float(np.mean(differences))
-    if num < 2 or np.ptp(differences) < NO_SPREAD:
-        return Difference(Interval(mean, math.nan, math.nan, num), math.nan)
-    variance = (1 / num + test_share / (1 - test_share)) * float(np.var(differences, ddof=1))
-    return _tested(mean, math.sqrt(variance), num - 1, num)
+    _, num_seeds, num_items, _ = parts_2SI2.shape
+    alike, num_U = np.unique(parts_2SI2.transpose(2, 0, 1, 3).reshape(num_items, -1), axis=0, return_counts=True)
+    weights_BU = np.random.default_rng(seed).multinomial(num_items, num_U / num_items, NUM_RESAMPLES)
+    sums = (weights_BU @ alike).reshape(NUM_RESAMPLES, 2, num_seeds, 2)
+    scores_B2S = ratio(sums)
+    return np.asarray((scores_B2S[:, 0] - scores_B2S[:, 1]).mean(-1))
 
 
 @dataclass(frozen=True)
@@ -97,8 +92,3 @@ def over_data_sets(differences: Sequence[float], num_arms: int) -> AcrossDataSet
     if num < least or np.allclose(differences, 0):
         return AcrossDataSets(math.nan, num, least)
     return AcrossDataSets(float(stats.wilcoxon(differences).pvalue), num, least)
-
-
-def _tested(mean: float, error: float, freedom: float, num: int) -> Difference:
-    half = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error
-    return Difference(Interval(mean, mean - half, mean + half, num), float(2 * stats.t.sf(abs(mean) / error, freedom)))

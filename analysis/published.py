@@ -1,4 +1,4 @@
-"""The figures of the paper as printed (arXiv 1911.02855v3), with what is odd about them; so far Table 1."""
+"""Table 1 of the paper as printed (arXiv 1911.02855v3), with what is odd about it."""
 
 from __future__ import annotations
 

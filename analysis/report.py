@@ -1,4 +1,4 @@
-"""What was found, as tables: from the frame of tracked runs to text, Markdown, CSV and LaTeX."""
+"""A report: what was found as tables, and those as text, Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -7,16 +7,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import pandas as pd
-
+from analysis.classes import by_class
+from analysis.found import Found
 from analysis.layout import Table, in_latex, in_markdown, plain
-from analysis.tables import alone, best_trials, by_loss, comparison, without_score
+from analysis.paper import formulas, paper_tables
+from analysis.study import across_data_sets, comparison, left_out
+from analysis.tables import alone, best_trials, by_loss, without_score
 from dice_ray.errors import RunError
 
-MakeTables: TypeAlias = Callable[[pd.DataFrame], list[Table]]
+MakeTables: TypeAlias = Callable[[Found], list[Table]]
 
-TABLES: Final[tuple[MakeTables, ...]] = (comparison, best_trials, by_loss, alone, without_score)
-"""In the order of the report; each makes no table of a frame that holds nothing for it."""
+TABLES: Final[tuple[MakeTables, ...]] = (
+    comparison,
+    across_data_sets,
+    by_class,
+    paper_tables,
+    formulas,
+    best_trials,
+    by_loss,
+    alone,
+    without_score,
+    left_out,
+)
+"""In the order of the report; each makes no table where nothing was found for it."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,7 @@ class Report:
             [
                 "% pdflatex report.tex; lualatex where names go beyond Latin letters",
                 r"\documentclass{article}",
-                r"\usepackage{booktabs}",
+                r"\usepackage{booktabs,xcolor}",
                 r"\usepackage[margin=2cm,landscape]{geometry}",
                 rf"\title{{{in_latex(self.title)}}}",
                 r"\date{}",
@@ -63,16 +76,17 @@ class Report:
         return [folder / name for name in contents]
 
 
-def report(frame: pd.DataFrame) -> Report:
+def report(found: Found) -> Report:
     """The tables that the runs of an experiment allow.
 
     Raises:
         RunError: It holds no run that could stand in one.
     """
-    tables = [table for make in TABLES for table in make(frame)]
+    tables = [table for make in TABLES for table in make(found)]
     if not tables:
         raise RunError(
             "a report must have runs, trials of a sweep or cells of a study, and the experiment holds none yet"
         )
+    frame = found.frame
     parents = frame.loc[frame["kind"].isin(["sweep", "study"]), "name"]
     return Report(", ".join(dict.fromkeys(parents)) or "Runs", tuple(tables))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -76,6 +76,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
         highest = max(highest, min(1.0, (len(tested) - rank) * p))
         adjusted[index] = highest
     return adjusted
+
+
+def holm_of(differences: Sequence[Difference]) -> list[Difference]:
+    """The same differences with their p corrected by Holm."""
+    adjusted = holm([difference.p for difference in differences])
+    return [replace(difference, p=p) for difference, p in zip(differences, adjusted, strict=True)]
 
 
 def what_seeds_allow(num: int) -> str:

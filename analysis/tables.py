@@ -1,46 +1,27 @@
-"""From the frame of tracked runs to tables: arms of a study, trials of a sweep, and what has no score."""
+"""The tables of sweeps and of runs trained alone, and what has no score."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
 
-from analysis.comparison import CONSTANT, TUNED, Arm, compare
+from analysis.comparison import CONSTANT
+from analysis.found import Found
 from analysis.layout import Scale, Table
 from analysis.scores import column, constant, losses, of_reruns, said_by_parent, scores, states
-from analysis.statistics import ALPHA, Interval, what_seeds_allow
+from analysis.statistics import Interval
 from dice_ray.tracking import schema
 
 NUM_BEST: Final = 10
 """Trials shown; the file holds all."""
 
 
-def comparison(frame: pd.DataFrame) -> list[Table]:
-    """The arms of a study; a table for each data set and encoder."""
-    cells = frame[frame["kind"] == "cell"]
-    if cells.empty:
-        return []
-    metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
-    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder")]
-    places = pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
-    groups = cells.groupby(places)
-    tables = []
-    for number, (place, group) in enumerate(groups, start=1):
-        name = "comparison" if len(groups) == 1 else f"comparison_{number}"
-        title = f"{metric} by arm" + (f" on {place}" if place else "")
-        once = _once_each(group, metric)
-        notes = []
-        if replaced := len(group) - len(once):
-            notes.append(f"Left out: {replaced} of the same arm and seed as another; the latest with a score counts.")
-        tables.append(_comparison(name, title, compare(once, metric, baseline), metric, baseline, notes))
-    return tables
-
-
-def best_trials(frame: pd.DataFrame) -> list[Table]:
+def best_trials(found: Found) -> list[Table]:
     """The trials of a sweep with the parameters that were searched: those run again by their mean, others by score."""
+    frame = found.frame
     trials = frame[frame["kind"] == "trial"]
     if trials.empty:
         return []
@@ -93,8 +74,9 @@ def _shown_reruns(best: pd.DataFrame, again: Mapping[str, Interval], scale: Scal
     }
 
 
-def by_loss(frame: pd.DataFrame) -> list[Table]:
+def by_loss(found: Found) -> list[Table]:
     """The score that each loss reached in a sweep, and what became of its trials."""
+    frame = found.frame
     trials = frame[frame["kind"] == "trial"]
     if trials.empty:
         return []
@@ -120,8 +102,9 @@ def by_loss(frame: pd.DataFrame) -> list[Table]:
     return [Table("losses", title, data, shown, (note,))]
 
 
-def alone(frame: pd.DataFrame) -> list[Table]:
+def alone(found: Found) -> list[Table]:
     """Runs that are no part of a sweep or study, each by the metric it was trained for."""
+    frame = found.frame
     runs = frame[frame["kind"] == "run"]
     if runs.empty:
         return []
@@ -149,8 +132,9 @@ def alone(frame: pd.DataFrame) -> list[Table]:
     return [Table("runs", "Runs", data, shown, ("One run each: it takes several seeds to say what a loss is worth.",))]
 
 
-def without_score(frame: pd.DataFrame) -> list[Table]:
+def without_score(found: Found) -> list[Table]:
     """Every trial or cell that has no score, and why."""
+    frame = found.frame
     runs = frame[frame["kind"].isin(["trial", "rerun", "cell"])]
     if runs.empty:
         return []
@@ -168,61 +152,6 @@ def without_score(frame: pd.DataFrame) -> list[Table]:
     return [Table("without_score", "Runs without a score", data, data.astype("str").fillna(""))]
 
 
-def _once_each(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """One cell for each arm and seed: the latest with a score, else the latest."""
-    scored_last = scores(cells, metric).notna().sort_values(kind="stable").index
-    return cells.loc[scored_last].drop_duplicates(["arm", "seed"], keep="last").sort_index()
-
-
-def _comparison(name: str, title: str, arms: Sequence[Arm], metric: str, baseline: str, notes: Sequence[str]) -> Table:
-    scale = Scale.of(pd.Series([arm.score.mean for arm in arms]))
-    rows: list[dict[str, Any]] = []
-    shown: list[dict[str, str]] = []
-    for arm in arms:
-        score, difference = arm.score, arm.difference.interval if arm.difference else None
-        rows.append(
-            {
-                "arm": arm.name,
-                "mean": score.mean,
-                "low": score.low,
-                "high": score.high,
-                "seeds": score.num or None,
-                "difference": difference and difference.mean,
-                "difference_low": difference and difference.low,
-                "difference_high": difference and difference.high,
-                "shared_seeds": difference and difference.num,
-                "holm_p": arm.p,
-                "collapsed": arm.collapsed,
-                "failed": arm.failed,
-            }
-        )
-        shown.append(
-            {
-                "arm": arm.name,
-                scale.heading(metric): scale.show_interval(score),
-                "seeds": str(score.num or ""),
-                f"minus {baseline}": scale.show_interval(difference, "+") if difference else "",
-                "Holm p": _p(arm.p),
-                "collapsed": "" if arm.collapsed is None else str(arm.collapsed),
-                "failed": "" if arm.failed is None else str(arm.failed),
-            }
-        )
-    data = pd.DataFrame(rows).astype(dict.fromkeys(("seeds", "shared_seeds", "collapsed", "failed"), "Int64"))
-    return Table(name, title, data, pd.DataFrame(shown), (*_how_sure(arms, baseline, scale), *notes))
-
-
-def _how_sure(arms: Sequence[Arm], baseline: str, scale: Scale) -> Iterator[str]:
-    yield "Means over seeds with 95 % t intervals; differences paired by seed; p corrected by Holm over all rows."
-    if any(arm.name.endswith(TUNED) for arm in arms):
-        yield f"Scores at a tuned threshold are compared with {baseline} at its tuned threshold, the others at .5."
-    compared = [(arm, arm.difference.interval) for arm in arms if arm.difference]
-    seeds = min((difference.num for _, difference in compared if difference.num), default=0)
-    yield f"At least {seeds} seeds shared with {baseline}: {what_seeds_allow(seeds)}."
-    if seeds >= 5:
-        apart = [f"{arm.name} ({scale.show(each.mean, '+')})" for arm, each in compared if arm.p <= ALPHA]
-        yield f"Told apart from {baseline} at p {ALPHA}: {', '.join(apart) or 'no arm'}."
-
-
 def _parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
     """What was searched beside the loss, by path: `loss.focal.gamma=2, training.lr=2e-05`."""
     return ", ".join(f"{path}={_value(trial[path])}" for path in paths if not pd.isna(trial[path]))
@@ -230,9 +159,3 @@ def _parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
 
 def _value(value: object) -> str:
     return format(value, ".3g") if isinstance(value, float) else str(value)
-
-
-def _p(p: float) -> str:
-    if math.isnan(p):
-        return ""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray import shipped
+from dice_ray.errors import UnknownNameError
 from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.found import Found
     from analysis.report import Report
     from dice_ray.tuning.estimate import Estimate
 
@@ -64,9 +66,23 @@ def report(name: str) -> Report:
     """The tables of a sweep, a study, or the runs trained alone, from what MLflow holds of it."""
     shipped.folder_of("analysis")
     from analysis import report as reports
-    from dice_ray.tracking.reader import read
 
-    return reports.report(read(name))
+    return reports.report(found(name))
+
+
+def found(name: str) -> Found:
+    """What MLflow holds of an experiment: its runs now, their files and curves when asked for."""
+    shipped.folder_of("analysis")
+    from analysis.found import Found
+    from dice_ray.tracking import reader
+
+    def sweep(name: str) -> pd.DataFrame | None:
+        try:
+            return reader.read(name)
+        except UnknownNameError:
+            return None
+
+    return Found(reader.read(name), reader.texts, lambda: reader.curves(name), sweep)
 
 
 def export_preset(sweep: str) -> str:

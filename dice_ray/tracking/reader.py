@@ -9,9 +9,9 @@ import pandas as pd
 
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking import schema
-from dice_ray.tracking.sources import Source, Stored, opened
+from dice_ray.tracking.sources import Source, Stored, opened, text_artifact
 
-COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end")
+COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end", "artifacts")
 """The columns of every run; those of parameters, metrics and other tags follow."""
 CURVE_COLUMNS: Final = ("id", "step", "metric", "value")
 
@@ -45,6 +45,18 @@ def curves(experiment: str, uri: str | None = None) -> pd.DataFrame:
         rows = [(ids[uuid], *values) for uuid, *values in source.points(known) if uuid in ids]
     frame = pd.DataFrame(rows, columns=list(CURVE_COLUMNS))
     return frame.sort_values(["id", "metric", "step"], ignore_index=True)
+
+
+def texts(runs: pd.DataFrame, file: str, uri: str | None = None) -> dict[str, str]:
+    """A text file among the artifacts of these rows of `read`, by the id of the run; those without it are left out.
+
+    Artifacts in a local folder are read there, others through MLflow.
+
+    Raises:
+        RunError: A store of artifacts does not answer.
+    """
+    read_texts = {id_: text_artifact(root, file, uri) for id_, root in zip(runs["id"], runs["artifacts"], strict=True)}
+    return {id_: text for id_, text in read_texts.items() if text is not None}
 
 
 def experiments(uri: str | None = None) -> list[str]:
@@ -101,6 +113,7 @@ def _row(run: Stored, runs: Mapping[str, Stored]) -> dict[str, Any]:
         "status": run.status,
         "start": run.start,
         "end": run.end or None,
+        "artifacts": run.artifacts,
         **{f"params.{name}": value for name, value in run.params.items()},
         **{f"metrics.{name}": value for name, value in run.metrics.items()},
         **{f"tags.{name}": value for name, value in others.items()},

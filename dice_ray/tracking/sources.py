@@ -6,7 +6,10 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, Protocol, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from dice_ray.errors import RunError
 from dice_ray.tracking.store import deleted, locked, quiet, quiet_client, shown, sqlite_file, store_uri
@@ -20,12 +23,13 @@ Stage: TypeAlias = Literal["active", "deleted"]
 
 @dataclass
 class Stored:
-    """A run as MLflow holds it; times in milliseconds since 1970."""
+    """A run as MLflow holds it; times in milliseconds since 1970; where its artifacts lie is a URI."""
 
     name: str
     status: str
     start: int
     end: int | None
+    artifacts: str
     params: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     tags: dict[str, str] = field(default_factory=dict)
@@ -102,7 +106,7 @@ class Database:
         found = {
             uuid: Stored(*info)
             for uuid, *info in self._database.execute(
-                "select run_uuid, name, status, start_time, end_time from runs "
+                "select run_uuid, name, status, start_time, end_time, artifact_uri from runs "
                 "where experiment_id = ? and lifecycle_stage = 'active'",
                 [experiment],
             )
@@ -148,6 +152,7 @@ class Api:
                 run.info.status,
                 run.info.start_time,
                 run.info.end_time,
+                run.info.artifact_uri,
                 run.data.params,
                 run.data.metrics,
                 run.data.tags,
@@ -162,6 +167,25 @@ class Api:
             for metric in run.metrics:
                 for point in self._client.get_metric_history(uuid, metric):
                     yield uuid, point.step, metric, point.value
+
+
+def text_artifact(root: str, name: str, uri: str | None) -> str | None:
+    """A text file below the root of a run's artifacts, none where it is not there."""
+    place = urlsplit(root)
+    if place.scheme in ("", "file"):
+        file = Path(unquote(place.path) if place.scheme else root) / name
+        return file.read_text(encoding="utf-8") if file.is_file() else None
+    uri = store_uri(uri)
+    with _answering(uri):
+        from mlflow import artifacts
+
+        address = f"{root}/{name}"
+        above, _, stem = address.rpartition("/")
+        if stem not in [Path(each.path).name for each in artifacts.list_artifacts(above, tracking_uri=uri)]:
+            return None
+        with TemporaryDirectory() as folder:
+            file = Path(artifacts.download_artifacts(address, dst_path=folder, tracking_uri=uri))
+            return file.read_text(encoding="utf-8")
 
 
 @contextmanager

@@ -21,6 +21,7 @@ _SQLITE: Final = "sqlite:///"
 _ENVIRONMENT: Final = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     # MLflow's own seven tries take minutes; the writer tries again by itself, a reader wants its answer.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",

@@ -16,7 +16,9 @@ import pytest
 from scipy import stats
 
 from analysis import tables
-from analysis.report import Report, report
+from analysis.found import Found
+from analysis.report import Report
+from analysis.report import report as report_of
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
@@ -50,6 +52,10 @@ def frames(uri: str) -> dict[str, pd.DataFrame]:
         tell(writer)
         writer.close()
     return {name: read(name, uri) for name in ("study", "sweep")}
+
+
+def report(frame: pd.DataFrame) -> Report:
+    return report_of(Found(frame))
 
 
 def tell_study(writer: Writer) -> None:
@@ -145,7 +151,7 @@ def test_a_tuned_threshold_is_compared_with_the_baseline_at_its_own(frames: dict
     note = "Scores at a tuned threshold are compared with cross_entropy at its tuned threshold, the others at .5."
     assert note in made.text()
     without = frames["study"].drop(columns="metrics.test/f1_tuned")
-    assert "tuned" not in report(without).text()
+    assert "tuned threshold" not in report(without).text()
 
 
 def test_failed_and_collapsed_cells_are_counted_and_listed(frames: dict[str, pd.DataFrame]) -> None:
@@ -173,7 +179,9 @@ def test_each_data_set_has_its_table(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["study"].copy()
     frame.loc[frame["seed"] > 2, "tags.data"] = "other"
     made = report(frame)
-    assert [table.name for table in made.tables] == ["comparison_1", "comparison_2", "without_score"]
+    assert [table.name for table in made.tables] == [
+        *("comparison_1", "comparison_2", "across_data_sets", "paper_table_7", "paper_table_2", "without_score")
+    ]
     assert rows(made, "comparison_2")["dice"]["mean"] == pytest.approx(0.76)
     assert "on other" in made.tables[1].title
 
@@ -274,7 +282,8 @@ def test_the_files(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     made = report(frames["study"])
     written = made.write(tmp_path / "new" / "folder")
     assert sorted(path.name for path in written) == [
-        *("comparison.csv", "comparison.tex", "report.md", "report.tex", "report.txt"),
+        *("comparison.csv", "comparison.tex", "paper_table_2.csv", "paper_table_2.tex", "paper_table_7.csv"),
+        *("paper_table_7.tex", "report.md", "report.tex", "report.txt"),
         *("without_score.csv", "without_score.tex"),
     ]
     content = {path.name: path.read_text(encoding="utf-8") for path in written}

@@ -17,7 +17,7 @@ from pandas.testing import assert_frame_equal
 
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking import schema, sources
-from dice_ray.tracking.reader import COLUMNS, as_frame, curves, experiments, read
+from dice_ray.tracking.reader import COLUMNS, as_frame, curves, experiments, read, texts
 from dice_ray.tracking.sources import Api, Database, opened
 from dice_ray.tracking.store import quiet_client, sqlite_file
 from dice_ray.tracking.writer import Writer
@@ -126,6 +126,18 @@ def test_curves(uri: str) -> None:
     assert loss["value"].isna().tolist() == [False, True, True]
 
 
+def test_texts_of_the_runs_that_have_them(uri: str) -> None:
+    with Writer("a study: 100 %", uri) as writer:
+        for key in ("a", "b", "c"):
+            writer.open(key, name=key, params={}, tags={schema.KIND: "cell"})
+            if key != "b":
+                writer.text(key, "test/items.csv", f"of {key}, été\n")
+    runs = read("a study: 100 %", uri)
+    assert texts(runs, "test/items.csv", uri) == {"a": "of a, été\n", "c": "of c, été\n"}
+    assert texts(runs[runs["id"] == "c"], "test/items.csv", uri) == {"c": "of c, été\n"}
+    assert texts(runs, "items.csv", uri) == {}
+
+
 def test_names_that_are_not_there(uri: str, tmp_path: Path) -> None:
     fill(uri)
     assert experiments(uri) == ["first", "study"]
@@ -206,6 +218,7 @@ def test_a_server_that_comes_late_loses_nothing(uri: str, tmp_path: Path) -> Non
     writer.open("a", name="a", params={"loss": "dice"}, tags={schema.KIND: "run"})
     writer.metrics("a", 1, {"dev/f1": 0.5})
     writer.text("a", "notes.txt", "hello")
+    writer.text("a", "test/items.csv", "id,tp,fp,fn\n")
     writer.end("a", "FINISHED")
     file = sqlite_file(uri)
     assert file is not None
@@ -213,6 +226,10 @@ def test_a_server_that_comes_late_loses_nothing(uri: str, tmp_path: Path) -> Non
         writer.close()
         (late,) = read("late", remote).to_dict("records")
         assert (late["id"], late["status"], late["metrics.dev/f1"]) == ("a", "FINISHED", 0.5)
+        late_runs = read("late", remote)
+        assert texts(late_runs, "test/items.csv", remote) == {"a": "id,tp,fp,fn\n"}
+        assert texts(late_runs, "notes.txt", remote) == {"a": "hello"}
+        assert texts(late_runs, "test/classes.csv", remote) == texts(late_runs, "no/notes.txt", remote) == {}
         assert_frame_equal(read("study", remote), read("study", uri))
         assert_frame_equal(curves("study", remote), curves("study", uri))
     (stored,) = (tmp_path / "artifacts").rglob("notes.txt")

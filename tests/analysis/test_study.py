@@ -1,0 +1,192 @@
+"""The tables of a study: two questions, who wins, what is tuned, missing or left out, and data sets together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.comparison import Row, best_of
+from analysis.found import Found
+from analysis.items import of_all_counts
+from analysis.layout import Table
+from analysis.new_data import over_seeds_and_items
+from analysis.statistics import ALPHA, holm
+from analysis.study import across_data_sets, comparison, left_out
+from tests.analysis.cells import items, study
+
+RNG = np.random.default_rng(0)
+RIGHT = {
+    f"{arm}-{seed}": RNG.normal(size=400) < worth
+    for arm, worth in (("cross_entropy", 0.3), ("focal", 0.35), ("dice", 0.9))
+    for seed in range(10)
+}
+ACCURACY = {
+    arm: [float(RIGHT[f"{arm}-{seed}"].mean()) for seed in range(10)] for arm in ("cross_entropy", "focal", "dice")
+}
+
+
+def found(frame: pd.DataFrame, files: Mapping[tuple[str, str], str]) -> Found:
+    return Found(frame, lambda runs, file: {id_: files[id_, file] for id_ in runs["id"] if (id_, file) in files})
+
+
+def with_items(frame: pd.DataFrame, rights: Mapping[str, np.ndarray] = RIGHT) -> Found:
+    return found(frame, {(id_, "test/items.csv"): text for id_, text in items(rights).items()})
+
+
+def rows(table: Table) -> dict[str, dict[str, Any]]:
+    return {str(row["arm"]): {str(name): value for name, value in row.items()} for row in table.data.to_dict("records")}
+
+
+def test_on_new_data_is_the_bootstrap_of_the_stored_counts() -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
+    parts = {arm: np.stack([of_all_counts(counts(RIGHT[f"{arm}-{seed}"])) for seed in range(10)]) for arm in ACCURACY}
+    expected = {arm: over_seeds_and_items(parts[arm], parts["cross_entropy"]) for arm in ("focal", "dice")}
+    corrected = holm([each.p for each in expected.values()])
+    for (arm, difference), p in zip(expected.items(), corrected, strict=True):
+        row = rows(table)[arm]
+        assert [row["new_data_low"], row["new_data_high"], row["new_data_holm_p"]] == pytest.approx(
+            [difference.interval.low, difference.interval.high, p]
+        )
+        assert row["difference"] == pytest.approx(difference.interval.mean)
+
+
+def counts(right: np.ndarray) -> np.ndarray:
+    return np.stack([right, ~right, ~right], -1).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("rights", "why"),
+    [
+        ({}, "no cell has the counts of its test items"),
+        ({**RIGHT, "dice-3": RIGHT["dice-3"][:-1]}, "the cells were not scored on the same test items"),
+        ({**RIGHT, "dice-3": ~RIGHT["dice-3"]}, "the score is none that the counts of single items give"),
+    ],
+)
+def test_without_counts_that_fit_nothing_is_said_of_new_data(rights: dict[str, np.ndarray], why: str) -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy"), rights))
+    assert not [name for name in [*table.data, *table.shown] if "new" in str(name) or str(name) == "its Holm p"]
+    assert f"Not known on new data: {why}." in table.text()
+
+
+def test_an_arm_whose_items_are_lost_has_no_interval_on_new_data() -> None:
+    rights = {id_: right for id_, right in RIGHT.items() if id_ != "focal-3"}
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy"), rights))
+    lost, kept = rows(table)["focal"], rows(table)["dice"]
+    assert pd.isna(lost["new_data_low"])
+    assert not pd.isna(kept["new_data_low"])
+    assert not pd.isna(lost["difference_low"])
+    assert "Not known on new data, since cells lack the counts of their items: focal." in table.notes
+
+
+def test_the_winner_beats_every_other_row_on_both_questions() -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
+    (said,) = [note for note in table.notes if "inner" in note]
+    over = 100 * (np.mean(ACCURACY["dice"]) - np.mean(ACCURACY["focal"]))
+    assert said == f"Winner: dice, told apart from every other row on new data too; +{over:.2f} over focal."
+    assert table.marks[1, "test/accuracy (%)"] == "bold"
+    assert (1, "minus cross_entropy") not in table.marks
+
+
+def test_the_best_mean_alone_does_not_win() -> None:
+    rng = np.random.default_rng(1)
+    alike = {arm: rng.normal(0.7, 0.02, 10).tolist() for arm in ("cross_entropy", "focal", "dice")}
+    (table,) = comparison(found(study(alike), {}))
+    first = max(alike, key=lambda arm: float(np.mean(alike[arm])))
+    assert f"No winner: {first} has the best mean" in table.text()
+    (table,) = comparison(found(study({arm: scores[:4] for arm, scores in ACCURACY.items()}), {}))
+    assert "inner" not in table.text()
+
+
+def test_on_this_test_set_alone_is_said_to_be_no_more() -> None:
+    (table,) = comparison(found(study(ACCURACY), {}))
+    assert "Winner: dice, told apart from every other row on this test set, not shown on new data" in table.text()
+
+
+@pytest.mark.parametrize("num_best", [2, 6])
+def test_arms_that_are_equally_good_seldom_win(num_best: int) -> None:
+    """Of 1,000 studies of six arms, of which so many are the best: one of these must not win."""
+    rng, winners = np.random.default_rng(4), 0
+    for _ in range(1000):
+        means = [0.7] * num_best + [0.5] * (6 - num_best)
+        scores = [dict(enumerate(rng.normal(mean, 0.02, 10).tolist())) for mean in means]
+        best = best_of([Row(f"arm {number}", of_arm, {}) for number, of_arm in enumerate(scores)])
+        assert best is not None
+        winners += best.wins
+    assert winners / 1000 <= 0.062
+
+
+def test_what_is_not_told_apart_is_grey() -> None:
+    (table,) = comparison(found(study({"cross_entropy": [0.7, 0.71, 0.69], "dice": [0.7, 0.72, 0.68]}), {}))
+    assert {name for (row, name), mark in table.marks.items() if mark == "grey" and row == 1} == {
+        *("minus cross_entropy", "Holm p")
+    }
+    assert r"\textcolor{gray}{1.000}" in table.latex()
+    assert "| *1.000* |" in table.markdown()
+    assert "*" not in table.text()
+
+
+def test_what_is_missing_is_named() -> None:
+    frame = study({"cross_entropy": [0.7, 0.71, 0.69], "dice": [0.7, 0.72, 0.68]})
+    (table,) = comparison(found(frame[~frame["id"].isin(["dice-0", "dice-2"])], {}))
+    assert "Missing: dice has no cell of seed 0, 2." in table.notes
+
+
+def test_tuned_arms_are_named_with_their_budget_and_shared_seeds() -> None:
+    frame = study({"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79], "focal": [0.8, 0.79]})
+    assert any(note.startswith("No arm is tuned") for note in comparison(Found(frame))[0].notes)
+    frame["tags.tuned"] = frame["arm"].map({"dice": "search-ab t3", "focal": "gone t1"})
+    sweep = pd.DataFrame({"kind": ["sweep", "trial", "trial", "trial"], "params.loss": [None, "dice", "focal", "dice"]})
+    sweep["seed"] = pd.array([None, 1, 7, 7], "Int64")
+    (table,) = comparison(Found(frame, read_sweep=lambda name: sweep if name == "search-ab" else None))
+    (tuned,) = [note for note in table.notes if note.startswith("Tuned on dev")]
+    assert tuned == (
+        "Tuned on dev: cross_entropy is not tuned; dice is t3 of search-ab (2 trials of dice); focal is t1 of gone."
+    )
+    assert "Seeds that tuned and are compared here too, which flatters the tuned arms: 1." in table.notes
+
+
+def test_variants_are_compared_by_themselves() -> None:
+    frame = pd.concat(
+        [
+            study({"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79]}, data="qqp", variant="original"),
+            study({"cross_entropy": [0.5, 0.51], "dice": [0.4, 0.49]}, data="qqp", variant="+ positive"),
+        ]
+    )
+    tables = comparison(Found(frame))
+    assert [table.title for table in tables] == ["test/f1 by arm on qqp, + positive", "test/f1 by arm on qqp, original"]
+    assert rows(tables[0])["dice"]["mean"] == pytest.approx(0.445)
+    assert not across_data_sets(Found(frame))
+
+
+def several(num: int) -> Found:
+    rng = np.random.default_rng(2)
+    arms = ("cross_entropy", "dice")
+    frames = [
+        study({arm: rng.normal(0.1 * (arm == "dice"), 0.01, 3).tolist() for arm in arms}, data=f"d{n}")
+        for n in range(num)
+    ]
+    return Found(pd.concat(frames))
+
+
+def test_data_sets_together_only_where_it_is_possible() -> None:
+    (table,) = across_data_sets(several(5))
+    assert table.shown["Holm p"].tolist() == ["impossible below 6 data sets"]
+    (table,) = across_data_sets(several(6))
+    (row,) = table.data.to_dict("records")
+    assert (row["better_on"], row["data_sets"]) == (6, 6)
+    assert row["holm_p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
+    assert row["holm_p"] <= ALPHA
+
+
+def test_arms_left_out_stand_with_their_reason() -> None:
+    frame = study({"cross_entropy": [0.7], "dice": [0.8]})
+    said = {"asymmetric": "takes sigmoid heads alone"}
+    (table,) = left_out(found(frame, {("study", "left_out.json"): json.dumps(said)}))
+    assert table.shown.to_numpy().tolist() == [["asymmetric", "takes sigmoid heads alone"]]
+    assert not left_out(Found(frame))
