@@ -31,7 +31,8 @@ COMMANDS = {
     },
     "ablate": {
         "study",
-        "--preset",
+        "--data",
+        "--encoder",
         "--set",
         "--arm",
         "--seeds",
