@@ -119,7 +119,8 @@ def session(
     show: Show | None,
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
-    digests, loaded = dict[str | None, str](), dict[str | None, LoadReport]()
+    digests: dict[str | None, str] = {}
+    loaded: dict[str | None, LoadReport] = {}
     for variant in plan.digests:
         prepared = launch.prepare(plan.base(variant))  # the data's mistakes are told before anything starts
         digests[variant] = prepared.splits.digest
