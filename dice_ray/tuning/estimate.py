@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice_ray import cluster
+from dice_ray import cluster, launch
 from dice_ray.config.schema import RunConfig
-from dice_ray.data import sources
 from dice_ray.errors import DiceRayError, RunError
 from dice_ray.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
@@ -76,7 +75,7 @@ def estimate(
         DiceRayError: It would be refused, fits nowhere, or fails in its first steps.
     """
     base = plan.base()
-    plan = plan.on(sources.load(base.data).digest)
+    plan = plan.on({variant: launch.prepare(plan.base(variant)).splits.digest for variant in plan.digests})
     stored, ledger = grown(plan, folder), Ledger(folder / "ledger.jsonl")
     if isinstance(plan, SweepPlan):
         notes = search.check(plan, folder)

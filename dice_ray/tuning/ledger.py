@@ -27,6 +27,7 @@ class Begun(BaseModel):
         seed: Its `training.seed`.
         arm: The arm of a study.
         rerun_of: The trial of a sweep whose configuration runs again, with another seed.
+        variant: What the arm is run on, where the study has variants.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -36,6 +37,13 @@ class Begun(BaseModel):
     seed: int
     arm: str | None = None
     rerun_of: str | None = None
+    variant: str | None = None
+
+    @property
+    def called(self) -> str:
+        """What users call it: a trial by its id, a cell by its variant, arm and seed."""
+        parts = [self.variant, self.arm, str(self.seed)]
+        return self.id if self.arm is None else "/".join(part for part in parts if part is not None)
 
 
 class Ended(BaseModel):
