@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-faults bench-losses bench-data bench-train tree
+.PHONY: help demo test check test-slow test-faults bench-losses bench-data bench-train bench-sweep bench-scale bench-search tree
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -37,6 +37,15 @@ bench-data: $(READY) ## Time reading and encoding beside `datasets`, on $$DICE_R
 
 bench-train: $(READY) ## Time training beside Hugging Face's Trainer, some 20 minutes; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.training
+
+bench-sweep: $(READY) ## Time short trials beside Hugging Face's search on Ray and nested Ray Train; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.sweep
+
+bench-scale: $(READY) ## Time 1000 trials of no work, and the driver's memory; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.scale
+
+bench-search: $(READY) ## Compare samplers on $$DICE_RAY_DATA, half an hour, goes on where it was; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.search
 
 tree: $(READY) ## Write the tree in README from the files' first sentences
 	$(BIN)/python -m tests.house.tree

@@ -59,6 +59,13 @@ def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:
     return (tag == "true") | (tag.isna() & (last > 0))
 
 
+def of_reruns(frame: pd.DataFrame, metric: str) -> dict[str, Interval]:
+    """The mean score of a trial's configuration over the seeds that it was run again with, by the trial's id."""
+    runs = frame[frame["kind"] == "rerun"]
+    values = pd.DataFrame({"trial": column(runs, "tags.rerun_of"), "score": scores(runs, metric)}).dropna()
+    return {str(trial): t_interval(group["score"].tolist()) for trial, group in values.groupby("trial")}
+
+
 def states(runs: pd.DataFrame) -> pd.Series[str]:
     """done, pruned, failed, or unfinished."""
     return runs["state"].fillna("unfinished")

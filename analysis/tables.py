@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -10,7 +11,8 @@ import pandas as pd
 from analysis.comparison import CONSTANT
 from analysis.found import Found
 from analysis.layout import Scale, Table
-from analysis.scores import column, constant, losses, said_by_parent, scores, states
+from analysis.scores import column, constant, losses, of_reruns, said_by_parent, scores, states
+from analysis.statistics import Interval
 from dice_ray.tracking import schema
 
 NUM_BEST: Final = 10
@@ -18,7 +20,7 @@ NUM_BEST: Final = 10
 
 
 def best_trials(found: Found) -> list[Table]:
-    """The trials of a sweep by their score, with the parameters that were searched."""
+    """The trials of a sweep with the parameters that were searched: those run again by their mean, others by score."""
     frame = found.frame
     trials = frame[frame["kind"] == "trial"]
     if trials.empty:
@@ -30,7 +32,13 @@ def best_trials(found: Found) -> list[Table]:
         {"trial": trials["id"], "score": scores(trials, metric), "state": states(trials), "loss": losses(trials)}
         | {path: column(trials, f"params.{path}") for path in searched}
     )
-    data = data.dropna(subset="score").sort_values("score", ascending=False, kind="stable")
+    again = of_reruns(frame, metric)
+    if again:
+        means = {name: [getattr(again.get(id_), name, math.nan) for id_ in data["trial"]] for name in ("mean", "num")}
+        data.insert(2, "mean_of_reruns", means["mean"])
+        data.insert(3, "reruns", pd.Series(means["num"], data.index, "Int64"))
+    by = ["mean_of_reruns", "score"] if again else ["score"]
+    data = data.dropna(subset="score").sort_values(by, ascending=False, kind="stable")
     if data.empty:
         return []
     data.insert(0, "rank", pd.Series(range(1, len(data) + 1), data.index, "Int64"))
@@ -44,15 +52,26 @@ def best_trials(found: Found) -> list[Table]:
             "rank": best["rank"].astype("str").fillna(""),
             "trial": best["trial"],
             scale.heading(metric): [scale.show(score) for score in best["score"]],
+            **(_shown_reruns(best, again, scale) if again else {}),
             "state": best["state"].fillna(""),
             "loss": best["loss"].fillna(""),
             "searched": [_parameters(trial, searched) for trial in best.to_dict("records")],
         }
     )
     notes = ["The trials were chosen by this very score, so it is optimistic: a study compares on the test split."]
+    if again:
+        notes.append("The best were run again with other seeds, and are ranked by the mean over these alone.")
     if num > NUM_BEST:
         notes.append(f"The first {NUM_BEST} of {num}.")
     return [Table("best_trials", "The best trials", data, shown, tuple(notes))]
+
+
+def _shown_reruns(best: pd.DataFrame, again: Mapping[str, Interval], scale: Scale) -> dict[str, list[str]]:
+    found = [again.get(str(id_)) for id_ in best["trial"]]
+    return {
+        "with other seeds": ["" if each is None else scale.show_interval(each) for each in found],
+        "seeds": ["" if each is None else str(each.num) for each in found],
+    }
 
 
 def by_loss(found: Found) -> list[Table]:
@@ -116,7 +135,7 @@ def alone(found: Found) -> list[Table]:
 def without_score(found: Found) -> list[Table]:
     """Every trial or cell that has no score, and why."""
     frame = found.frame
-    runs = frame[frame["kind"].isin(["trial", "cell"])]
+    runs = frame[frame["kind"].isin(["trial", "rerun", "cell"])]
     if runs.empty:
         return []
     runs = runs[scores(runs, said_by_parent(frame, "metric")).isna()]

@@ -33,18 +33,33 @@ LOOPBACK: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
+class Node:
+    """A machine: its CPUs, its GPUs, and the bytes of memory that were free when Ray began on it."""
+
+    cpus: int
+    gpus: int
+    memory: int = 0
+
+
+@dataclass(frozen=True)
 class Cluster:
     """A running Ray.
 
     Attributes:
-        cpus: CPUs of all nodes.
-        gpus: GPUs of all nodes.
+        nodes: Its machines.
         scratch: A folder that goes when Ray does.
     """
 
-    cpus: int
-    gpus: int
+    nodes: tuple[Node, ...]
     scratch: Path
+
+    @property
+    def cpus(self) -> int:
+        return sum(node.cpus for node in self.nodes)
+
+    @property
+    def gpus(self) -> int:
+        return sum(node.gpus for node in self.nodes)
 
 
 def prepare(address: str | None) -> str:
@@ -85,11 +100,15 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
     with quiet(log):
         try:
             ray.init(address=address, configure_logging=False, **(ours if address == "local" else {}))
-            resources = ray.cluster_resources()
-            yield Cluster(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), scratch)
+            yield Cluster(tuple(_node(node["Resources"]) for node in ray.nodes() if node["Alive"]), scratch)
         finally:
             ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _node(resources: Mapping[str, float]) -> Node:
+    memory = resources.get("memory", 0) + resources.get("object_store_memory", 0)
+    return Node(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), int(memory))
 
 
 @contextmanager

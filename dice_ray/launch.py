@@ -123,13 +123,13 @@ def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | Progre
 def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     """The scores of a run's best checkpoint on `dev` or `test`, under what dev decided.
 
-    The counts of each record are left in the folder, as `<split>/items.csv`.
+    The counts behind them are left in the folder: `<split>/items.csv` and `<split>/classes.csv`.
     """
     run, prepared = trained.load(folder), prepare(config)
     scores = run.score(prepared.test() if split == "test" else prepared.dev)
-    items = folder / trained.items_file(split)
-    items.parent.mkdir(exist_ok=True)
-    items.write_text(trained.items_csv(scores.items), encoding="utf-8")
+    (folder / split).mkdir(exist_ok=True)
+    for file, content in trained.count_files(split, scores).items():
+        (folder / file).write_text(content, encoding="utf-8")
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"{split}/{name}": value for name, value in metrics.items()}
 

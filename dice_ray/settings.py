@@ -111,6 +111,14 @@ def flat(config: Settings) -> Flat:
     return dict(_flat_items(config, ""))
 
 
+def decisive(config: Settings) -> Flat:
+    """What of a resolved section is not a default, by paths.
+
+    It is the same however a value was written, and stays the same when a key with a default is added to the section.
+    """
+    return dict(_flat_items(config, "", with_defaults=False))
+
+
 def paths(model: type[Settings], prefix: str = "") -> list[str]:
     """Every path that the model knows, those inside of all branches included."""
     found = []
@@ -206,14 +214,19 @@ def _merge_choice(branches: Mapping[str, type[Branch]], base: object, layer: obj
     return {name: merge(branches[name], below or {}, above or {})}
 
 
-def _flat_items(config: Settings, prefix: str) -> Iterator[tuple[str, Any]]:
-    for key in type(config).model_fields:
+def _flat_items(config: Settings, prefix: str, *, with_defaults: bool = True) -> Iterator[tuple[str, Any]]:
+    above: dict[str, Any] = {}
+    for key, field in type(config).model_fields.items():
         value, path = getattr(config, key), f"{prefix}{key}"
+        is_default = value == field.get_default(call_default_factory=True, validated_data=above)
+        above[key] = value
+        if is_default and not with_defaults:
+            continue
         if isinstance(value, Branch):
             yield path, value.name
-            yield from _flat_items(value, f"{path}.{value.name}.")
+            yield from _flat_items(value, f"{path}.{value.name}.", with_defaults=with_defaults)
         elif isinstance(value, Settings):
-            yield from _flat_items(value, f"{path}.")
+            yield from _flat_items(value, f"{path}.", with_defaults=with_defaults)
         else:
             yield path, _plain(value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,11 +30,10 @@ from dice_ray.training.precision import Numerics
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from dice_ray.metrics.classification import ItemCounts
-
 CONFIG, TASK, ENCODER = "config.yaml", "task.json", "encoder"
 SPLITS = ("dev", "test")
 """What can be scored by its name; any other data is a file."""
+COUNTS = ("tp", "fp", "fn")
 
 
 def store(
@@ -173,19 +172,31 @@ def _task_json(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
     return {"classes": task.classes, "facts": [asdict(term) for term in facts]}
 
 
-def items_file(data: str) -> str:
-    """Where the counts of each record of what was scored lie, in the run's folder and among its artifacts.
+def count_files(data: str, scores: Scores) -> dict[str, str]:
+    """The counts behind scores as files, by where they lie in the run's folder and among its artifacts.
 
-    >>> items_file("test"), items_file("texts/new.tsv")
-    ('test/items.csv', 'files/new.tsv/items.csv')
+    `items.csv` has those of each record, also at the tuned threshold if there is one; `classes.csv` of each class.
     """
-    return f"{data}/items.csv" if data in SPLITS else f"files/{Path(data).name}/items.csv"
+    folder = data if data in SPLITS else f"files/{Path(data).name}"
+    files = {f"{folder}/items.csv": items_csv(scores)}
+    if scores.classes:
+        rows = [(name, of.tp + of.fn, of.tp, of.fp, of.fn) for name, of in scores.classes.items()]
+        files[f"{folder}/classes.csv"] = _csv(("class", "support", *COUNTS), rows)
+    return files
 
 
-def items_csv(items: Sequence[ItemCounts]) -> str:
+def items_csv(scores: Scores) -> str:
     """The counts of each record by its id."""
+    readings = [of for of in (scores.items, scores.tuned_items) if of]
+    header = ("id", *COUNTS, *(f"tuned_{name}" for name in COUNTS if scores.tuned_items))
+    records = zip(*readings, strict=True)
+    rows = ((of[0].id, *(count for item in of for count in (item.tp, item.fp, item.fn))) for of in records)
+    return _csv(header, rows)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(["id", "tp", "fp", "fn"])
-    writer.writerows([item.id, item.tp, item.fp, item.fn] for item in items)
+    writer.writerow(header)
+    writer.writerows(rows)
     return written.getvalue()

@@ -81,6 +81,7 @@ class TestOnRayTrain:
         there = list(launch.start(small(loss="dice", launch__how="ray_train"), tmp_path / "there"))
         for told in (*here, *there):
             assert told.metrics.pop("train/tokens_per_second") > 0
+            assert told.metrics.pop("train/seconds") > 0
         assert there == here
 
     def test_two_workers_tread_the_path_of_one(self, tmp_path: Path) -> None:

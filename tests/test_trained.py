@@ -89,10 +89,21 @@ def test_labels_have_no_part_in_predictions(run: Path, tmp_path: Path) -> None:
 def test_the_counts_of_each_record_are_left_and_add_up_to_the_score(run: Path) -> None:
     with (run / "run/test/items.csv").open(newline="") as file:
         items = list(csv.DictReader(file))
-    assert list(items[0]) == ["id", "tp", "fp", "fn"]
     assert len(items) == ROWS
-    tp, fp, fn = (sum(int(item[count]) for item in items) for count in ("tp", "fp", "fn"))
-    assert 2 * tp / (2 * tp + fp + fn) == pytest.approx(json.loads((run / "scores.json").read_text())["test/f1"])
+    wanted = json.loads((run / "scores.json").read_text())
+    for prefix, metric in (("", "test/f1"), ("tuned_", "test/f1_tuned")):
+        tp, fp, fn = (sum(int(item[f"{prefix}{count}"]) for item in items) for count in ("tp", "fp", "fn"))
+        assert 2 * tp / (2 * tp + fp + fn) == pytest.approx(wanted[metric])
+
+
+def test_the_counts_of_each_class_are_left_and_give_its_scores(run: Path) -> None:
+    with (run / "run/test/classes.csv").open(newline="") as file:
+        negative, positive = csv.DictReader(file)
+    assert [negative["class"], positive["class"]] == ["0", "1"]
+    assert int(negative["support"]) + int(positive["support"]) == ROWS
+    assert int(positive["tp"]) / int(positive["support"]) == pytest.approx(
+        json.loads((run / "scores.json").read_text())["test/recall"]
+    )
 
 
 def test_data_that_is_gone_is_named(run: Path) -> None:

@@ -11,7 +11,7 @@ from dice_ray.api.data import (
 )
 from dice_ray.api.known import losses, names, plot_losses
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved_yaml, validate
-from dice_ray.api.results import Result, report, report_folder
+from dice_ray.api.results import Result, export_preset, report, report_folder
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.trained import Scored, evaluate, export, predict
@@ -30,6 +30,7 @@ __all__ = [
     "dry_run",
     "evaluate",
     "export",
+    "export_preset",
     "imbalance_report",
     "init",
     "inspect",

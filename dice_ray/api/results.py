@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray import shipped
-from dice_ray.errors import UnknownNameError
 from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
     from analysis.found import Found
     from analysis.report import Report
+    from dice_ray.tuning.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,14 @@ class Result:
         experiment: In MLflow.
         is_finished: False where it was interrupted; the same call, or `resume`, goes on.
         best: Of a run trained alone: the metric that decides, and its best value.
+        estimate: Of a dry run: what it would take; it has left nothing behind.
     """
 
     name: str
     experiment: str
     is_finished: bool = True
     best: tuple[str, float] | None = None
+    estimate: Estimate | None = None
 
     @property
     def folder(self) -> Path:
@@ -63,13 +65,19 @@ def found(name: str) -> Found:
     from analysis.found import Found
     from dice_ray.tracking import reader
 
-    def sweep(name: str) -> pd.DataFrame | None:
-        try:
-            return reader.read(name)
-        except UnknownNameError:
-            return None
+    return Found(reader.read(name), reader.texts, lambda: reader.curves(name))
 
-    return Found(reader.read(name), reader.texts, lambda: reader.curves(name), sweep)
+
+def export_preset(sweep: str) -> str:
+    """The best configuration of a sweep as a commented preset, which `train` runs.
+
+    Args:
+        sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
+    """
+    from dice_ray.tuning.export import preset
+
+    name, _, trial = sweep.partition("/")
+    return preset(RUNS / name, trial or None)
 
 
 def report_folder(name: str) -> Path:

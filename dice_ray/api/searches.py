@@ -14,10 +14,14 @@ from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
+    from dice_ray.settings import Flat
     from dice_ray.tuning.callback import Progress
+    from dice_ray.tuning.plan import StudyPlan, SweepPlan
     from dice_ray.tuning.runner import Show
     from dice_ray.tuning.warm_start import Point
 
+STARTED = ("tpe", "random", "nsga2")
+"""Samplers that draw; one that goes through a grid takes no other start."""
 PUBLISHED = "published"
 """The warm start at the authors' settings; any other is the name of a sweep."""
 
@@ -29,16 +33,20 @@ def tune(
     space: str = "loss_tuning",
     trials: int = 16,
     seed: int = 0,
-    sampler: str = "tpe",
-    scheduler: Literal["asha", "median", "none"] = "asha",
+    seeds: int = 0,
+    top: int = 5,
+    objectives: Sequence[str] = (),
+    sampler: str | None = None,
+    scheduler: Literal["asha", "median", "none"] | None = None,
     warm_start: str | None = None,
     trial_timeout: float | None = None,
     max_hours: float | None = None,
     name: str | None = None,
     address: str | None = None,
+    dry_run: bool = False,
     show: Show | None = None,
 ) -> Result:
-    """Search the loss and its settings; the best score on dev counts.
+    """Search the loss and its settings, those of the preset first; the best score on dev counts.
 
     Args:
         preset: A shipped preset's name, or a YAML file.
@@ -46,33 +54,48 @@ def tune(
         space: A shipped space's name, `module:function` or `file.py:function`.
         trials: How many configurations are tried.
         seed: Of the sampler and of every trial; studies begin at 1, so that they never compare on the seed of a search.
-        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes an Optuna sampler of a seed.
-        scheduler: What stops trials early.
+        seeds: With how many other seeds the best configurations run when the search has ended; their mean ranks them.
+        top: How many these are.
+        objectives: What to search for together, in place of the task's own metric: metrics of dev, as `precision` and
+            `recall`, or `seconds` of training; the report holds the Pareto front.
+        sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes an Optuna sampler of
+            a seed; `tpe` where not given, `nsga2` for several objectives.
+        scheduler: What stops trials early; `asha` where not given, and none for several objectives.
         warm_start: `published` begins with the authors' settings for this preset (`published_points`); the name of an
             earlier sweep, with all that it found.
         trial_timeout: After how many seconds a trial that is still running has failed.
         max_hours: After which the sweep stops, to be gone on with later.
         name: The sweep's name.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        dry_run: Run only the first steps of a trial, say what all would take in `Result.estimate`, leave nothing.
         show: Makes the screen that shows progress.
     """
     from dice_ray.tuning import search
     from dice_ray.tuning.plan import SweepPlan
 
     name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
-    points = published_points(preset, space) if warm_start == PUBLISHED else []
+    layers = _for_all_trials(layers_of(preset, settings))
+    sampler = sampler or ("nsga2" if objectives else "tpe")
+    points = _own_point(layers, space) if sampler in STARTED and warm_start in (None, PUBLISHED) else []
+    if warm_start == PUBLISHED:
+        points += [point.params for point in published_points(preset, space)]
     plan = SweepPlan(
         name=name,
-        layers=_for_all_trials(layers_of(preset, settings)),
+        layers=layers,
         space=shipped.space_address(space),
         trials=trials,
         sampler=sampler,
-        scheduler=scheduler,
+        scheduler=scheduler or ("none" if objectives else "asha"),
+        objectives=tuple(objectives),
         seed=seed,
+        seeds=seeds,
+        top=top,
         trial_timeout=trial_timeout,
-        points=tuple(point.params for point in points),
+        points=tuple(points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
+    if dry_run:
+        return _estimated(plan, address)
     progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
 
@@ -99,12 +122,24 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
     return points
 
 
+def _own_point(layers: Sequence[Layer], space: str) -> list[Flat]:
+    """What the preset says of what a space searches; an earlier sweep began with it, and a grid comes to it."""
+    from dice_ray.tuning import warm_start
+    from dice_ray.tuning.space import Space
+
+    shipped.folder_of("search_spaces")
+    return [warm_start.first(layers, Space(shipped.space_address(space)))]
+
+
 def resume(
     name: str,
     *,
     more_trials: int = 0,
+    seeds: int | None = None,
+    top: int | None = None,
     address: str | None = None,
     max_hours: float | None = None,
+    dry_run: bool = False,
     show: Show | None = None,
 ) -> Result:
     """Go on with a sweep or study: its plan minus what its ledger holds.
@@ -112,18 +147,27 @@ def resume(
     Args:
         name: Of the sweep or study.
         more_trials: What a sweep tries beyond its plan.
+        seeds: With how many other seeds its best configurations run, where its plan says fewer.
+        top: How many these are.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         max_hours: After which it stops again.
+        dry_run: Say what is left and what that would take, as `tune` does.
         show: Makes the screen that shows progress.
     """
     from dice_ray.tuning import ablation, plan, search
 
     stored = plan.read(RUNS / name)
     if isinstance(stored, plan.SweepPlan):
-        stored = stored.model_copy(update={"trials": stored.trials + more_trials})
-        progress = search.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
-    elif more_trials:
+        if more_trials and search.is_exhausted(stored, RUNS / name, address):
+            raise InputError(f"{name} has tried all that its space holds: there is nothing to add to it")
+        more = {"seeds": stored.seeds if seeds is None else seeds, "top": stored.top if top is None else top}
+        stored = stored.model_copy(update={"trials": stored.trials + more_trials, **more})
+    elif more_trials or seeds or top:
         raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms and seeds")
+    if dry_run:
+        return _estimated(stored, address)
+    if isinstance(stored, plan.SweepPlan):
+        progress = search.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
     else:
         progress = ablation.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
@@ -134,11 +178,14 @@ def ablate(
     preset: str | Path = EMBEDDED_PRESET,
     settings: Written = (),
     *,
+    arms: Sequence[str] = (),
     seeds: int = 3,
+    tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
     max_hours: float | None = None,
     name: str | None = None,
     address: str | None = None,
+    dry_run: bool = False,
     show: Show | None = None,
 ) -> Result:
     """Run the arms of a study over the same seeds; cells that were run before are kept.
@@ -147,19 +194,25 @@ def ablate(
         study: A shipped study's name, or a Python file with ARMS and BASELINE.
         preset: A shipped preset's name, or a YAML file.
         settings: What is written over it, below the arms.
+        arms: Those that are run, the baseline among them; all where none is given.
         seeds: Seeds 1 to this number.
+        tuned_from: Sweeps: each arm takes what the best trial of its own loss searched.
         trial_timeout: After how many seconds a cell that is still running has failed.
         max_hours: After which the study stops; the same call goes on.
         name: The study's name where not given.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
+        dry_run: Run only the first steps, say what all would take in `Result.estimate`, leave nothing.
         show: Makes the screen that shows progress.
     """
     from dice_ray.config.load import resolve
     from dice_ray.data import sources
     from dice_ray.tuning import ablation
     from dice_ray.tuning.plan import StudyPlan
+    from dice_ray.tuning.tuned import tuned
 
-    arms, baseline = _arms(study)
+    every, baseline = _arms(study)
+    if unknown := [arm for arm in arms if arm not in every]:
+        raise UnknownNameError("arm", unknown[0], every)
     layers = _for_all_trials(layers_of(preset, settings))
     name = folders.named(name or Path(study).stem)
     splits = sources.load(resolve(layers).data)
@@ -168,26 +221,39 @@ def ablate(
     plan = StudyPlan(
         name=name,
         layers=layers,
-        arms=arms,
+        arms={arm: values for arm, values in every.items() if not arms or arm in arms},
         baseline=baseline,
         seeds=tuple(range(1, seeds + 1)),
         digest=splits.digest,
         trial_timeout=trial_timeout,
     )
-    progress = ablation.run(plan.with_encoders(), RUNS / name, address=address, max_hours=max_hours, show=show)
+    if tuned_from:
+        plan = tuned(plan, [RUNS / sweep for sweep in tuned_from])
+    plan = plan.with_encoders()
+    if dry_run:
+        return _estimated(plan, address)
+    progress = ablation.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress)
+
+
+def _estimated(plan: SweepPlan | StudyPlan, address: str | None) -> Result:
+    """What a sweep or study would take, without running it."""
+    from dice_ray.tuning.estimate import estimate
+
+    return Result(plan.name, plan.name, False, estimate=estimate(plan, RUNS / plan.name, address=address))
 
 
 def _for_all_trials(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """The layers, with one over them of what this machine resolves: all trials share it, wherever they run."""
     from dice_ray import launch
     from dice_ray.config.load import resolve, values_layer
+    from dice_ray.tuning.plan import THIS_MACHINE
 
     config = resolve(layers)
     found = launch.resolved(config).training.precision
     if found == config.training.precision:
         return tuple(layers)
-    return (*layers, values_layer("this machine", {"training.precision": found}))
+    return (*layers, values_layer(THIS_MACHINE, {"training.precision": found}))
 
 
 def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:

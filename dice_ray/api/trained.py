@@ -59,12 +59,12 @@ class Scored:
 
 
 def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scored:
-    """Score a run's best checkpoint; the counts of each record become an artifact of the run.
+    """Score a run's best checkpoint; the counts of each record and class become artifacts of the run.
 
     Args:
         run: As in `predict`.
         data: `dev`, `test`, or a file with labels.
-        items: Where the counts are written too, as CSV: id, tp, fp, fn.
+        items: Where the counts are written too, as CSV.
     """
     from dice_ray import trained
     from dice_ray.tracking import reader
@@ -73,13 +73,13 @@ def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scor
     place = folders.place(run)
     best = trained.load(place.folder)
     scores = best.score(best.labelled(data))
-    counts = trained.items_csv(scores.items)
     if items is not None:
-        items.write_text(counts, encoding="utf-8")
+        items.write_text(trained.items_csv(scores), encoding="utf-8")
     is_tracked = place.experiment is not None and reader.holds(place.experiment, place.id)
     if place.experiment is not None and is_tracked:
         with Writer(place.experiment) as writer:
-            writer.text(place.id, trained.items_file(data), counts)
+            for file, content in trained.count_files(data, scores).items():
+                writer.text(place.id, file, content)
             if data == "test":
                 told = {**scores.metrics, "collapsed": float(scores.collapsed)}
                 writer.metrics(place.id, best.step, {f"test/{name}": value for name, value in told.items()})

@@ -12,6 +12,7 @@ from dice_ray.cli.data import cache, init, inspect
 from dice_ray.cli.known import list_names, losses
 from dice_ray.cli.printing import print_next
 from dice_ray.cli.results import report
+from dice_ray.cli.searches import export_preset, print_estimate
 from dice_ray.cli.trained import evaluate, export, predict
 from dice_ray.errors import DiceRayError
 
@@ -37,7 +38,15 @@ HoursOption = Annotated[
     float | None,
     typer.Option(min=0, metavar="HOURS", help="Stop after so long; --resume or the same command goes on."),
 ]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Run a few steps, say what the whole would take, leave nothing.")
+]
+PriceOption = Annotated[
+    float | None, typer.Option(min=0, metavar="PRICE", help="Of the machines: a dry run then says the cost.")
+]
 AddressOption = Annotated[str | None, typer.Option(help="The address of a Ray cluster; else Ray runs on this machine.")]
+RESUMING = {"resume", "trials", "seeds", "top", "max_hours", "address", "dry_run", "price_per_hour"}
+"""What may stand beside --resume."""
 
 
 @app.callback()
@@ -53,9 +62,7 @@ def train(
     ] = None,
     gpus_per_worker: Annotated[int | None, typer.Option(min=0, help="GPUs of each worker.")] = None,
     name: Annotated[str | None, typer.Option(help="The run's name; that of an earlier run goes on with it.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Run a few steps, say what the whole would take, leave nothing.")
-    ] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Fine-tune one task with one loss."""
     from dice_ray import api
@@ -83,11 +90,28 @@ def tune(
     trials: Annotated[
         int, typer.Option(min=1, help="How many configurations are tried; with --resume how many more, as +32.")
     ] = 16,
+    objectives: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--objective", metavar="METRIC", help="A metric of dev, or `seconds`; several are searched for together."
+        ),
+    ] = None,
     sampler: Annotated[
-        str, typer.Option(help="tpe, random, brute_force, or module:function that makes an Optuna sampler of a seed.")
-    ] = "tpe",
-    scheduler: Annotated[Literal["asha", "median", "none"], typer.Option(help="What stops trials early.")] = "asha",
+        str | None,
+        typer.Option(
+            help="tpe, random, brute_force, nsga2, or module:function that makes an Optuna sampler of a seed.",
+            show_default="tpe, nsga2 for several objectives",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        Literal["asha", "median", "none"] | None,
+        typer.Option(help="What stops trials early.", show_default="asha, none for several objectives"),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the sampler, and of every trial.")] = 0,
+    seeds: Annotated[
+        int, typer.Option(min=0, help="Run the best again with so many other seeds, and rank them by the mean.")
+    ] = 0,
+    top: Annotated[int, typer.Option(min=1, help="How many of the best --seeds runs again.")] = 5,
     warm_start: Annotated[
         str | None,
         typer.Option(
@@ -101,6 +125,8 @@ def tune(
         str | None, typer.Option(metavar="NAME", help="Go on with the sweep or study of this name.")
     ] = None,
     address: AddressOption = None,
+    dry_run: DryRunOption = False,
+    price_per_hour: PriceOption = None,
 ) -> None:
     """Search the loss and its settings."""
     from dice_ray import api
@@ -111,11 +137,20 @@ def tune(
     given = [
         name for name in context.params if str(context.get_parameter_source(name)) == "ParameterSource.COMMANDLINE"
     ]
-    if resume is not None and (others := set(given) - {"resume", "trials", "max_hours", "address"}):
+    if resume is not None and (others := set(given) - RESUMING):
         raise typer.BadParameter(f"--resume goes on with the plan as it is: leave out {', '.join(sorted(others))}")
     if resume is not None:
         more = trials if "trials" in given else 0
-        result = api.resume(resume, more_trials=more, address=address, max_hours=max_hours, show=ProgressScreen)
+        result = api.resume(
+            resume,
+            more_trials=more,
+            seeds=seeds if "seeds" in given else None,
+            top=top if "top" in given else None,
+            address=address,
+            max_hours=max_hours,
+            dry_run=dry_run,
+            show=ProgressScreen,
+        )
     else:
         assert preset is not None
         if warm_start == api.PUBLISHED:
@@ -126,6 +161,9 @@ def tune(
             space=space,
             trials=trials,
             seed=seed,
+            seeds=seeds,
+            top=top,
+            objectives=objectives or [],
             sampler=sampler,
             scheduler=scheduler,
             warm_start=warm_start,
@@ -133,9 +171,13 @@ def tune(
             max_hours=max_hours,
             name=name,
             address=address,
+            dry_run=dry_run,
             show=ProgressScreen,
         )
-    _end(result, f"dice-ray report {result.name}")
+    if result.estimate is not None:
+        print_estimate(result.estimate, price_per_hour)
+        return
+    _end(result, f"dice-ray report {result.name}", f"dice-ray export-preset {result.name} {result.name}.yaml")
 
 
 def ablate(
@@ -144,11 +186,18 @@ def ablate(
     ],
     preset: Annotated[str, typer.Option(help="A preset's name, or a YAML file of your own.")] = "synthetic_pairs",
     settings: SetOption = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Run this arm of the study; repeatable. Else all.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 1 to this number for every arm.")] = 3,
+    tuned_from: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SWEEP", help="Each arm takes the best trial of its own loss; repeatable."),
+    ] = None,
     trial_timeout: TimeoutOption = None,
     max_hours: HoursOption = None,
     name: Annotated[str | None, typer.Option(help="The study's name; the same again runs what is missing.")] = None,
     address: AddressOption = None,
+    dry_run: DryRunOption = False,
+    price_per_hour: PriceOption = None,
 ) -> None:
     """Compare the arms of a study over the same seeds; what was run before is kept."""
     from dice_ray import api
@@ -158,13 +207,19 @@ def ablate(
         study,
         preset,
         settings or [],
+        arms=arm or (),
         seeds=seeds,
+        tuned_from=tuned_from or (),
         trial_timeout=trial_timeout,
         max_hours=max_hours,
         name=name,
         address=address,
+        dry_run=dry_run,
         show=ProgressScreen,
     )
+    if result.estimate is not None:
+        print_estimate(result.estimate, price_per_hour)
+        return
     _end(result, f"dice-ray report {result.name}")
 
 
@@ -187,7 +242,8 @@ def _print_dry_run(plan: DryRun) -> None:
     typer.echo(
         f"time        about {minutes}:{seconds:02} ({found.seconds_a_step:.3f} s a step, {found.num_timed} timed)"
     )
-    typer.echo(f"memory      {found.peak_memory / 2**30:.2f} GiB at most so far, a worker")
+    on_gpu = f", {found.peak_gpu_memory / 2**30:.2f} GiB of the GPU" if found.peak_gpu_memory else ""
+    typer.echo(f"memory      {found.peak_memory / 2**30:.2f} GiB{on_gpu} at most so far, a worker")
     typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
 
 
@@ -220,6 +276,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "tune": tune,
     "ablate": ablate,
     "report": report,
+    "export-preset": export_preset,
     "init": init,
     "inspect": inspect,
     "list": list_names,

@@ -31,9 +31,8 @@ def resolve(layers: Sequence[Layer]) -> RunConfig:
     Raises:
         ConfigError: Every problem at once, each with its path and the layer it was written in.
     """
-    merged = reduce(lambda below, layer: merge(RunConfig, below, layer.values), layers, Nested())
     try:
-        config = RunConfig.model_validate(merged)
+        config = RunConfig.model_validate(_merged(layers))
     except ValidationError as error:
         problems = problems_of(error, RunConfig)
     else:
@@ -41,6 +40,10 @@ def resolve(layers: Sequence[Layer]) -> RunConfig:
         if not problems:
             return config
     raise ConfigError([replace(problem, origin=_origin(problem, layers)) for problem in problems])
+
+
+def _merged(layers: Sequence[Layer]) -> Nested:
+    return reduce(lambda below, layer: merge(RunConfig, below, layer.values), layers, Nested())
 
 
 def read_layer(path: Path) -> Layer:
@@ -84,6 +87,12 @@ def values_layer(origin: str, values: Mapping[str, Any]) -> Layer:
 def as_yaml(config: RunConfig) -> str:
     """The resolved configuration as it is stored with a run: itself a preset."""
     text: str = yaml.safe_dump(nested(config), sort_keys=False, allow_unicode=True)
+    return text
+
+
+def as_written(layers: Sequence[Layer]) -> str:
+    """What the layers write together, no defaults: itself a preset."""
+    text: str = yaml.safe_dump(_merged(layers), sort_keys=False, allow_unicode=True)
     return text
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.classification import Counts, ratio
+from dice_ray.metrics.classification import Counts, ItemCounts, ratio
 
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -33,6 +33,10 @@ class AnswerScore:
     f1: float
     answerable: bool
     counts: Counts = field(default_factory=Counts)
+
+    @property
+    def item(self) -> ItemCounts:
+        return ItemCounts(self.id, self.counts.tp, self.counts.fp, self.counts.fn)
 
 
 def normalised(text: str) -> str:

@@ -6,6 +6,7 @@ Counts are added up first, over items, batches and workers; a ratio is formed on
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,6 +47,31 @@ class ItemCounts:
     tp: int
     fp: int
     fn: int
+
+
+def item_counts(
+    ids: Sequence[str], gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]
+) -> tuple[ItemCounts, ...]:
+    """The counts of records with yes or no for each class.
+
+    >>> item_counts(["a"], np.array([[True, True, False]]), np.array([[True, False, True]]))
+    (ItemCounts(id='a', tp=1, fp=1, fn=1),)
+    """
+    columns = (gold_NC & predicted_NC, ~gold_NC & predicted_NC, gold_NC & ~predicted_NC)
+    counts = zip(*(column.sum(1).tolist() for column in columns), strict=True)
+    return tuple(ItemCounts(id_, *of_record) for id_, of_record in zip(ids, counts, strict=True))
+
+
+def class_counts(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[str, Counts]:
+    """The counts of each class of a confusion matrix.
+
+    >>> class_counts(["no", "yes"], np.array([[5, 1], [2, 3]]))["yes"]
+    Counts(tp=3, fp=1, fn=2)
+    """
+    right_C, labelled_C, predicted_C = counts_CC.diagonal(), counts_CC.sum(1), counts_CC.sum(0)
+    columns = (right_C, predicted_C - right_C, labelled_C - right_C)
+    counts = zip(*(column.tolist() for column in columns), strict=True)
+    return {name: Counts(*of_class) for name, of_class in zip(classes, counts, strict=True)}
 
 
 def ratio(above: float, below: float) -> float:

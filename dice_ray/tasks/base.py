@@ -22,7 +22,7 @@ from dice_ray.settings import Branch
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from dice_ray.metrics.classification import ItemCounts
+    from dice_ray.metrics.classification import Counts, ItemCounts
     from dice_ray.models.encoder import Inputs
     from dice_ray.tasks.predictions import Predictions
     from dice_ray.terms import Link, Term, TermFacts
@@ -63,11 +63,15 @@ class Scores:
         metrics: The task's metrics, `TaskBranch.objective()` among them.
         collapsed: Whether one class only was predicted.
         items: The counts of each record, on which intervals on new data rest.
+        tuned_items: The same at the threshold tuned on dev; none where no threshold is tuned.
+        classes: The counts of each class, or type of span; none where there are no classes.
     """
 
     metrics: dict[str, float]
     collapsed: bool
     items: tuple[ItemCounts, ...] = field(default=(), repr=False)
+    tuned_items: tuple[ItemCounts, ...] = field(default=(), repr=False)
+    classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
 
 class Task(ABC, Generic[RecordT]):

@@ -17,7 +17,6 @@ from dice_ray.data.records import QuestionRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.answers import AnswerScore, answer_scores, best_no_answer_threshold, spans_score, squad_score
 from dice_ray.metrics.answers_zh import cmrc_score, segments
-from dice_ray.metrics.classification import ItemCounts
 from dice_ray.models.encoder import TokenHead
 from dice_ray.tasks.answer_spans import (
     LOWEST,
@@ -291,16 +290,17 @@ class ExtractiveQA(Task[QuestionRecord]):
         given = [self._given(answer, 0.0) for answer in found]
         scores = self._scored(records, given)
         metrics = answer_scores(scores)
+        at_threshold: list[AnswerScore] = []
         if decisions:
-            at_threshold = [self._given(answer, decisions["threshold"]) for answer in found]
-            tuned = answer_scores(self._scored(records, at_threshold))
+            at_threshold = self._scored(records, [self._given(answer, decisions["threshold"]) for answer in found])
+            tuned = answer_scores(at_threshold)
             metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decisions
         constant = answer_scores(self._scored(records, list(map(self._constant, records))))
         metrics |= {f"constant_{name}": constant[name] for name in ("exact", "f1")}
         misplaced = sum(usable(record) is None for record in records)
         metrics |= {"answers_misplaced": float(misplaced), "answers_cut": float(num_cut(records, rows))}
-        items = tuple(ItemCounts(one.id, one.counts.tp, one.counts.fp, one.counts.fn) for one in scores)
-        return Scores(metrics, collapsed=len(set(given)) == 1, items=items)
+        items, tuned_items = (tuple(one.item for one in of) for of in (scores, at_threshold))
+        return Scores(metrics, collapsed=len(set(given)) == 1, items=items, tuned_items=tuned_items)
 
     def predict(
         self,

@@ -302,13 +302,15 @@ class MrcNer(Task[AskedRecord]):
         counts = {sentence: span_counts(gold[sentence], found[sentence]) for sentence in gold}
         num_candidates = sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
         num_reached = sum(len(row["gold"]) // 2 for row in rows)
+        total = added(counts.values())
         metrics = {
-            **span_scores(added(counts.values())),
+            **span_scores(total),
             "constant_f1": self._constant(records, gold, num_reached, num_candidates),
             "spans_out_of_reach": float(sum(map(len, gold.values())) - num_reached),
         }
         items = tuple(span_item(sentence, count) for sentence, count in counts.items())
-        return Scores(metrics, collapsed=sum(map(len, decoded)) in (0, num_candidates), items=items)
+        one_class = sum(map(len, decoded)) in (0, num_candidates)
+        return Scores(metrics, collapsed=one_class, items=items, classes=total)
 
     def predict(
         self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans], decisions: Decisions

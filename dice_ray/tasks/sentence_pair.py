@@ -13,7 +13,14 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import PairRecord
 from dice_ray.errors import DataError
-from dice_ray.metrics.classification import ItemCounts, best_threshold, binary_scores, constant_f1
+from dice_ray.metrics.classification import (
+    best_threshold,
+    binary_scores,
+    class_counts,
+    confusion,
+    constant_f1,
+    item_counts,
+)
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import Table
@@ -131,12 +138,15 @@ class SentencePair(Task[PairRecord]):
             "threshold": decisions["threshold"],
             "constant_f1": constant_f1(labels),
         }
-        predicted = probabilities > 0.5
-        items = tuple(
-            ItemCounts(record.id, tp=int(guess and label), fp=int(guess and not label), fn=int(label and not guess))
-            for record, guess, label in zip(records, predicted, labels.astype(bool), strict=True)
+        ids, gold_N1 = [record.id for record in records], labels[:, None] == 1
+        predicted, at_threshold = probabilities > 0.5, probabilities > decisions["threshold"]
+        return Scores(
+            metrics,
+            collapsed=bool(predicted.all() or not predicted.any()),
+            items=item_counts(ids, gold_N1, predicted[:, None]),
+            tuned_items=item_counts(ids, gold_N1, at_threshold[:, None]),
+            classes=class_counts(self.classes, confusion(labels, predicted.astype(np.int64), 2)),
         )
-        return Scores(metrics, collapsed=bool(predicted.all() or not predicted.any()), items=items)
 
     def predict(
         self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions

@@ -173,21 +173,22 @@ class Tagging(Task[TaggedRecord]):
         gold = [list(self.config.tagged(record)[1]) for record in records]
         found = self._found(records, rows, decoded)
         counts = [self._counts(right, tags) for right, tags in zip(gold, found, strict=True)]
-        num_words = sum(map(len, gold))
+        total, num_words = added(counts), sum(map(len, gold))
         frequencies = Counter(tag for tags in gold for tag in tags)
         constant, num_constant = frequencies.most_common(1)[0]
         num_right = sum(
             tag == guess for pair in zip(gold, found, strict=True) for tag, guess in zip(*pair, strict=True)
         )
         metrics = {
-            **span_scores(added(counts)),
+            **span_scores(total),
             "accuracy": ratio(num_right, num_words),
             "constant_f1": span_scores(added(self._counts(tags, [constant] * len(tags)) for tags in gold))["f1"],
             "constant_accuracy": ratio(num_constant, num_words),
             "words_dropped": float(num_words - sum(map(len, decoded))),
         }
         items = tuple(span_item(record.id, count) for record, count in zip(records, counts, strict=True))
-        return Scores(metrics, collapsed=len({class_ for row in decoded for class_ in row}) == 1, items=items)
+        one_class = len({class_ for row in decoded for class_ in row}) == 1
+        return Scores(metrics, collapsed=one_class, items=items, classes=total)
 
     def predict(
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions

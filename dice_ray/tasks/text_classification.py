@@ -20,9 +20,11 @@ from dice_ray.metrics.classification import (
     ItemCounts,
     best_threshold,
     binary_scores,
+    class_counts,
     class_scores,
     confusion,
     constant_f1,
+    item_counts,
     ratio,
 )
 from dice_ray.metrics.spans import storable
@@ -214,26 +216,25 @@ class OneLabel(TextTask):
             metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
             metrics["constant_f1"] = constant_f1(labels_N)
         return Scores(
-            metrics, collapsed=len(np.unique(predicted_N)) == 1, items=self._items(records, labels_N, predicted_N)
+            metrics,
+            collapsed=len(np.unique(predicted_N)) == 1,
+            items=self._items(records, labels_N, predicted_N),
+            tuned_items=self._items(records, labels_N, probabilities_NC[:, 1] > decisions["threshold"])
+            if decisions
+            else (),
+            classes=class_counts(self.classes, counts_CC),
         )
 
     def _items(
-        self, records: Sequence[TextRecord], labels_N: NDArray[np.int64], predicted_N: NDArray[np.int64]
+        self, records: Sequence[TextRecord], labels_N: NDArray[np.int64], predicted_N: NDArray[Any]
     ) -> tuple[ItemCounts, ...]:
         """The counts of the positive class, or of all classes where none is positive.
 
         The F1 of the latter is the accuracy, also where the score is `macro_f1`, which is no ratio of such counts.
         """
-        counted = {1} if self.config.positive is not None else set(range(len(self.classes)))
-        return tuple(
-            ItemCounts(
-                record.id,
-                tp=int(guess == label and label in counted),
-                fp=int(guess != label and guess in counted),
-                fn=int(guess != label and label in counted),
-            )
-            for record, label, guess in zip(records, labels_N.tolist(), predicted_N.tolist(), strict=True)
-        )
+        counted = [1] if self.config.positive is not None else range(len(self.classes))
+        gold_NC, found_NC = (np.stack([of == class_ for class_ in counted], 1) for of in (labels_N, predicted_N))
+        return item_counts([record.id for record in records], gold_NC, found_NC)
 
 
 class SeveralLabels(TextTask):
@@ -265,7 +266,8 @@ class SeveralLabels(TextTask):
         labels_NC, probabilities_NC = _by_record(rows, decoded)
         predicted_NC = probabilities_NC > 0.5
         counts = _label_counts(labels_NC, predicted_NC)
-        tuned = _label_counts(labels_NC, probabilities_NC > decisions["threshold"])
+        at_threshold_NC = probabilities_NC > decisions["threshold"]
+        tuned = _label_counts(labels_NC, at_threshold_NC)
         every = _label_counts(labels_NC, np.ones_like(predicted_NC))
         # The best constant set of labels holds the most frequent ones.
         frequent = sorted(every, key=lambda label: -label.tp)
@@ -281,11 +283,14 @@ class SeveralLabels(TextTask):
             "constant_macro_f1": _micro_and_macro(every)["macro_f1"],
             **{f"f1_{storable(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
         }
-        items = tuple(
-            ItemCounts(record.id, int((gold & guess).sum()), int((~gold & guess).sum()), int((gold & ~guess).sum()))
-            for record, gold, guess in zip(records, labels_NC.astype(bool), predicted_NC, strict=True)
+        ids, gold_NC = [record.id for record in records], labels_NC == 1
+        return Scores(
+            metrics,
+            collapsed=bool(predicted_NC.all() or not predicted_NC.any()),
+            items=item_counts(ids, gold_NC, predicted_NC),
+            tuned_items=item_counts(ids, gold_NC, at_threshold_NC),
+            classes=dict(zip(self.classes, counts, strict=True)),
         )
-        return Scores(metrics, collapsed=bool(predicted_NC.all() or not predicted_NC.any()), items=items)
 
 
 def _by_record(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["run", "sweep", "trial", "study", "cell"]
-"""A run trained alone; a sweep and its trials; a study and its cells (arm x seed)."""
+Kind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
+"""A run trained alone; a sweep, its trials, and the best ones with other seeds; a study and its cells (arm x seed)."""
 State: TypeAlias = Literal["done", "pruned", "failed"]
 Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
 """How a run may end, in MLflow's words."""
@@ -32,6 +32,10 @@ COLLAPSED: Final = "dice_ray.collapsed"
 """`true` for a run that predicts one class only, in its best evaluation."""
 SEARCHED: Final = "dice_ray.searched"
 """On a trial: the paths that the search chose, joined by spaces; their values are among the parameters."""
+TUNED: Final = "dice_ray.tuned"
+"""On a cell: the trial that its arm has its settings of, in words; absent where the arm was not tuned."""
+RERUN_OF: Final = "dice_ray.rerun_of"
+"""On a rerun: the id of the trial whose configuration it has, with another seed."""
 BASELINE: Final = "dice_ray.baseline"
 """On a study: the arm that the others are compared to."""
 METRIC: Final = "dice_ray.metric"

@@ -30,11 +30,12 @@ T = TypeVar("T")
 
 @dataclass
 class Tally:
-    """What a run counts: since its last evaluation, but for the first two.
+    """What a run counts: since its last evaluation, but for the first three.
 
     Attributes:
         max_tokens: The most tokens, padding included, of a micro-batch: fewer each time that memory runs out.
         num_halvings: How often it did.
+        total_seconds: Spent in steps, up to the last evaluation.
         losses: Of each step.
         seconds: Spent in steps.
         num_tokens: Tokens of all workers.
@@ -43,6 +44,7 @@ class Tally:
 
     max_tokens: int
     num_halvings: int = 0
+    total_seconds: float = 0.0
     losses: list[float] = field(default_factory=list)
     seconds: float = 0.0
     num_tokens: int = 0
@@ -50,11 +52,13 @@ class Tally:
 
     def told(self) -> dict[str, float]:
         """The metrics of training; what was counted begins anew."""
+        self.total_seconds += self.seconds
         metrics = {
             "train/loss": sum(self.losses) / len(self.losses),
             "train/padding": 1 - self.num_tokens / self.num_padded,
             "train/tokens_per_second": self.num_tokens / self.seconds,
             "train/out_of_memory": float(self.num_halvings),
+            "train/seconds": self.total_seconds,
         }
         self.losses, self.seconds, self.num_tokens, self.num_padded = [], 0.0, 0, 0
         return metrics

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dice_ray.tuning.ledger import Begun, History
 from dice_ray.tuning.plan import StudyPlan
 from dice_ray.tuning.runner import Show, session
 
@@ -38,6 +40,11 @@ def run(
     with session(plan, folder, address=address, num_cpus=num_cpus, max_hours=max_hours, show=show) as driver:
         from dice_ray.tuning.searchers import CellSearcher
 
-        ended = driver.ledger.ended
-        missing = [cell for cell in cells if cell.id not in ended or ended[cell.id].state == "failed"]
-        return driver.fit(CellSearcher(missing), None, missing=len(missing), ids=[cell.id for cell in cells])
+        left = missing(cells, driver.ledger)
+        return driver.fit(CellSearcher(left), None, missing=len(left), ids=[cell.id for cell in cells])
+
+
+def missing(cells: Sequence[Begun], history: History) -> list[Begun]:
+    """The cells that a ledger does not hold as done."""
+    ended = history.ended
+    return [cell for cell in cells if cell.id not in ended or ended[cell.id].state == "failed"]

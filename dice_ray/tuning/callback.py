@@ -18,13 +18,10 @@ from dice_ray.errors import DiceRayError
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
-from dice_ray.trained import items_file
 from dice_ray.tuning import plan as plans
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from dice_ray.tuning.trial import SCORE, Result
-
-ITEMS = items_file("test")
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Recorder:
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._best: tuple[float, Flat] | None = None
         for ended in ledger.ended.values():
-            self._compare(ended.id, ended.score)
+            self._compare(ledger.begun[ended.id], ended.score)
 
     @property
     def progress(self) -> Progress:
@@ -117,7 +114,7 @@ class Recorder:
             return
         self._running[id_].append((result["step"], result[SCORE], result["metrics"]))
         self._writer.metrics(id_, result["step"], result["metrics"])
-        self._compare(id_, result[SCORE])
+        self._compare(self._ledger.begun[id_], result[SCORE])
 
     def end(self, id_: str, result: Result, error: str | None = None) -> None:
         told = self._running.pop(id_)
@@ -139,16 +136,22 @@ class Recorder:
             self._writer.end(id_, "KILLED")
         self._writer.end(self._plan.name, "FINISHED" if self.progress.is_finished else "KILLED")
 
-    def _compare(self, id_: str, score: float | None) -> None:
-        if score is not None and (self._best is None or score > self._best[0]):
-            self._best = score, self._ledger.begun[id_].params
+    def _compare(self, trial: Begun, score: float | None) -> None:
+        is_better = score is not None and (self._best is None or score > self._best[0])
+        if score is not None and is_better and trial.rerun_of is None:
+            self._best = score, trial.params
 
     def _open_run(self, trial: Begun) -> None:
         tags = {schema.KIND: "trial", schema.SEED: str(trial.seed), schema.SEARCHED: " ".join(trial.params)}
         name = trial.id
+        if trial.rerun_of is not None:
+            tags |= {schema.KIND: "rerun", schema.RERUN_OF: trial.rerun_of}
+            name = f"{trial.rerun_of} seed {trial.seed}"
         if trial.arm is not None:
             tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
             name = f"{trial.arm} seed {trial.seed}"
+            if isinstance(self._plan, StudyPlan) and trial.arm in self._plan.tuned:
+                tags[schema.TUNED] = self._plan.tuned[trial.arm]
         try:
             config = self._plan.config(trial)
             params = flat(config)
@@ -165,9 +168,9 @@ class Recorder:
             objective = launch.objective(self._config)
             best = {schema.best_metric(objective): ended.score}
             self._writer.metrics(ended.id, ended.curve[-1][0], best | ended.test)
-            items = self._ledger.path.parent / "trials" / ended.id / ITEMS
-            if ended.test and items.exists():
-                self._writer.text(ended.id, ITEMS, items.read_text(encoding="utf-8"))
+            counts = (self._ledger.path.parent / "trials" / ended.id / "test").glob("*.csv") if ended.test else ()
+            for file in counts:
+                self._writer.text(ended.id, f"test/{file.name}", file.read_text(encoding="utf-8"))
             _, kept = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
             if ended.test:
                 objective, kept = launch.objective(self._config, "test"), ended.test

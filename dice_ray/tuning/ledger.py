@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -25,6 +26,7 @@ class Begun(BaseModel):
         params: What the search or the arm wrote, by path.
         seed: Its `training.seed`.
         arm: The arm of a study.
+        rerun_of: The trial of a sweep whose configuration runs again, with another seed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -33,6 +35,7 @@ class Begun(BaseModel):
     params: Flat
     seed: int
     arm: str | None = None
+    rerun_of: str | None = None
 
 
 class Ended(BaseModel):
@@ -64,18 +67,35 @@ class Ended(BaseModel):
 _LINE: TypeAdapter[Begun | Ended] = TypeAdapter(Begun | Ended)
 
 
-class Ledger:
-    """The ledger of a folder, as read and as written on.
+@dataclass
+class History:
+    """What began and what ended.
 
     Attributes:
         begun: Every trial by its id, in the order of beginning.
         ended: Those that ended.
     """
 
+    begun: dict[str, Begun] = field(default_factory=dict)
+    ended: dict[str, Ended] = field(default_factory=dict)
+
+    @property
+    def open(self) -> list[Begun]:
+        """Trials that began and have not ended, in the order of beginning."""
+        return [begun for id_, begun in self.begun.items() if id_ not in self.ended]
+
+    def searched(self) -> History:
+        """The trials that the search suggested, and no rerun of one: all that a search may learn from."""
+        begun = {id_: begun for id_, begun in self.begun.items() if begun.rerun_of is None}
+        return History(begun, {id_: ended for id_, ended in self.ended.items() if id_ in begun})
+
+
+class Ledger(History):
+    """The ledger of a folder, as read and as written on."""
+
     def __init__(self, path: Path) -> None:
+        super().__init__()
         self.path = path
-        self.begun: dict[str, Begun] = {}
-        self.ended: dict[str, Ended] = {}
         self._size = 0
         for number, line in enumerate(self._whole_lines(), start=1):
             try:
@@ -85,11 +105,6 @@ class Ledger:
                     f"{path}, line {number}: must say what began or ended, got {line[:80]!r}: "
                     f"{str(error).splitlines()[0]}"
                 ) from error
-
-    @property
-    def open(self) -> list[Begun]:
-        """Trials that began and have not ended, in the order of beginning."""
-        return [begun for id_, begun in self.begun.items() if id_ not in self.ended]
 
     def append(self, event: Begun | Ended) -> None:
         """Note an event; it is on the disk when this returns."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -16,11 +15,15 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError
 from dice_ray.models.pretrained import digest
-from dice_ray.settings import Flat, Nested, nested
+from dice_ray.settings import Flat, Nested, decisive
 from dice_ray.tuning.ledger import Begun
 
 RESULTS_VERSION = 2
 """Raised when the numbers of a run change: cells of another version run again."""
+
+
+THIS_MACHINE = "this machine"
+"""The origin of what no one wrote: what pays where a sweep or study was begun."""
 
 
 class Plan(BaseModel):
@@ -88,9 +91,13 @@ class SweepPlan(Plan):
     Attributes:
         space: The address of a function of a trial: `module:function` or `file.py:function`.
         trials: How many.
-        sampler: `tpe`, `random`, `brute_force`, or the address of a function that makes one of a seed.
+        sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes one of a seed.
         scheduler: What stops trials early.
+        objectives: What is searched for together, of the checkpoint kept: metrics of dev, and `seconds` of training,
+            the fewer the better; none where it is the task's own metric alone.
         seed: Of the sampler, and `training.seed` of every trial.
+        seeds: How many other seeds the best configurations run with when the search has ended.
+        top: How many these are.
         points: What the first trials run; what a point does not say is sampled.
         warm_start: The sweep whose trials are known from the start.
     """
@@ -101,7 +108,10 @@ class SweepPlan(Plan):
     trials: int = Field(ge=1)
     sampler: str = "tpe"
     scheduler: Literal["asha", "median", "none"] = "asha"
+    objectives: tuple[str, ...] = ()
     seed: int = 0
+    seeds: int = Field(0, ge=0)
+    top: int = Field(5, ge=1)
     points: tuple[Flat, ...] = ()
     warm_start: str | None = None
 
@@ -111,8 +121,11 @@ class SweepPlan(Plan):
         return [f"{number:04d}" for number in range(1, self.trials + 1)]
 
     def extends(self, there: SweepPlan) -> bool:
-        """Whether it is another one with more trials."""
-        return self.trials > there.trials and self.model_copy(update={"trials": there.trials}) == there
+        """Whether it is another one with more trials, or more seeds for more of the best."""
+        grows = {"trials": there.trials, "seeds": there.seeds, "top": there.top}
+        return all(getattr(self, name) >= least for name, least in grows.items()) and (
+            self.model_copy(update=grows) == there
+        )
 
 
 class StudyPlan(Plan):
@@ -123,6 +136,7 @@ class StudyPlan(Plan):
         baseline: The arm that the others are compared to.
         seeds: `training.seed` of the cells of each arm.
         encoders: Of the content of each encoder that lies in a folder, by its name.
+        tuned: The trial that an arm has its settings of, in words; no arm that was not tuned.
     """
 
     seeds_option = "--seeds"
@@ -131,6 +145,7 @@ class StudyPlan(Plan):
     baseline: str
     seeds: tuple[int, ...] = Field(min_length=1)
     encoders: dict[str, str] = {}
+    tuned: dict[str, str] = {}
 
     def with_encoders(self) -> StudyPlan:
         """The same, bound to what the folders of its encoders hold now.
@@ -174,9 +189,10 @@ class StudyPlan(Plan):
         ]
 
     def identity(self, arm: str, seed: int) -> str:
-        """What decides the numbers of a cell: its configuration, but for where it runs, defaults included.
+        """What decides the numbers of a cell: its configuration, but for where it runs and for defaults.
 
         However a value is written, and whether it is written or a default: the same configuration is the same cell.
+        Where a default changes, `RESULTS_VERSION` does.
         """
         return self._identity(self.config(Begun(id="", params=self.arms[arm], seed=seed, arm=arm)))
 
@@ -190,13 +206,13 @@ class StudyPlan(Plan):
     def over(self, there: StudyPlan) -> StudyPlan:
         """Both as one: this one with the arms and seeds that only the other one has."""
         seeds = tuple(dict.fromkeys([*there.seeds, *self.seeds]))
-        merged = {"arms": there.arms | self.arms, "seeds": seeds, "encoders": there.encoders | self.encoders}
-        return self.model_copy(update=merged)
+        merged = {name: getattr(there, name) | getattr(self, name) for name in ("arms", "encoders", "tuned")}
+        return self.model_copy(update={**merged, "seeds": seeds})
 
     def _identity(self, config: RunConfig) -> str:
-        decisive = {section: values for section, values in nested(config).items() if section != "launch"}
+        written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] != "launch"}
         content = self.digest + self.encoders.get(config.model.encoder, "")
-        parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
+        parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 
@@ -204,7 +220,18 @@ _PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | St
 
 
 def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
-    """Write `plan.yaml`; a sweep's only grows by trials, a study's by arms and seeds. Returns what is stored.
+    """Write `plan.yaml`: what `grown` makes of the plan, which is returned; raises what that raises."""
+    plan = grown(plan, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "plan.yaml"
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(as_yaml(plan), encoding="utf-8")
+    unfinished.replace(path)
+    return plan
+
+
+def grown(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
+    """The plan, over one that the folder holds: a sweep's grows by trials and seeds, a study's by arms and seeds.
 
     Raises:
         RunError: The folder holds another plan, or this one for other data.
@@ -229,10 +256,6 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
                 f"{path} must hold this plan, and holds another {there.kind} of that name (of {_origins(there)}): go "
                 "on with that one, or choose another --name"
             )
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(as_yaml(plan), encoding="utf-8")
-    unfinished.replace(path)
     return plan
 
 
@@ -281,36 +304,3 @@ def _paths(values: Nested, prefix: str = "") -> list[str]:
         inner = _paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
         found += inner or [f"{prefix}{key}"]
     return found
-
-
-@dataclass(frozen=True)
-class Demand:
-    """The CPUs and GPUs of one trial: its own, and those of its Ray Train workers."""
-
-    own: int
-    workers: int
-    own_gpus: int = 0
-    workers_gpus: int = 0
-
-    def slots(self, cpus: int, gpus: int) -> int:
-        """How many trials fit at once.
-
-        Raises:
-            RunError: Not one.
-        """
-        needed = self.own_gpus + self.workers_gpus
-        if gpus < needed:
-            raise RunError(f"a trial must find its {needed} GPUs (launch.workers x launch.gpus), got {gpus}")
-        if cpus < self.own + self.workers:
-            what = "launch.workers x launch.threads, and 1 that waits for them" if self.workers else "launch.threads"
-            raise RunError(f"a trial must find its {self.own + self.workers} CPUs ({what}), got {cpus}")
-        fit = cpus // (self.own + self.workers)
-        return min(fit, gpus // needed) if needed else fit
-
-
-def demand(config: RunConfig) -> Demand:
-    """What a trial of this configuration demands."""
-    launch = config.launch
-    if launch.workers == 1 and launch.how == "auto":
-        return Demand(launch.threads, 0, launch.gpus)
-    return Demand(1, launch.workers * launch.threads, workers_gpus=launch.workers * launch.gpus)

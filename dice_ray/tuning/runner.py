@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
@@ -12,8 +13,9 @@ from dice_ray import cluster, launch
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.ledger import Ledger, driving
-from dice_ray.tuning.plan import StudyPlan, SweepPlan, demand, store
+from dice_ray.tuning.demand import demand
+from dice_ray.tuning.ledger import Begun, Ledger, driving
+from dice_ray.tuning.plan import StudyPlan, SweepPlan, store
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
@@ -41,10 +43,17 @@ class Session:
     max_hours: float | None
 
     def fit(
-        self, searcher: Searcher, scheduler: TrialScheduler | None, *, missing: int, ids: Collection[str]
+        self,
+        searcher: Searcher,
+        scheduler: TrialScheduler | None,
+        *,
+        missing: int,
+        ids: Collection[str],
+        then: Callable[[], list[Begun]] = list,
     ) -> Progress:
-        """Run the missing ones of these trials; returns how far it came."""
+        """Run the missing ones of these trials, and after them the cells that `then` tells; returns how far it came."""
         from dice_ray.tuning.callback import Recorder
+        from dice_ray.tuning.searchers import CellSearcher
 
         stored = _stored(self.plan.name)
         if strangers := stored - self.ledger.begun.keys() - {self.plan.name}:
@@ -56,8 +65,13 @@ class Session:
         recorder.open(stored)
         self.writer.text(self.plan.name, "data.json", self.loaded.as_json())
         try:
-            if missing:
-                self._run(searcher, scheduler, missing, recorder)
+            with ExitStack() as stack:
+                log = self.folder / "log.txt"
+                ray = cache(lambda: stack.enter_context(cluster.started(self.address, num_cpus=self.num_cpus, log=log)))
+                if missing:
+                    self._run(ray(), searcher, scheduler, missing, recorder)
+                if cells := then():
+                    self._run(ray(), CellSearcher(cells), None, len(cells), recorder)
         finally:
             recorder.close()
         progress = recorder.progress
@@ -65,35 +79,41 @@ class Session:
             self.screen.update(progress)
         return progress
 
-    def _run(self, searcher: Searcher, scheduler: TrialScheduler | None, missing: int, recorder: Recorder) -> None:
+    def _run(
+        self,
+        ray: cluster.Cluster,
+        searcher: Searcher,
+        scheduler: TrialScheduler | None,
+        missing: int,
+        recorder: Recorder,
+    ) -> None:
         from ray import tune
 
         from dice_ray.tuning.callback import RecorderCallback
         from dice_ray.tuning.trial import Trial, Work
 
         needs = demand(self.plan.base())
-        with cluster.started(self.address, num_cpus=self.num_cpus, log=self.folder / "log.txt") as ray:
-            trainable = tune.with_parameters(Trial, work=Work(self.plan, self.folder.resolve()))
-            tuner = tune.Tuner(
-                tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
-                tune_config=tune.TuneConfig(
-                    search_alg=searcher,
-                    scheduler=scheduler,
-                    num_samples=missing,
-                    max_concurrent_trials=needs.slots(ray.cpus, ray.gpus),
-                    reuse_actors=True,
-                    trial_dirname_creator=lambda trial: trial.trial_id,
-                ),
-                run_config=tune.RunConfig(
-                    name="tune",
-                    storage_path=str(ray.scratch),
-                    callbacks=[RecorderCallback(recorder, self.screen, self.max_hours)],
-                    checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-                    failure_config=tune.FailureConfig(max_failures=2),  # a lost actor or node
-                    verbose=0,
-                ),
-            )
-            tuner.fit()
+        trainable = tune.with_parameters(Trial, work=Work(self.plan, self.folder.resolve()))
+        tuner = tune.Tuner(
+            tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
+            tune_config=tune.TuneConfig(
+                search_alg=searcher,
+                scheduler=scheduler,
+                num_samples=missing,
+                max_concurrent_trials=needs.slots(ray.nodes),
+                reuse_actors=True,
+                trial_dirname_creator=lambda trial: trial.trial_id,
+            ),
+            run_config=tune.RunConfig(
+                name=type(searcher).__name__,
+                storage_path=str(ray.scratch),
+                callbacks=[RecorderCallback(recorder, self.screen, self.max_hours)],
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+                failure_config=tune.FailureConfig(max_failures=2),  # a lost actor or node
+                verbose=0,
+            ),
+        )
+        tuner.fit()
 
 
 @contextmanager
@@ -105,6 +125,7 @@ def session(
     num_cpus: int | None,
     max_hours: float | None = None,
     show: Show | None,
+    notes: Sequence[str] = (),
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
     prepared = launch.prepare(plan.base())  # the data's mistakes are told before anything starts
@@ -115,7 +136,7 @@ def session(
         plan = store(plan, folder)
         cluster.prepare(address)
         if show:
-            terminal.write(f"{loaded}\n")
+            terminal.writelines(f"{said}\n" for said in [loaded, *notes])
         writer = stack.enter_context(Writer(plan.name))
         screen = stack.enter_context(show(terminal)) if show else None
         yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus, max_hours)

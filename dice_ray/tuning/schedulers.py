@@ -8,11 +8,11 @@ from typing import Any, cast
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import ASHAScheduler, MedianStoppingRule, TrialScheduler
 
-from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning.ledger import History
 from dice_ray.tuning.trial import SCORE
 
 
-def asha(ledger: Ledger) -> ASHAScheduler:
+def asha(ledger: History) -> ASHAScheduler:
     """Successive halving: at a third of the evaluations, and each third of those, the better third goes on."""
     scheduler = ASHAScheduler(
         metric=SCORE, mode="max", max_t=10_000, grace_period=1, reduction_factor=3, stop_last_trials=False
@@ -24,7 +24,7 @@ def asha(ledger: Ledger) -> ASHAScheduler:
     return scheduler
 
 
-def median(ledger: Ledger) -> MedianStoppingRule:
+def median(ledger: History) -> MedianStoppingRule:
     """Stops a trial whose best score is below the median of what others had on average by then."""
     scheduler = _Median(
         metric=SCORE, mode="max", time_attr="training_iteration", grace_period=1, min_samples_required=3

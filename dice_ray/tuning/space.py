@@ -96,6 +96,6 @@ def _file(path: Path) -> ModuleType:
     return module
 
 
-def said(error: Exception) -> str:
+def said(error: BaseException) -> str:
     """What a user's own code raised, in one line."""
     return f"{type(error).__name__}: {error}"

@@ -1,9 +1,9 @@
-"""Where a search begins: at settings that were published, or with the trials of an earlier sweep."""
+"""Where a search begins: at the preset itself, at settings that were published, or with an earlier sweep's trials."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,11 @@ from typing import Any
 from optuna.distributions import BaseDistribution, CategoricalDistribution
 from optuna.trial import FixedTrial
 
+from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
-from dice_ray.errors import InputError, RunError
-from dice_ray.settings import Flat
-from dice_ray.tuning import plan as plans
-from dice_ray.tuning.ledger import Ledger
+from dice_ray.errors import InputError
+from dice_ray.settings import Flat, flat
+from dice_ray.tuning.earlier import sweep_in
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.space import Space
 
@@ -34,6 +34,18 @@ class Point:
 
     params: Flat
     left_out: Flat
+
+
+def first(layers: Sequence[Layer], space: Space) -> Flat:
+    """What a run without a search would have, of what the space searches: no search ends below its defaults."""
+    given = flat(resolve(layers))
+    replay = _Replay(given)
+    space(replay)
+    if "loss" in replay.refused:  # a space that holds another one
+        given = flat(resolve([*layers, values_layer("space", {"loss": replay.params["loss"]})]))
+        replay = _Replay(given)
+        space(replay)
+    return {path: given[path] for path in replay.params if path in given and path not in replay.refused}
 
 
 def points(given: Iterable[Flat], space: Space) -> list[Point]:
@@ -55,21 +67,9 @@ def check(plan: SweepPlan, earlier: Path) -> None:
         RunError: It is no sweep of the same task and data.
         InputError: The space does not search what a trial of it has, or in another range.
     """
-    theirs = plans.read(earlier)
-    if not isinstance(theirs, SweepPlan):
-        raise RunError(f"{earlier} must hold a sweep to start from: it holds a study")
-    ours, base = plan.base(), theirs.base()
-    if (ours.task, ours.data) != (base.task, base.data):
-        raise RunError(f"{earlier} must hold a sweep of the same task and data, or its scores say nothing here")
-    if theirs.digest != (now := sources.load(ours.data).digest):
-        raise RunError(
-            f"{earlier} must hold a sweep of the same data, or its scores say nothing here: they were changed (digest "
-            f"{theirs.digest} then, {now} now)"
-        )
-    ledger = Ledger(earlier / "ledger.jsonl")
-    space = Space(plan.space)
-    for ended in ledger.ended.values():
-        _check_trial(ended.id, ledger.begun[ended.id].params, space, earlier)
+    base, space = plan.base(), Space(plan.space)
+    for begun in sweep_in(earlier, base, sources.load(base.data).digest).trials():
+        _check_trial(begun.id, begun.params, space, earlier)
 
 
 def take_over(earlier: Path, folder: Path) -> None:

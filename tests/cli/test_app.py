@@ -152,7 +152,7 @@ def test_a_trained_run_predicts_and_is_scored() -> None:
     scored = run("evaluate", "mine", "dev", "--items", "items.csv")
     assert scored.stdout.startswith("mine on dev, 50 records:\n  f1 ")
     assert "  f1_tuned " in scored.stdout
-    assert Path("items.csv").read_text().startswith("id,tp,fp,fn\n")
+    assert Path("items.csv").read_text().startswith("id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn\n")
     exported = run("export", "mine", "plain")
     assert exported.stdout.startswith("Written: plain, to be loaded by AutoModel.from_pretrained\nNo stock class")
     assert {"config.json", "model.safetensors", "tokenizer.json", "heads.safetensors", "task.json"} <= {

@@ -43,6 +43,9 @@ def test_gold_logits_get_a_perfect_score(config: TaskBranch) -> None:
     assert [item.id for item in scores.items] == ids_of(built.records)
     assert all(item.fp == item.fn == 0 for item in scores.items)
     assert sum(item.tp for item in scores.items) > 0
+    assert all(counts.fp == counts.fn == 0 for counts in scores.classes.values())
+    has_threshold = f"{config.objective()}_tuned" in scores.metrics
+    assert scores.tuned_items == (scores.items if has_threshold else ())
 
 
 @EVERY

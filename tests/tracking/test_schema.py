@@ -22,14 +22,16 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.kind",
         "dice_ray.loss",
         "dice_ray.metric",
+        "dice_ray.rerun_of",
         "dice_ray.results_version",
         "dice_ray.searched",
         "dice_ray.seed",
         "dice_ray.state",
         "dice_ray.task",
+        "dice_ray.tuned",
         "mlflow.parentRunId",
     }
-    assert get_args(schema.Kind) == ("run", "sweep", "trial", "study", "cell")
+    assert get_args(schema.Kind) == ("run", "sweep", "trial", "rerun", "study", "cell")
     assert get_args(schema.State) == ("done", "pruned", "failed")
 
 

@@ -10,7 +10,7 @@ import pytest
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.tuning.ledger import Begun
-from dice_ray.tuning.plan import Demand, StudyPlan, SweepPlan, demand, read, store
+from dice_ray.tuning.plan import StudyPlan, SweepPlan, read, store
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
 SWEEP = SweepPlan(name="sweep", layers=LAYERS, space="search_spaces.loss_tuning:loss_tuning", trials=4)
@@ -174,17 +174,3 @@ def test_the_shipped_study_compares_arms_that_differ() -> None:
     from search_spaces.studies.loss_comparison import ARMS, BASELINE
 
     assert len(study(arms=ARMS, baseline=BASELINE, seeds=(1,)).cells()) == len(ARMS)
-
-
-def test_trials_fit_by_their_demand() -> None:
-    config = SWEEP.config(study().cells()[0])
-    assert demand(config).slots(2, 0) == 2
-    assert Demand(1, 4).slots(10, 0) == 2
-    assert Demand(1, 0, own_gpus=1).slots(10, 3) == 3
-    assert Demand(1, 4, workers_gpus=2).slots(10, 3) == 1
-    with pytest.raises(RunError, match=r"must find its 2 GPUs .launch.workers x launch.gpus., got 1"):
-        Demand(1, 2, workers_gpus=2).slots(10, 1)
-    with pytest.raises(RunError, match=r"must find its 3 CPUs .launch.workers x launch.threads, and 1 that waits"):
-        Demand(1, 2).slots(2, 0)
-    with pytest.raises(RunError, match=r"must find its 4 CPUs .launch.threads., got 3"):
-        Demand(4, 0).slots(3, 0)

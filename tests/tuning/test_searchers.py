@@ -41,7 +41,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def told(step: int, score: float, **more: Any) -> dict[str, Any]:
-    return {"step": step, "score": score, "training_iteration": step // 5, **more}
+    return {"step": step, "score": score, "metrics/dev/f1": score, "training_iteration": step // 5, **more}
 
 
 def test_a_resumed_search_knows_what_ended_and_begins_with_what_was_open(plan: SweepPlan, ledger: Ledger) -> None:

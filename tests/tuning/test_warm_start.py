@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from optuna.trial import TrialState
 
-from dice_ray import api
+from dice_ray import api, shipped
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.settings import flat
 from dice_ray.tuning import plan as plans
 from dice_ray.tuning import search, warm_start
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
@@ -33,6 +34,20 @@ def test_a_point_is_cut_to_what_the_space_searches() -> None:
         {"training.lr": 3e-5, "mining.ratio": 0.3},
         {"loss.focal.gamma": 50.0},
     ]
+
+
+@pytest.mark.parametrize(
+    ("space", "loss"),
+    [("loss_tuning", "cross_entropy"), ("joint_tuning", "cross_entropy"), ("joint_tuning:dice", "dice")],
+)
+def test_what_the_preset_says_comes_first(layers: tuple[Layer, ...], space: str, loss: str) -> None:
+    written = (*layers, values_layer("--set", {"training.warmup": 0.9}))
+    first = warm_start.first(written, Space(shipped.space_address(space)))
+    config = flat(resolve([*written, values_layer("trial", first)]))
+    assert config == flat(resolve([*written, values_layer("loss", {"loss": loss})]))
+    assert first["loss"] == loss
+    assert ("training.lr" in first, "loss.dice.gamma" in first) == (space != "loss_tuning", loss == "dice")
+    assert "training.warmup" not in first  # beyond what the space searches
 
 
 def test_published_points_are_the_first_trials_and_stay_so_when_resumed(

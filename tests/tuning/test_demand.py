@@ -1,0 +1,54 @@
+"""What a trial demands: how many fit at once, and what fits nowhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from dice_ray.cluster import Node
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.errors import RunError
+from dice_ray.tuning.demand import Demand, demand
+
+ONE_WORKER = Demand(1, 0, 1, 4)
+TWO_ON_GPUS = Demand(1, 0, 2, 1, 1)
+
+
+def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> None:
+    assert demand(resolve(layers)) == Demand(1)
+    wide = {"launch.workers": 2, "launch.threads": 3, "launch.gpus": 1}
+    found = demand(resolve([*layers, values_layer("--set", wide)]))
+    assert found == Demand(1, 0, 2, 3, 1)
+    assert (found.cpus, found.gpus) == (7, 2)
+
+
+@pytest.mark.parametrize(
+    ("needs", "nodes", "slots"),
+    [
+        (Demand(1), [Node(2, 0)], 2),
+        (ONE_WORKER, [Node(10, 0)], 2),
+        (Demand(1, 1), [Node(10, 3)], 3),
+        (TWO_ON_GPUS, [Node(10, 3)], 1),
+        (Demand(2), [Node(3, 0), Node(3, 0)], 2),  # none spans two machines
+        (TWO_ON_GPUS, [Node(4, 1), Node(4, 1)], 1),  # but workers may
+    ],
+)
+def test_trials_fit_by_their_demand(needs: Demand, nodes: list[Node], slots: int) -> None:
+    assert needs.slots(nodes) == slots
+
+
+@pytest.mark.parametrize(
+    ("needs", "nodes", "said"),
+    [
+        (TWO_ON_GPUS, [Node(10, 1)], r"must find its 2 GPUs \(launch.workers x launch.gpus\), got 1"),
+        (
+            ONE_WORKER,
+            [Node(4, 0)],
+            r"must find its 5 CPUs \(launch.workers x launch.threads, and 1 that waits .*, got 4",
+        ),
+        (Demand(4), [Node(3, 0)], r"must find its 4 CPUs \(launch.threads\), got 3"),
+        (Demand(4), [Node(3, 0), Node(3, 0)], r"one machine must have the 4 CPUs .* got 3 and 0, 3 and 0"),
+    ],
+)
+def test_what_fits_nowhere_is_refused(needs: Demand, nodes: list[Node], said: str) -> None:
+    with pytest.raises(RunError, match=said):
+        needs.slots(nodes)

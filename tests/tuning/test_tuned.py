@@ -1,0 +1,87 @@
+"""Arms over the best trials of sweeps: of their own loss, the same data and encoder, and other seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.data import sources
+from dice_ray.errors import ConfigError, RunError
+from dice_ray.settings import Flat
+from dice_ray.tuning import plan as plans
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.tuned import tuned
+
+ARMS: dict[str, Flat] = {
+    "ce": {"loss": "cross_entropy"},
+    "focal": {"loss": "focal"},
+    "mild": {"loss": "focal", "loss.focal.gamma": 0.5},
+}
+
+
+@pytest.fixture
+def sweep(tmp_path: Path, layers: tuple[Layer, ...]) -> Callable[..., Path]:
+    """Stores a sweep of these trials and scores."""
+
+    def stored(name: str, *trials: tuple[Flat, float | None], seed: int = 0, over: Flat | None = None) -> Path:
+        written = (*layers, values_layer("--set", over or {}))
+        digest = sources.load(resolve(written).data).digest
+        plan = SweepPlan(name=name, layers=written, space="m:f", trials=len(trials), digest=digest, seed=seed)
+        plans.store(plan, tmp_path / name)
+        ledger = Ledger(tmp_path / name / "ledger.jsonl")
+        for id_, (params, score) in zip(plan.ids, trials, strict=True):
+            ledger.append(Begun(id=id_, params=params, seed=seed))
+            curve = () if score is None else ((5, score),)
+            ledger.append(Ended(id=id_, state="failed" if score is None else "done", curve=curve))
+        return tmp_path / name
+
+    return stored
+
+
+@pytest.fixture
+def study(layers: tuple[Layer, ...]) -> StudyPlan:
+    digest = sources.load(resolve(layers).data).digest
+    return StudyPlan(name="study", layers=layers, arms=ARMS, baseline="ce", seeds=(1, 2), digest=digest)
+
+
+def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
+    sweep: Callable[..., Path], study: StudyPlan
+) -> None:
+    ce: Flat = {"loss": "cross_entropy", "training.lr": 1e-3}
+    focal: Flat = {"loss": "focal", "loss.focal.gamma": 3.0, "training.lr": 2e-3}
+    worse = sweep("worse", ({**focal, "training.lr": 1.0}, 0.7), ({"loss": "dice"}, 0.99))
+    better = sweep("better", (ce, 0.5), (focal, 0.8), (ce, 0.4), ({**ce, "training.lr": 1.0}, None))
+    found = tuned(study, [better, worse])
+    assert found.arms == {"ce": ce, "focal": focal, "mild": {**focal, "loss.focal.gamma": 0.5}}
+    assert found.tuned == {
+        "ce": "better 0001, best of 3",
+        "focal": "better 0002, best of 2",
+        "mild": "better 0002, best of 2",
+    }
+    assert len(found.cells()) == 6
+
+
+@pytest.mark.parametrize(
+    ("over", "seed", "said"),
+    [
+        ({"data.source.synthetic.size": 300}, 0, "a sweep of the same task and data"),
+        ({"model.encoder": "minilm"}, 0, "encoder 'tiny' to tune its arms, got 'minilm'"),
+        ({}, 2, "other seeds than its arms were tuned on, got seed 2 of other"),
+    ],
+)
+def test_a_sweep_that_says_nothing_here_is_refused(
+    sweep: Callable[..., Path], study: StudyPlan, over: Flat, seed: int, said: str
+) -> None:
+    there = sweep("other", ({"loss": "focal"}, 0.5), ({"loss": "cross_entropy"}, 0.5), seed=seed, over=over)
+    with pytest.raises(RunError, match=said):
+        tuned(study, [there])
+
+
+def test_an_arm_found_in_no_sweep_is_named(sweep: Callable[..., Path], study: StudyPlan) -> None:
+    there = sweep("focals", ({"loss": "focal"}, 0.5), ({"loss": "cross_entropy"}, None))
+    with pytest.raises(ConfigError, match=r"arms\.ce: must be of a loss .* got cross_entropy\. Known: focal"):
+        tuned(study, [there])
