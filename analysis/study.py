@@ -169,7 +169,7 @@ def _how_tuned(cells: pd.DataFrame) -> str:
     tuned = column(cells, "tags.tuned").dropna()
     if tuned.empty:
         return "No arm is tuned: each runs with what its definition says."
-    by = {arm: column(runs, "tags.tuned").dropna() for arm, runs in cells.groupby("arm")}
+    by = {str(arm): column(runs, "tags.tuned").dropna() for arm, runs in cells.groupby("arm")}
     said = [f"{arm} ({each.iloc[-1]})" if len(each) else f"{arm} (not tuned)" for arm, each in by.items()]
     return f"Tuned on dev, with seeds that are not compared here: {'; '.join(said)}."
 

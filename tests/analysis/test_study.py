@@ -141,8 +141,8 @@ def test_tuned_arms_are_named_with_their_budget() -> None:
     frame = study({"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79]})
     assert "No arm is tuned: each runs with what its definition says." in comparison(Found(frame))[0].notes
     frame["tags.tuned"] = frame["arm"].map({"dice": "search-ab t3, best of 6"})
-    note = "Tuned on dev, with seeds that are not compared here: cross_entropy (not tuned); dice (search-ab t3, best of 6)."
-    assert note in comparison(Found(frame))[0].notes
+    arms = "cross_entropy (not tuned); dice (search-ab t3, best of 6)"
+    assert f"Tuned on dev, with seeds that are not compared here: {arms}." in comparison(Found(frame))[0].notes
 
 
 def test_variants_are_compared_by_themselves() -> None:
