@@ -113,8 +113,14 @@ def _node(resources: Mapping[str, float]) -> Node:
 
 @contextmanager
 def quiet(log: Path) -> Iterator[TextIO]:
-    """Put stdout and stderr of this process and its children on a log; yields the stdout of before."""
+    """Put stdout and stderr of this process and its children on a log; yields the stdout of before.
+
+    Where `DICE_RAY_VERBOSE` is set, they stay where they are.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
+    if os.environ.get("DICE_RAY_VERBOSE"):
+        yield sys.stdout
+        return
     with ExitStack() as stack:
         # A notebook's stdout is none of the process's: it stays what it is, and Python writes past it meanwhile.
         is_plain = sys.stdout is sys.__stdout__ and sys.__stdout__.fileno() == 1

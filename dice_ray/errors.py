@@ -78,6 +78,10 @@ class RunError(DiceRayError, RuntimeError):
     """A run, sweep or study that is not there, is in use, or cannot go on."""
 
 
+class BusyError(RunError):
+    """A folder that another process is driving."""
+
+
 class ShadowedError(DiceRayError, ImportError):
     """A file or folder of the user's that stands in the way of a package shipped with dice_ray."""
 

@@ -69,6 +69,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
         RunError: The folder holds another run, or a sweep or study.
     """
     from dice_ray.config.load import read_layer, resolve
+    from dice_ray.config.schema import ASIDE
     from dice_ray.settings import flat
 
     file = folder / "config.yaml"
@@ -77,7 +78,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
     if file.exists():
         stored, given = flat(resolve([read_layer(file)])), flat(config)
         paths = sorted(path for path in {*stored, *given} if stored.get(path) != given.get(path))
-        if other := [path for path in paths if not path.startswith("launch.")]:
+        if other := [path for path in paths if path.partition(".")[0] not in ASIDE]:
             raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
 
 
@@ -124,7 +125,11 @@ def _trial(parent: str, trial: str) -> Place:
         ids[trial] = trial
     if trial not in ids:
         raise UnknownNameError(f"run of {parent}", trial, ids)
-    return Place(RUNS / parent / TRIALS / ids[trial], parent, ids[trial])
+    folder = RUNS / parent / TRIALS / ids[trial]
+    if (folder / "task.json").exists() and not (folder / "best.pt").exists():
+        best = max(scores, key=lambda called: scores[called] or 0.0, default=trial)
+        raise RunError(f"of a sweep the checkpoint of the best trial alone is kept: {parent}/{best}, got {trial}")
+    return Place(folder, parent, ids[trial])
 
 
 def _called(begun: Begun) -> str:

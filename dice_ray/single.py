@@ -12,9 +12,10 @@ import torch
 from dice_ray import cluster, folders, launch, trained
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
+from dice_ray.data.sources import describe
 from dice_ray.errors import DiceRayError
-from dice_ray.settings import flat
-from dice_ray.tracking import schema
+from dice_ray.settings import flat, nested
+from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.loop import Evaluation, Progress
 from dice_ray.tuning.ledger import alone
@@ -51,14 +52,16 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
     with (
         alone(folder),
         cluster.quiet(folder / "log.txt") as terminal,
-        Writer(experiment) as writer,
+        Writer(experiment, folder=folder) as writer,
         ExitStack() as stack,
     ):
         folders.store_config(config, folder)
         if show:
             terminal.write(f"{loaded}\n")
         screen = stack.enter_context(show(terminal)) if show else None
-        writer.open(name, name=name, params=flat(config), tags=tags | config.tags())
+        writer.open(name, name=name, params=flat(config), tags=tags | config.tags() | surroundings.tags())
+        source = config.data.source
+        writer.data(name, describe(config.data), prepared.splits.digest, source.name, nested(source))
         writer.text(name, "config.yaml", as_yaml(config))
         writer.text(name, "data.json", loaded.as_json())
 

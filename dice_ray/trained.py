@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions
 from dice_ray.terms import TermFacts
 from dice_ray.training import precision
+from dice_ray.training.checkpoint import BEST as BEST
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.precision import Numerics
@@ -53,6 +55,13 @@ def store(
     (folder / TASK).write_text(written, encoding="utf-8")
 
 
+def copy(folder: Path, to: Path) -> None:
+    """Copy what `load` needs of a run, and nothing that only training needs."""
+    shutil.copytree(folder / ENCODER, to / ENCODER)
+    for name in (CONFIG, TASK, BEST):
+        shutil.copyfile(folder / name, to / name)
+
+
 @dataclass(frozen=True)
 class Trained:
     """The best checkpoint of a run, ready to predict.
@@ -75,7 +84,10 @@ class Trained:
 
     def predict(self, file: Path) -> Predictions:
         """What it predicts for the records of a file; their labels, if there are any, are not read."""
-        records, _ = files.read(self.config.data, file, "ignored")
+        return self.predictions(files.read(self.config.data, file, "ignored")[0])
+
+    def predictions(self, records: Sequence[Any]) -> Predictions:
+        """What it predicts for records."""
         split = self.encoded(records)
         return self.task.predict(split.records, split.rows, self._decoded(split), self.decisions)
 

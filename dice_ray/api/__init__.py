@@ -14,6 +14,7 @@ from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved_yaml, valida
 from dice_ray.api.results import Result, export_preset, report, report_folder
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
+from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui
 from dice_ray.api.trained import Scored, evaluate, export, predict
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "DryRun",
     "Result",
     "Scored",
+    "Waiting",
     "Written",
     "ablate",
     "cache_folder",
@@ -29,6 +31,7 @@ __all__ = [
     "clear_cache",
     "dry_run",
     "evaluate",
+    "experiments",
     "export",
     "export_preset",
     "imbalance_report",
@@ -44,7 +47,10 @@ __all__ = [
     "report_folder",
     "resolved_yaml",
     "resume",
+    "runs",
+    "send_waiting",
     "train",
     "tune",
+    "ui",
     "validate",
 ]

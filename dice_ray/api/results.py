@@ -25,7 +25,7 @@ class Result:
         name: Of its folder.
         experiment: In MLflow.
         is_finished: False where it was interrupted; the same call, or `resume`, goes on.
-        best: Of a run trained alone: the metric that decides, and its best value.
+        best: The metric that decides, and its best value: of a run on dev, of a sweep's or study's trials.
         estimate: Of a dry run: what it would take; it has left nothing behind.
     """
 
@@ -38,6 +38,16 @@ class Result:
     @property
     def folder(self) -> Path:
         return RUNS / self.name
+
+    @property
+    def log(self) -> Path:
+        """What Ray, Optuna, MLflow and transformers said."""
+        return self.folder / "log.txt"
+
+    @property
+    def waiting(self) -> Path | None:
+        """What MLflow could not be told yet, if it was away; the next command that asks it sends that."""
+        return next(self.folder.glob("unsent-*.jsonl"), None)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray import folders
+from dice_ray.api import tracking
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import Result
 from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
@@ -22,6 +23,7 @@ def train(
     settings: Written = (),
     *,
     name: str | None = None,
+    register: str | None = None,
     show: single.Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
@@ -30,13 +32,16 @@ def train(
         preset: A shipped preset's name, or a YAML file.
         settings: What is written over it.
         name: The run's name; the name of an earlier run goes on with it.
+        register: The name under which its model is registered in MLflow, as the next version.
         show: Makes, on the terminal, what shows how far it is.
     """
     from dice_ray import launch, single
 
+    tracking.check_register(register)
     config = launch.resolved(validate(preset, settings))
     name = folders.named(name or _train_name(preset, config))
     score = single.run(config, RUNS / name, TRAIN_EXPERIMENT, show)
+    tracking.keep_best(TRAIN_EXPERIMENT, name, RUNS / name, RUNS / name, "dev", register)
     return Result(name, TRAIN_EXPERIMENT, best=(launch.objective(config), score))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dice_ray import folders, shipped
+from dice_ray.api import tracking
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
 from dice_ray.errors import DataError, InputError, RunError, UnknownNameError
@@ -42,6 +43,7 @@ def tune(
     trial_timeout: float | None = None,
     max_hours: float | None = None,
     name: str | None = None,
+    register: str | None = None,
     address: str | None = None,
     dry_run: bool = False,
     show: Show | None = None,
@@ -66,6 +68,7 @@ def tune(
         trial_timeout: After how many seconds a trial that is still running has failed.
         max_hours: After which the sweep stops, to be gone on with later.
         name: The sweep's name.
+        register: The name under which the best trial's model is registered in MLflow, as the next version.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         dry_run: Run only the first steps of a trial, say what all would take in `Result.estimate`, leave nothing.
         show: Makes the screen that shows progress.
@@ -73,6 +76,7 @@ def tune(
     from dice_ray.tuning import search
     from dice_ray.tuning.plan import SweepPlan
 
+    tracking.check_register(register)
     name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
     layers = _for_all_trials(layers_of(preset, settings))
     sampler = sampler or ("nsga2" if objectives else "tpe")
@@ -97,7 +101,7 @@ def tune(
     if dry_run:
         return _estimated(plan, address)
     progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress)
+    return _ended(name, progress, "dev", register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:
@@ -137,6 +141,7 @@ def resume(
     more_trials: int = 0,
     seeds: int | None = None,
     top: int | None = None,
+    register: str | None = None,
     address: str | None = None,
     max_hours: float | None = None,
     dry_run: bool = False,
@@ -149,6 +154,7 @@ def resume(
         more_trials: What a sweep tries beyond its plan.
         seeds: With how many other seeds its best configurations run, where its plan says fewer.
         top: How many these are.
+        register: As in `tune`.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         max_hours: After which it stops again.
         dry_run: Say what is left and what that would take, as `tune` does.
@@ -156,6 +162,7 @@ def resume(
     """
     from dice_ray.tuning import ablation, plan, search
 
+    tracking.check_register(register)
     stored = plan.read(RUNS / name)
     if isinstance(stored, plan.SweepPlan):
         if more_trials and search.is_exhausted(stored, RUNS / name, address):
@@ -170,7 +177,7 @@ def resume(
         progress = search.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
     else:
         progress = ablation.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress)
+    return _ended(name, progress, "dev" if isinstance(stored, plan.SweepPlan) else "test", register)
 
 
 def ablate(
@@ -233,7 +240,7 @@ def ablate(
     if dry_run:
         return _estimated(plan, address)
     progress = ablation.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress)
+    return _ended(name, progress, "test")
 
 
 def _estimated(plan: SweepPlan | StudyPlan, address: str | None) -> Result:
@@ -273,15 +280,19 @@ def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
     return module.ARMS, module.BASELINE
 
 
-def _ended(name: str, progress: Progress) -> Result:
-    """The result of a sweep or study, unless nothing came of it.
+def _ended(name: str, progress: Progress, split: Literal["dev", "test"], register: str | None = None) -> Result:
+    """The result of a sweep or study, unless nothing came of it; what only the best of a finished one has is stored.
 
     Raises:
         RunError: Every trial failed; it names the first reason.
     """
+    from dice_ray.tuning import kept
     from dice_ray.tuning.ledger import Ledger
 
+    ledger = Ledger(RUNS / name / "ledger.jsonl")
     if progress.is_finished and progress.failed == progress.total:
-        reasons = [ended.failure for ended in Ledger(RUNS / name / "ledger.jsonl").ended.values()]
+        reasons = [ended.failure for ended in ledger.ended.values()]
         raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
+    if progress.is_finished and (best := kept.best(ledger)) is not None:
+        tracking.keep_best(name, best, RUNS / name, RUNS / name / folders.TRIALS / best, split, register)
     return Result(name, name, progress.is_finished)

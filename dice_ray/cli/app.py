@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,9 +11,10 @@ import typer
 
 from dice_ray.cli.data import cache, init, inspect
 from dice_ray.cli.known import list_names, losses
-from dice_ray.cli.printing import print_next
+from dice_ray.cli.printing import JsonOption, print_json, print_next
 from dice_ray.cli.results import report
 from dice_ray.cli.searches import export_preset, print_estimate
+from dice_ray.cli.tracking import runs, ui
 from dice_ray.cli.trained import evaluate, export, predict
 from dice_ray.errors import DiceRayError
 
@@ -44,13 +46,33 @@ DryRunOption = Annotated[
 PriceOption = Annotated[
     float | None, typer.Option(min=0, metavar="PRICE", help="Of the machines: a dry run then says the cost.")
 ]
+RegisterOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Register the best model in MLflow, as the next version of this name."),
+]
 AddressOption = Annotated[str | None, typer.Option(help="The address of a Ray cluster; else Ray runs on this machine.")]
-RESUMING = {"resume", "trials", "seeds", "top", "max_hours", "address", "dry_run", "price_per_hour"}
+RESUMING = {
+    "resume",
+    "trials",
+    "seeds",
+    "top",
+    "max_hours",
+    "register",
+    "address",
+    "dry_run",
+    "price_per_hour",
+    "as_json",
+}
 """What may stand beside --resume."""
 
 
 @app.callback()
-def options(debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False) -> None:
+def options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show what Ray, Optuna, MLflow and transformers say.")
+    ] = False,
+) -> None:
     """Which loss, with which settings, on my data, and is the difference real?"""
 
 
@@ -62,7 +84,9 @@ def train(
     ] = None,
     gpus_per_worker: Annotated[int | None, typer.Option(min=0, help="GPUs of each worker.")] = None,
     name: Annotated[str | None, typer.Option(help="The run's name; that of an earlier run goes on with it.")] = None,
+    register: RegisterOption = None,
     dry_run: DryRunOption = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Fine-tune one task with one loss."""
     from dice_ray import api
@@ -73,13 +97,13 @@ def train(
     if dry_run:
         _print_dry_run(api.dry_run(preset, settings, name=name))
         return
-    result = api.train(preset, settings, name=name, show=TrainScreen)
+    result = api.train(preset, settings, name=name, register=register, show=None if as_json else TrainScreen)
     assert result.best is not None
     metric, score = result.best
-    typer.echo(f"\n{result.name}: best {metric} {score:.4f}")
-    _end(
-        result, f"dice-ray evaluate {result.name} test", f"dice-ray predict {result.name} FILE", "dice-ray report train"
-    )
+    if not as_json:
+        typer.echo(f"\n{result.name}: best {metric} {score:.4f}")
+    commands = (f"evaluate {result.name} test", f"predict {result.name} FILE", "report train")
+    _end(result, [f"dice-ray {command}" for command in commands], as_json)
 
 
 def tune(
@@ -124,9 +148,11 @@ def tune(
     resume: Annotated[
         str | None, typer.Option(metavar="NAME", help="Go on with the sweep or study of this name.")
     ] = None,
+    register: RegisterOption = None,
     address: AddressOption = None,
     dry_run: DryRunOption = False,
     price_per_hour: PriceOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Search the loss and its settings."""
     from dice_ray import api
@@ -139,6 +165,7 @@ def tune(
     ]
     if resume is not None and (others := set(given) - RESUMING):
         raise typer.BadParameter(f"--resume goes on with the plan as it is: leave out {', '.join(sorted(others))}")
+    show = None if as_json else ProgressScreen
     if resume is not None:
         more = trials if "trials" in given else 0
         result = api.resume(
@@ -146,14 +173,15 @@ def tune(
             more_trials=more,
             seeds=seeds if "seeds" in given else None,
             top=top if "top" in given else None,
+            register=register,
             address=address,
             max_hours=max_hours,
             dry_run=dry_run,
-            show=ProgressScreen,
+            show=show,
         )
     else:
         assert preset is not None
-        if warm_start == api.PUBLISHED:
+        if warm_start == api.PUBLISHED and not as_json:
             _show_points(preset, space)
         result = api.tune(
             preset,
@@ -170,14 +198,16 @@ def tune(
             trial_timeout=trial_timeout,
             max_hours=max_hours,
             name=name,
+            register=register,
             address=address,
             dry_run=dry_run,
-            show=ProgressScreen,
+            show=show,
         )
     if result.estimate is not None:
         print_estimate(result.estimate, price_per_hour)
         return
-    _end(result, f"dice-ray report {result.name}", f"dice-ray export-preset {result.name} {result.name}.yaml")
+    commands = ["runs {0}", "report {0}", "export-preset {0} {0}.yaml"]
+    _end(result, [f"dice-ray {command.format(result.name)}" for command in commands], as_json)
 
 
 def ablate(
@@ -198,6 +228,7 @@ def ablate(
     address: AddressOption = None,
     dry_run: DryRunOption = False,
     price_per_hour: PriceOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare the arms of a study over the same seeds; what was run before is kept."""
     from dice_ray import api
@@ -215,12 +246,12 @@ def ablate(
         name=name,
         address=address,
         dry_run=dry_run,
-        show=ProgressScreen,
+        show=None if as_json else ProgressScreen,
     )
     if result.estimate is not None:
         print_estimate(result.estimate, price_per_hour)
         return
-    _end(result, f"dice-ray report {result.name}")
+    _end(result, [f"dice-ray report {result.name}"], as_json)
 
 
 def validate(preset: PresetArgument, settings: SetOption = None) -> None:
@@ -247,13 +278,20 @@ def _print_dry_run(plan: DryRun) -> None:
     typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
 
 
-def _end(result: Result, *commands: str) -> None:
-    typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow")
-    if result.is_finished:
-        print_next(list(commands))
+def _end(result: Result, commands: list[str], as_json: bool) -> None:
+    if as_json:
+        facts = {"name": result.name, "experiment": result.experiment, "is_finished": result.is_finished}
+        best = {"metric": result.best[0], "score": result.best[1]} if result.best else None
+        print_json({**facts, "best": best, "folder": result.folder, "log": result.log, "waiting": result.waiting})
     else:
-        typer.echo("It was interrupted. To go on:")
-        typer.echo(f"  dice-ray tune --resume {result.name}")
+        typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow; what others said is in {result.log}")
+        if result.waiting:
+            typer.echo(f"MLflow was away: what it lacks waits in {result.waiting}, `dice-ray runs` sends it.")
+        if result.is_finished:
+            print_next(commands)
+        else:
+            typer.echo(f"It was interrupted. To go on:\n  dice-ray tune --resume {result.name}")
+    if not result.is_finished:
         raise typer.Exit(130)
 
 
@@ -277,6 +315,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "ablate": ablate,
     "report": report,
     "export-preset": export_preset,
+    "runs": runs,
+    "ui": ui,
     "init": init,
     "inspect": inspect,
     "list": list_names,
@@ -291,7 +331,9 @@ for name, command in COMMANDS.items():
 
 def main() -> None:
     """Run the command line; a user's mistake exits with 2, a run that failed with 1; a traceback only with --debug."""
-    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    arguments = [argument for argument in sys.argv[1:] if argument not in ("--debug", "-v", "--verbose")]
+    if {"-v", "--verbose"} & set(sys.argv[1:]):
+        os.environ["DICE_RAY_VERBOSE"] = "1"
     try:
         app(args=arguments)
     except (DiceRayError, OSError) as error:

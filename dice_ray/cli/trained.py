@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from dice_ray.cli.printing import JsonOption, print_json
+
 RunArgument = Annotated[
     str, typer.Argument(help="A run's name, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
 ]
@@ -34,11 +36,16 @@ def evaluate(
     items: Annotated[
         Path | None, typer.Option(help="Write the counts of each record here: id, tp, fp, fn, as CSV.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Score a run's best checkpoint, at a half and at the threshold that dev decided."""
     from dice_ray import api
 
     scored = api.evaluate(run, data, items=items)
+    if as_json:
+        scores = {"metrics": scored.scores.metrics, "collapsed": scored.scores.collapsed}
+        print_json({"run": run, "data": data, "records": len(scored.scores.items), **scores})
+        return
     typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
     for name, value in scored.scores.metrics.items():
         typer.echo(f"  {name:24} {value:.4f}")

@@ -36,8 +36,22 @@ class LaunchConfig(Settings):
     max_failures: int = Field(2, ge=0)
 
 
+class TrackingConfig(Settings):
+    """What MLflow is told beside settings, metrics and counts.
+
+    Attributes:
+        text: Whether the best run's predictions are stored: they hold the texts of your data.
+    """
+
+    text: bool = False
+
+
+ASIDE = ("launch", "tracking")
+"""The sections that change no number of a result: a trial or arm does not write them."""
+
+
 class RunConfig(Settings):
-    """One run: a task on data, a model, a loss, and how it is trained and launched."""
+    """One run: a task on data, a model, a loss, and how it is trained, launched and tracked."""
 
     task: TaskConfig
     data: DataConfig
@@ -46,6 +60,7 @@ class RunConfig(Settings):
     mining: MiningConfig = MiningConfig()
     training: TrainingConfig = TrainingConfig()
     launch: LaunchConfig = LaunchConfig()
+    tracking: TrackingConfig = TrackingConfig()
 
     def tags(self) -> dict[str, str]:
         """What runs are grouped and found by."""

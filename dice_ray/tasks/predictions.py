@@ -8,11 +8,17 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Predictions(ABC):
-    """The predictions for all records of a file, in their order."""
+    """The predictions for all records of a file, in their order.
+
+    Attributes:
+        suffix: Of a file of them.
+    """
+
+    suffix: ClassVar[str]
 
     @abstractmethod
     def text(self) -> str:
@@ -23,6 +29,7 @@ class Predictions(ABC):
 class Table(Predictions):
     """TSV with a header, a row a record; probabilities have six decimals."""
 
+    suffix = ".tsv"
     columns: tuple[str, ...]
     rows: Sequence[tuple[str | float, ...]]
 
@@ -39,6 +46,7 @@ class Table(Predictions):
 class Conll(Predictions):
     """A word and its tag a line, apart by a tab; an empty line ends a sentence."""
 
+    suffix = ".conll"
     sentences: Sequence[Sequence[tuple[str, str]]]
 
     def text(self) -> str:
@@ -49,6 +57,7 @@ class Conll(Predictions):
 class Json(Predictions):
     """One JSON document."""
 
+    suffix = ".json"
     document: Any
 
     def text(self) -> str:

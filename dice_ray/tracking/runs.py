@@ -3,102 +3,30 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
+from dice_ray.tracking.entries import Data, End, Entry, Model, Open, Point, Points, Tags, Text
+from dice_ray.tracking.model import bind
 from dice_ray.tracking.sources import all_pages
-from dice_ray.tracking.store import locked, quiet_client, shown, sqlite_file
+from dice_ray.tracking.store import deleted, locked, quiet_client, sqlite_file
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-NUM_METRICS: Final = 1000
-"""MLflow's limits on one call, and on the length of a value."""
 NUM_PARAMS: Final = 100
+"""MLflow's limits on one call, and on the length of a value."""
 NUM_TAGS: Final = 100
 LENGTH_PARAM: Final = 6000
 LENGTH_TAG: Final = 8000
 
 Item = TypeVar("Item")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One value of one metric; `at` is in milliseconds since 1970."""
-
-    metric: str
-    value: float
-    step: int
-    at: int
-
-
-@dataclass(frozen=True)
-class Open:
-    """Create the run, or go on with the one that has this id."""
-
-    key: str
-    name: str
-    params: Mapping[str, str]
-    tags: Mapping[str, str]
-    parent: str | None
-    at: int
-
-
-@dataclass(frozen=True)
-class Points:
-    """Values of metrics, at most `NUM_METRICS`."""
-
-    key: str
-    points: tuple[Point, ...]
-
-
-@dataclass(frozen=True)
-class Tags:
-    """Tags to set over those that are there."""
-
-    key: str
-    tags: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text file among the run's artifacts."""
-
-    key: str
-    file: str
-    content: str
-
-
-@dataclass(frozen=True)
-class End:
-    """The run ended."""
-
-    key: str
-    status: schema.Status
-    at: int
-
-
-Entry: TypeAlias = Open | Points | Tags | Text | End
-
-
-def joined(entries: Iterable[Entry]) -> list[Entry]:
-    """The same in fewer calls: points join the last entry of their run, if that holds points too."""
-    together: list[Entry] = []
-    last: dict[str, int] = {}
-    for entry in entries:
-        before = together[last[entry.key]] if entry.key in last else None
-        match before, entry:
-            case Points(key, first), Points(_, more) if len(first) + len(more) <= NUM_METRICS:
-                together[last[key]] = Points(key, first + more)
-            case _:
-                last[entry.key] = len(together)
-                together.append(entry)
-    return together
 
 
 class Runs:
@@ -114,7 +42,8 @@ class Runs:
                 with closing(sqlite3.connect(file)) as database:
                     database.execute("pragma journal_mode=wal")  # the file remembers it
             self._client = quiet_client(uri)
-            self._experiment = self._find(experiment, uri)
+            self._name, self._uri = experiment, uri
+            self._experiment = self._find()
         self._ids: dict[str, str] = {}
         self._stored: dict[str, set[tuple[str, int]]] = {}
 
@@ -129,22 +58,31 @@ class Runs:
                 self._tag(self._id_of(key), tags)
             case Text(key, file, content):
                 self._client.log_text(self._id_of(key), content, file)
+            case Data():
+                self._describe(entry)
+            case Model():
+                self._register(entry)
             case End(key, status, at):
                 self._client.set_terminated(self._id_of(key), status, at)
                 self._stored.pop(key, None)
 
-    def _find(self, name: str, uri: str) -> str:
-        found = self._client.get_experiment_by_name(name)
+    def check(self) -> None:
+        """Whether the experiment is still there.
+
+        Raises:
+            RunError: It was deleted in MLflow.
+        """
+        if self._client.get_experiment(self._experiment).lifecycle_stage != "active":
+            raise deleted(self._name, self._experiment, self._uri)
+
+    def _find(self) -> str:
+        found = self._client.get_experiment_by_name(self._name)
         if found is None:
-            file = sqlite_file(uri)
+            file = sqlite_file(self._uri)
             root = (file.parent / "mlartifacts").as_uri() if file else None
-            return str(self._client.create_experiment(name, artifact_location=root))
+            return str(self._client.create_experiment(self._name, artifact_location=root))
         if found.lifecycle_stage != "active":
-            raise RunError(
-                f"the experiment {name!r} must be active in {shown(uri)}, and was deleted: "
-                f"`mlflow experiments restore --experiment-id {found.experiment_id}` brings it back, "
-                "or choose another name"
-            )
+            raise deleted(self._name, found.experiment_id, self._uri)
         return str(found.experiment_id)
 
     def _open(self, entry: Open) -> None:
@@ -188,6 +126,35 @@ class Runs:
 
         for part in _parts(list(tags.items()), NUM_TAGS):
             self._client.log_batch(id_, tags=[RunTag(name, value[:LENGTH_TAG]) for name, value in part])
+
+    def _describe(self, data: Data) -> None:
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        described = Dataset(data.name, data.digest, data.kind, data.source)
+        used = InputTag("mlflow.data.context", "training")
+        self._client.log_inputs(self._id_of(data.key), [DatasetInput(described, [used])])
+
+    def _register(self, model: Model) -> None:
+        """Store a model with its run and give it the next version of its name; a run has it once for each name."""
+        from mlflow.entities import LoggedModelOutput
+
+        id_, folder = self._id_of(model.key), Path(model.folder)
+        if f"{schema.REGISTERED}.{model.register}" in self._client.get_run(id_).data.tags:
+            return
+        if not folder.is_dir():
+            raise RunError(f"the model of {model.key!r} must be in {folder}, and is not there any more")
+        logged = self._client.create_logged_model(self._experiment, model.register, id_)
+        bind(folder, run=id_, model=logged.model_id, location=logged.artifact_location)
+        self._client.log_model_artifacts(logged.model_id, model.folder)
+        self._client.finalize_logged_model(logged.model_id, "READY")
+        self._client.log_outputs(id_, [LoggedModelOutput(logged.model_id, 0)])
+        if not self._client.search_registered_models(f"name = '{model.register}'"):
+            self._client.create_registered_model(model.register)
+        version = self._client.create_model_version(
+            model.register, logged.artifact_location, id_, model_id=logged.model_id
+        )
+        self._tag(id_, {f"{schema.REGISTERED}.{model.register}": str(version.version)})
+        shutil.rmtree(folder)
 
     def _id_of(self, key: str) -> str:
         if key not in self._ids:

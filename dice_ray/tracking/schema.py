@@ -42,7 +42,21 @@ METRIC: Final = "dice_ray.metric"
 """On a sweep, study or run: the metric that is maximised, `dev/f1`."""
 RESULTS_VERSION: Final = "dice_ray.results_version"
 
+REGISTERED: Final = "dice_ray.registered"
+"""With a dot and a model's name behind it: the version under which the run's model is registered."""
+GIT_DIRTY: Final = "dice_ray.git_dirty"
+"""Whether the user's folder had changes that its commit does not hold."""
+VERSION: Final = "dice_ray.version"
+"""With a dot and the name of a package behind it."""
+CPU: Final = "dice_ray.cpu"
+CORES: Final = "dice_ray.cores"
+GPU: Final = "dice_ray.gpu"
+"""What of the machine, `none` where there is none."""
+
 PARENT: Final = "mlflow.parentRunId"
+GIT_COMMIT: Final = "mlflow.source.git.commit"
+USER: Final = "mlflow.user"
+"""Names of MLflow's own, which its pages show."""
 
 
 def best_metric(metric: str) -> str:

@@ -8,15 +8,17 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from dice_ray.errors import RunError
-from dice_ray.tracking.store import locked, quiet, quiet_client, shown, sqlite_file, store_uri
+from dice_ray.tracking.store import deleted, locked, quiet, quiet_client, shown, sqlite_file, store_uri
 
 REVISION: Final = "dc11669786a5"
 """Of the tables that are read by SQL (MLflow 3.17); a file of another revision is read through MLflow."""
 PAGE: Final = 1000
+Stage: TypeAlias = Literal["active", "deleted"]
+"""Whether an experiment is there, or lies where MLflow's pages can bring it back from."""
 
 
 @dataclass
@@ -36,7 +38,7 @@ class Stored:
 class Source(Protocol):
     """What can be asked of a store."""
 
-    def experiments(self) -> dict[str, str]:
+    def experiments(self, stage: Stage = "active") -> dict[str, str]:
         """MLflow's ids by name."""
 
     def runs(self, experiment: str) -> dict[str, Stored]:
@@ -72,6 +74,21 @@ def opened(uri: str | None) -> Iterator[Source]:
         yield Api(uri)
 
 
+def check_not_deleted(experiment: str, uri: str) -> None:
+    """Whether runs can be stored in the experiment, as far as the store answers.
+
+    Raises:
+        RunError: It was deleted in MLflow.
+    """
+    try:
+        with opened(uri) as source:
+            found = source.experiments("deleted")
+    except RunError:  # it is not there yet, or away
+        return
+    if experiment in found:
+        raise deleted(experiment, found[experiment], uri)
+
+
 class Database:
     """An SQLite file of ours, read by SQL, all at one moment: ten times as quick as MLflow's search."""
 
@@ -79,9 +96,9 @@ class Database:
         self._database = database
         database.execute("begin")  # else each select would see the runs that were added since the last
 
-    def experiments(self) -> dict[str, str]:
+    def experiments(self, stage: Stage = "active") -> dict[str, str]:
         rows = self._database.execute(
-            "select name, experiment_id from experiments where lifecycle_stage = 'active' and experiment_id != 0"
+            "select name, experiment_id from experiments where lifecycle_stage = ? and experiment_id != 0", [stage]
         )
         return {name: str(id_) for name, id_ in rows}
 
@@ -121,8 +138,11 @@ class Api:
         with locked(uri):
             self._client = quiet_client(uri)
 
-    def experiments(self) -> dict[str, str]:
-        found = all_pages(lambda token: self._client.search_experiments(max_results=PAGE, page_token=token))
+    def experiments(self, stage: Stage = "active") -> dict[str, str]:
+        from mlflow.entities import ViewType
+
+        view = ViewType.ACTIVE_ONLY if stage == "active" else ViewType.DELETED_ONLY
+        found = all_pages(lambda token: self._client.search_experiments(view, max_results=PAGE, page_token=token))
         return {each.name: each.experiment_id for each in found if each.experiment_id != "0"}
 
     def runs(self, experiment: str) -> dict[str, Stored]:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from dice_ray.errors import RunError
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
@@ -22,6 +24,7 @@ _ENVIRONMENT: Final = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     # MLflow's own seven tries take minutes; the writer tries again by itself, a reader wants its answer.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
 
 
@@ -46,6 +49,14 @@ def shown(text: str) -> str:
     'postgresql://***@host/runs'
     """
     return re.sub(r"://[^@/\s]*@", "://***@", text)
+
+
+def deleted(experiment: str, id_: str, uri: str) -> RunError:
+    """What to say of an experiment that was deleted in MLflow."""
+    return RunError(
+        f"the experiment {experiment!r} must be active in {shown(uri)}, and was deleted: "
+        f"`mlflow experiments restore --experiment-id {id_}` brings it back, or choose another name"
+    )
 
 
 @contextmanager
@@ -78,5 +89,5 @@ def quiet() -> None:
         os.environ.setdefault(name, value)
     import mlflow  # noqa: F401  it configures its loggers here, and reads the environment
 
-    for logger in ("mlflow", "alembic"):
+    for logger in () if os.environ.get("DICE_RAY_VERBOSE") else ("mlflow", "alembic"):
         logging.getLogger(logger).setLevel(logging.ERROR)

@@ -7,14 +7,18 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Mapping
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Final
 
 from dice_ray.errors import RunError
 from dice_ray.settings import Flat
-from dice_ray.tracking.runs import NUM_METRICS, End, Entry, Open, Point, Points, Runs, Tags, Text, joined
+from dice_ray.tracking.entries import NUM_METRICS, Data, End, Entry, Model, Open, Point, Points, Tags, Text, joined
+from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.schema import Status
+from dice_ray.tracking.sources import check_not_deleted
+from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet, shown, store_uri
 
 SECONDS: Final = 1.0
@@ -24,19 +28,33 @@ SECONDS: Final = 1.0
 class Writer:
     """Writes the runs of one experiment; every method returns at once, and `close` waits until all is stored.
 
-    A store that is away is asked again each second until `close`; what it refuses is left out, and `close` tells.
+    What a store that is away has not taken until `close` lies in the run's folder: the next writer there sends it,
+    before anything else, and ends the runs that a killed process left open. What a store refuses is left out, and
+    `close` tells.
+
+    Args:
+        experiment: Created where it is not there.
+        uri: Of the store; else MLFLOW_TRACKING_URI, else `mlflow.db`.
+        folder: Of the run, sweep or study. Without it nothing outlives the process, and `close` tells what is lost.
 
     Attributes:
         failure: What went wrong so far, if anything did and is not mended.
+
+    Raises:
+        RunError: The experiment was deleted in MLflow, or another process writes in the folder.
     """
 
-    def __init__(self, experiment: str, uri: str | None = None) -> None:
+    def __init__(self, experiment: str, uri: str | None = None, folder: Path | None = None) -> None:
         self.experiment, self.uri = experiment, store_uri(uri)
         self.failure: str | None = None
+        check_not_deleted(experiment, self.uri)
+        self._spool = Spool(folder, experiment, self.uri) if folder else None
+        self._telling = Lock()
         self._queue: SimpleQueue[Entry | None] = SimpleQueue()
         self._open: dict[str, None] = {}
-        self._waiting: deque[Entry] = deque()
+        self._waiting: deque[Entry] = deque(self._spool.left if self._spool else ())
         self._refused: list[str] = []
+        self._is_deleted = False
         self._crash: Exception | None = None
         self._thread = Thread(target=self._work, name="dice_ray.tracking", daemon=True)
         self._thread.start()
@@ -45,45 +63,56 @@ class Writer:
         """Begin the run of our id `key`, or go on with it: steps and parameters that it holds are not stored again."""
         self._open[key] = None
         written = {path: as_text(value) for path, value in params.items()}
-        self._queue.put(Open(key, name, written, dict(tags), parent, _now()))
+        self._tell(Open(key, name, written, dict(tags), parent, _now()))
 
     def metrics(self, key: str, step: int, metrics: Mapping[str, float]) -> None:
         """Values of a step; the first ones of a step and metric count."""
         at = _now()
         points = tuple(Point(metric, float(value), step, at) for metric, value in metrics.items())
         for start in range(0, len(points), NUM_METRICS):
-            self._queue.put(Points(key, points[start : start + NUM_METRICS]))
+            self._tell(Points(key, points[start : start + NUM_METRICS]))
 
     def tags(self, key: str, tags: Mapping[str, str]) -> None:
         """Set tags over those that are there."""
-        self._queue.put(Tags(key, dict(tags)))
+        self._tell(Tags(key, dict(tags)))
 
     def text(self, key: str, file: str, content: str) -> None:
         """Store a text file among the run's artifacts."""
-        self._queue.put(Text(key, file, content))
+        self._tell(Text(key, file, content))
+
+    def data(self, key: str, name: str, digest: str, kind: str, source: Mapping[str, Any]) -> None:
+        """Name the data set of the run, by the digest of its content and where it came from."""
+        self._tell(Data(key, name, digest, kind, json.dumps(source, ensure_ascii=False)))
+
+    def model(self, key: str, folder: Path, register: str) -> None:
+        """Store a folder in MLflow's model format with the run, as the next version of a registered name."""
+        self._tell(Model(key, str(folder.absolute()), register))
 
     def end(self, key: str, status: Status) -> None:
         """The run ended; opened again, it goes on."""
         self._open.pop(key, None)
-        self._queue.put(End(key, status, _now()))
+        self._tell(End(key, status, _now()))
 
     def close(self) -> None:
-        """Wait until all is stored; runs that have not ended are ended as KILLED.
+        """Wait until all is stored, or the store is seen to be away; runs that have not ended are ended as KILLED.
 
         Raises:
-            RunError: Something could not be stored; it says what and why.
+            RunError: Something was refused, or can neither be stored nor kept; it says what and why.
         """
         for key in list(self._open):
             self.end(key, "KILLED")
         self._queue.put(None)
         self._thread.join()
+        if self._spool:
+            self._spool.close(is_sent=not self._waiting and self._crash is None)
         if self._crash is not None:
             raise self._crash
-        if self.failure is not None:
+        if self._refused or self._is_deleted or (self.failure and not self._spool):
             lost = len(self._waiting) + len(self._refused)
+            kept = f" (they wait in {self._spool.path})" if self._spool and self._waiting else ""
             raise RunError(
                 f"the experiment {self.experiment!r} must be stored in {shown(self.uri)}, "
-                f"{lost} {'entry was' if lost == 1 else 'entries were'} not: {self.failure}"
+                f"{lost} {'entry was' if lost == 1 else 'entries were'} not{kept}: {self.failure}"
             )
 
     def __enter__(self) -> Writer:
@@ -98,6 +127,12 @@ class Writer:
                 raise
             error.add_note(str(unstored))
 
+    def _tell(self, entry: Entry) -> None:
+        with self._telling:
+            if self._spool:
+                self._spool.add(entry)
+            self._queue.put(entry)
+
     def _work(self) -> None:
         try:
             quiet()
@@ -105,9 +140,17 @@ class Writer:
             going = True
             while going:
                 going = self._gather()
+                is_new = bool(self._waiting)
                 runs = self._send(runs)
+                if is_new:
+                    self._mark_sent()
         except Exception as error:  # noqa: BLE001  a mistake of ours, which `close` raises
             self._crash = error
+
+    def _mark_sent(self) -> None:
+        with self._telling:
+            if self._spool and not self._waiting and self._queue.empty():
+                self._spool.mark_sent()
 
     def _gather(self) -> bool:
         """Take what was said until the time is over or a call is full; false when the writer is closed."""
@@ -137,12 +180,15 @@ class Writer:
                 except (MlflowException, RunError) as error:
                     if not _is_refusal(error):
                         raise
+                    runs.check()
                     self._refused.append(_said(error))
                 self._waiting.popleft()
-        except (MlflowException, RunError, OSError, sqlite3.Error) as error:
+        except RunError as error:
+            self._is_deleted, self.failure = True, _said(error)
+        except (MlflowException, OSError, sqlite3.Error) as error:
             self.failure = _said(error)
         else:
-            self.failure = self._refused[0] if self._refused else None
+            self._is_deleted, self.failure = False, self._refused[0] if self._refused else None
         return runs
 
 

@@ -14,7 +14,9 @@ import torch
 
 from dice_ray.errors import RunError
 
-_LAST, _BEFORE, _BEST = "last.pt", "before.pt", "best.pt"
+_LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
+GOING_ON = (_LAST, _BEFORE)
+"""What only a run that goes on needs."""
 _KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
 
 
@@ -60,9 +62,9 @@ class Checkpoints:
 
     def best(self) -> dict[str, Any]:
         """The state with the best score on dev."""
-        if not (self.folder / _BEST).exists():
-            raise RunError(f"{self.folder} must hold a trained run's {_BEST}: it has none")
-        return self._load(_BEST, {"model", "decisions", "step"})
+        if not (self.folder / BEST).exists():
+            raise RunError(f"{self.folder} must hold a trained run's {BEST}: it has none")
+        return self._load(BEST, {"model", "decisions", "step"})
 
     def save_last(self, state: dict[str, Any], *, finished: bool) -> None:
         """Keep a state, and the one before it until the run is finished."""
@@ -78,7 +80,7 @@ class Checkpoints:
         (self.folder / _BEFORE).unlink(missing_ok=True)
 
     def save_best(self, state: dict[str, Any]) -> None:
-        self._written(_BEST, state).replace(self.folder / _BEST)
+        self._written(BEST, state).replace(self.folder / BEST)
 
     def _written(self, name: str, state: dict[str, Any]) -> Path:
         """The state on the disk, under a name that no one reads."""

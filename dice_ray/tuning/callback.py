@@ -13,11 +13,15 @@ from typing import Any, Protocol
 from ray import tune
 from ray.tune.experiment import Trial
 
-from dice_ray import launch
+from dice_ray import launch, trained
+from dice_ray.config.load import as_yaml
+from dice_ray.config.schema import RunConfig
+from dice_ray.data.sources import describe
 from dice_ray.errors import DiceRayError
-from dice_ray.settings import Flat, flat
-from dice_ray.tracking import schema
+from dice_ray.settings import Flat, flat, nested
+from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.writer import Writer
+from dice_ray.tuning import kept
 from dice_ray.tuning import plan as plans
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -58,6 +62,8 @@ class Recorder:
     def __init__(self, plan: SweepPlan | StudyPlan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
         self._config = plan.base()
+        self._trials = ledger.path.parent / "trials"
+        self._made_with = surroundings.tags()
         self._since = time.monotonic()
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._best: tuple[float, Flat] | None = None
@@ -90,8 +96,10 @@ class Recorder:
         if isinstance(plan, StudyPlan):
             tags[schema.BASELINE] = plan.baseline
         params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms"})
-        self._writer.open(plan.name, name=plan.name, params=params, tags=tags)
+        self._writer.open(plan.name, name=plan.name, params=params, tags=tags | self._made_with)
         self._writer.text(plan.name, "plan.yaml", plans.as_yaml(plan))
+        if plan.digest:
+            self._tell_data(plan.name, self._config, plan.digest)
         for ended in self._ledger.ended.values():
             if ended.id not in stored:
                 self._open_run(self._ledger.begun[ended.id])
@@ -127,13 +135,17 @@ class Recorder:
             test=result.get("test", {}),
             failure=failure,
         )
+        before = kept.best(self._ledger)
         self._ledger.append(ended)
+        self._writer.tags(id_, result.get("hardware", {}))
         self._end_run(ended)
+        kept.tidy(self._plan, self._ledger, self._trials, {id_, before or id_})
 
     def close(self) -> None:
         """End the runs that are still open: what is not finished can be resumed."""
         for id_ in self._running:
             self._writer.end(id_, "KILLED")
+        kept.tidy(self._plan, self._ledger, self._trials, self._ledger.ended)
         self._writer.end(self._plan.name, "FINISHED" if self.progress.is_finished else "KILLED")
 
     def _compare(self, trial: Begun, score: float | None) -> None:
@@ -154,11 +166,13 @@ class Recorder:
                 tags[schema.TUNED] = self._plan.tuned[trial.arm]
         try:
             config = self._plan.config(trial)
-            params = flat(config)
+            params, written = flat(config), as_yaml(config)
             tags |= config.tags()
         except DiceRayError:  # it ends as failed, and says why
-            params = trial.params
-        self._writer.open(trial.id, name=name, params=params, tags=tags, parent=self._plan.name)
+            params, written = trial.params, None
+        self._writer.open(trial.id, name=name, params=params, tags=tags | self._made_with, parent=self._plan.name)
+        if written is not None:
+            self._writer.text(trial.id, trained.CONFIG, written)
 
     def _end_run(self, ended: Ended) -> None:
         tags: dict[str, str] = {schema.STATE: ended.state}
@@ -168,8 +182,9 @@ class Recorder:
             objective = launch.objective(self._config)
             best = {schema.best_metric(objective): ended.score}
             self._writer.metrics(ended.id, ended.curve[-1][0], best | ended.test)
-            counts = (self._ledger.path.parent / "trials" / ended.id / "test").glob("*.csv") if ended.test else ()
-            for file in counts:
+            if digest := trained.stored_digest(self._trials / ended.id):
+                self._tell_data(ended.id, self._plan.config(self._ledger.begun[ended.id]), digest)
+            for file in (self._trials / ended.id / "test").glob("*.csv") if ended.test else ():
                 self._writer.text(ended.id, f"test/{file.name}", file.read_text(encoding="utf-8"))
             _, kept = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
             if ended.test:
@@ -177,6 +192,10 @@ class Recorder:
             tags[schema.COLLAPSED] = "true" if kept.get(schema.collapsed_metric(objective)) else "false"
         self._writer.tags(ended.id, tags)
         self._writer.end(ended.id, "FAILED" if ended.state == "failed" else "FINISHED")
+
+    def _tell_data(self, id_: str, config: RunConfig, digest: str) -> None:
+        source = config.data.source
+        self._writer.data(id_, describe(config.data), digest, source.name, nested(source))
 
 
 class RecorderCallback(tune.Callback):

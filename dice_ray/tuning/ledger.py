@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from dice_ray.errors import RunError
+from dice_ray.errors import BusyError, RunError
 from dice_ray.settings import Flat
 from dice_ray.tracking.schema import State
 
@@ -154,12 +154,12 @@ def alone(folder: Path) -> Iterator[None]:
     """Drive a folder by this process alone; the lock goes with the process, however it ends.
 
     Raises:
-        RunError: Another process drives the folder.
+        BusyError: Another process drives the folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise RunError(f"{folder} must have one driver: another process is running it now") from error
+            raise BusyError(f"{folder} must have one driver: another process is running it now") from error
         yield

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dice_ray.config.load import Layer, resolve, values_layer
-from dice_ray.config.schema import RunConfig
+from dice_ray.config.schema import ASIDE, RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError
 from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, Nested, decisive
@@ -52,7 +52,7 @@ class Plan(BaseModel):
             ConfigError: It cannot run, or writes what is not a trial's to write.
         """
         layer = values_layer("trial" if trial.arm is None else f"arm {trial.arm}", trial.params)
-        if problems := [*self._written_seed(layer), *_written_launch(layer)]:
+        if problems := [*self._written_seed(layer), *_written_aside(layer)]:
             raise ConfigError(problems)
         return resolve([*self.layers, layer, values_layer("seed", {"training.seed": trial.seed})])
 
@@ -210,7 +210,7 @@ class StudyPlan(Plan):
         return self.model_copy(update={**merged, "seeds": seeds})
 
     def _identity(self, config: RunConfig) -> str:
-        written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] != "launch"}
+        written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] not in ASIDE}
         content = self.digest + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
@@ -281,10 +281,10 @@ def as_yaml(plan: SweepPlan | StudyPlan) -> str:
     return text
 
 
-def _written_launch(layer: Layer) -> Iterator[Problem]:
+def _written_aside(layer: Layer) -> Iterator[Problem]:
     for path in _paths(layer.values):
-        if path.partition(".")[0] == "launch":
-            must = "must not be written: launch belongs to the preset or --set, all trials share it"
+        if (section := path.partition(".")[0]) in ASIDE:
+            must = f"must not be written: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
 
 

@@ -137,7 +137,7 @@ def session(
         cluster.prepare(address)
         if show:
             terminal.writelines(f"{said}\n" for said in [loaded, *notes])
-        writer = stack.enter_context(Writer(plan.name))
+        writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = stack.enter_context(show(terminal)) if show else None
         yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus, max_hours)
 

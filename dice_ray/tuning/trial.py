@@ -16,6 +16,7 @@ from ray import tune
 
 from dice_ray import launch
 from dice_ray.errors import DiceRayError, RunError
+from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import Begun
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
@@ -23,7 +24,7 @@ SCORE = "score"
 """The metric that searcher and scheduler read of a result, always maximised."""
 
 Result: TypeAlias = dict[str, Any]
-"""What a trial reports: `score`, `step`, `metrics`, `finished`, `failure`; `test` at the end of a study's cell."""
+"""What a trial reports: `score`, `step`, `metrics`, `hardware`, `finished`, `failure`; at the end of a cell `test`."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
                 result = {SCORE: told.metrics[objective], "step": told.step, "metrics": told.metrics}
                 if told.finished and isinstance(work.plan, StudyPlan):
                     result["test"] = launch.evaluate(config, folder, "test")
+                result |= {"hardware": surroundings.hardware()}
                 yield {**result, "finished": told.finished, "done": told.finished}
     except DiceRayError as error:
         yield {SCORE: math.nan, "failure": str(error), "done": True}

@@ -53,6 +53,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
         "dice_ray.cli.printing",
         "dice_ray.cli.results",
         "dice_ray.cli.searches",
+        "dice_ray.cli.tracking",
         "dice_ray.cli.trained",
         "dice_ray.errors",
     }

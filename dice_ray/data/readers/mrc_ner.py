@@ -28,10 +28,11 @@ class MrcNerConfig(ReaderBranch):
         if not isinstance(root, list):
             raise unreadable(path, 1, "a list of queries", shown(root))
         for number, item in enumerate(root):
-            yield _query(f"[{number}]", item, labels)
+            yield query(f"[{number}]", item, labels)
 
 
-def _query(place: str, item: Any, labels: Labels) -> Found:
+def query(place: str, item: Any, labels: Labels) -> Found:
+    """The record of one query."""
     names = ("context", "query", "entity_label", "qas_id")
     if not isinstance(item, dict) or not all(isinstance(item.get(name), str) for name in names):
         return Bad(place, f"an object with texts {', '.join(names)}", shown(item))

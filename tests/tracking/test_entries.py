@@ -1,11 +1,11 @@
-"""Entries that are joined: nothing lost, nothing out of its run's order, no call too large."""
+"""Entries join into fewer calls, and come back from their lines."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dice_ray.tracking.runs import NUM_METRICS, End, Entry, Open, Point, Points, Tags, joined
+from dice_ray.tracking.entries import NUM_METRICS, End, Entry, Open, Point, Points, Tags, joined
 
 KEYS = st.sampled_from(["a", "b", "c"])
 

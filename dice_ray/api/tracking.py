@@ -1,0 +1,107 @@
+"""What MLflow holds: its runs compared, its pages, the best model registered, and what still waits to be sent."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NoReturn
+
+from dice_ray.errors import BusyError, InputError, RunError
+from dice_ray.folders import RUNS
+
+if TYPE_CHECKING:
+    from dice_ray.tracking.compared import Compared, Experiment
+
+
+REGISTERED_NAME = r"\w[\w.-]*"
+
+
+def check_register(name: str | None) -> None:
+    """Whether a model can be registered under this name; none is well."""
+    if name is not None and not re.fullmatch(REGISTERED_NAME, name):
+        raise InputError(
+            "the name of a registered model must be letters, digits, '_', '-' and '.', and begin with a letter or "
+            f"digit, got {name!r}"
+        )
+
+
+def keep_best(
+    experiment: str, id_: str, folder: Path, run: Path, split: Literal["dev", "test"], register: str | None
+) -> None:
+    """Store the best run's predictions where `tracking.text` wants them, and register its model under a name.
+
+    Args:
+        experiment: In MLflow.
+        id_: The run's.
+        folder: Of the run, sweep or study, where waits what MLflow cannot take now.
+        run: The run's own folder.
+        split: What is predicted.
+        register: The name of the model.
+    """
+    from dice_ray import cluster, served
+    from dice_ray.config.load import read_layer, resolve
+    from dice_ray.tracking.writer import Writer
+
+    if not (register or resolve([read_layer(run / "config.yaml")]).tracking.text):
+        return
+    with cluster.quiet(folder / "log.txt"), Writer(experiment, folder=folder) as writer:
+        served.keep(writer, id_, run, split, register)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What MLflow lacks, and why: the file is sent by the next command that asks for it."""
+
+    file: Path
+    why: str
+
+
+def send_waiting() -> list[Waiting]:
+    """Send what earlier commands could not, and end the runs of killed ones; returns what waits on."""
+    from dice_ray.tracking.spool import left_in
+    from dice_ray.tracking.writer import Writer
+
+    waiting = []
+    for left in left_in(RUNS) if RUNS.is_dir() else ():
+        if not left.is_of_this_store:
+            waiting.append(Waiting(left.file, f"it is for {left.store}: set MLFLOW_TRACKING_URI to that"))
+            continue
+        try:
+            writer = Writer(left.experiment, folder=left.file.parent)
+            writer.close()
+        except BusyError:  # its driver sends it
+            continue
+        except RunError as error:
+            waiting.append(Waiting(left.file, str(error)))
+        else:
+            if writer.failure:
+                waiting.append(Waiting(left.file, writer.failure))
+    return waiting
+
+
+def runs(experiment: str) -> list[Compared]:
+    """The runs of an experiment, best first, with what differs between them.
+
+    Raises:
+        UnknownNameError: There is no such experiment.
+    """
+    from dice_ray.tracking.compared import compared
+    from dice_ray.tracking.reader import read
+
+    return compared(experiment, read(experiment))
+
+
+def experiments() -> list[Experiment]:
+    """The experiments of the store, the one used last first."""
+    from dice_ray.tracking import reader
+    from dice_ray.tracking.compared import overview
+
+    return overview(reader.experiments())
+
+
+def ui(port: int) -> NoReturn:
+    """Serve MLflow's pages on 127.0.0.1 until it is interrupted; this process becomes the server."""
+    from dice_ray.tracking.server import serve
+
+    serve(port)

@@ -1,0 +1,87 @@
+"""A trained run as a model of MLflow: packed into a folder, and loaded from it by `mlflow.pyfunc.load_model`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from dice_ray import trained
+from dice_ray.data import files, sources
+from dice_ray.models.export import ENCODER
+from dice_ray.tasks.predictions import Conll, Json, Table
+from dice_ray.tracking import model
+from dice_ray.tracking.writer import Writer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN = "run"
+"""Where the run's own files lie in the folder."""
+
+
+def keep(writer: Writer, key: str, run: Path, split: Literal["dev", "test"], register: str | None) -> None:
+    """Store with a run what only the best one has: predictions where its settings want them, and its model.
+
+    Args:
+        writer: Of the run's experiment.
+        key: The run's id.
+        run: Its folder.
+        split: What is predicted.
+        register: The name under which the model is registered.
+    """
+    best = trained.load(run)
+    if best.config.tracking.text:
+        found = best.predictions(getattr(sources.load(best.config.data), split))
+        writer.text(key, f"{split}/predictions{found.suffix}", found.text())
+    if register is not None:
+        writer.model(key, pack(run, run / "model"), register)
+
+
+def pack(run: Path, folder: Path) -> Path:
+    """Write the best checkpoint of a run as a model of MLflow; what was in the folder goes.
+
+    A tagger that is a stock class of Hugging Face can be loaded by `mlflow.transformers` too.
+    """
+    best = trained.load(run)
+    shutil.rmtree(folder, ignore_errors=True)
+    exported = folder.with_name(f"{folder.name}.exported")
+    auto_class = best.export(exported)
+    model.write(folder, __name__, auto_class)
+    trained.copy(run, folder / RUN)
+    if auto_class != ENCODER:
+        exported.replace(folder / model.MODEL)
+        best.tokenizer.save_pretrained(folder / model.TOKENIZER)
+    shutil.rmtree(exported, ignore_errors=True)
+    return folder
+
+
+class Served:
+    """What `mlflow.pyfunc` asks for predictions."""
+
+    def __init__(self, run: trained.Trained) -> None:
+        self._run = run
+
+    def predict(self, rows: pd.DataFrame | Sequence[Mapping[str, Any]], params: object = None) -> Any:
+        """What the run predicts for rows with the columns of its data.
+
+        Pairs and texts give a frame with the label and the probability of each class, sentences the tags of their
+        words, questions their answers by id, and queries what MRC-NER's JSON holds.
+        """
+        import pandas as pd
+
+        given = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
+        found = self._run.predictions(files.read_rows(self._run.config.data, given))
+        match found:
+            case Table(columns, cells):
+                return pd.DataFrame(list(cells), columns=list(columns))
+            case Conll(sentences):
+                return [[tag for _, tag in sentence] for sentence in sentences]
+            case Json(document):
+                return document
+        raise AssertionError(f"predictions of an unknown form: {found}")
+
+
+def _load_pyfunc(folder: str) -> Served:
+    return Served(trained.load(Path(folder) / RUN))

@@ -1,0 +1,162 @@
+"""A real MLflow server that goes away and comes back: nothing is lost, doubled or left running, and no one waits."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.spool import left_in
+from dice_ray.tracking.store import quiet_client
+from dice_ray.tracking.writer import Writer
+
+SERVE = """
+import os, sys
+import mlflow.server as server
+os.environ[server.BACKEND_STORE_URI_ENV_VAR] = sys.argv[2]
+os.environ[server.ARTIFACT_ROOT_ENV_VAR] = "mlflow-artifacts:/"
+os.environ[server.SERVE_ARTIFACTS_ENV_VAR] = "true"
+os.environ[server.ARTIFACTS_DESTINATION_ENV_VAR] = sys.argv[3]
+import uvicorn
+from mlflow.server.fastapi_app import app
+uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]))
+"""
+"""What `mlflow server` runs in its worker, without the processes around it."""
+
+
+class Server:
+    """MLflow's server on loopback, to be killed and started again on the same store."""
+
+    def __init__(self, folder: Path, store: str) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.folder, self.store = folder, store
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        arguments = [str(self.port), self.store, str(self.folder / "there")]
+        environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        with (self.folder / "server.log").open("ab") as log:
+            command = [sys.executable, "-c", SERVE, *arguments]
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        until(self._answers)
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        self.process = None
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.uri}/health", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def until(holds: Callable[[], bool], seconds: float = 200) -> None:
+    """Wait for it."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def server(tmp_path: Path, uri: str) -> Iterator[Server]:
+    server = Server(tmp_path, uri)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.mark.timeout(900)  # the server starts three times, 5 s each on an idle core
+def test_all_is_stored_once_whenever_the_server_was_away(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    writer = Writer("away", server.uri, tmp_path / "run")
+    longest = 0.0
+
+    def told(key: str, steps: range) -> None:
+        nonlocal longest
+        for step in steps:
+            begun = time.perf_counter()
+            writer.metrics(key, step, {"dev/f1": step / 100})
+            longest = max(longest, time.perf_counter() - begun)
+
+    def is_stored(key: str, step: int) -> bool:
+        try:
+            points = curves("away", server.uri)
+        except UnknownNameError:
+            return False
+        return bool(((points["id"] == key) & (points["step"] == step)).any())
+
+    writer.open("sweep", name="sweep", params={}, tags={})
+    writer.open("a", name="a", params={"lr": 1}, tags={}, parent="sweep")
+    told("a", range(5))
+    until(lambda: is_stored("a", 4))
+    server.stop()
+    told("a", range(5, 10))
+    writer.open("b", name="b", params={"lr": 2}, tags={}, parent="sweep")  # the creation of a run too
+    writer.text("b", "config.yaml", "lr: 2")
+    told("b", range(3))
+    until(lambda: writer.failure is not None)
+    server.start()
+    until(lambda: is_stored("b", 2))  # the same process goes on
+    server.stop()
+    told("b", range(3, 6))
+    writer.end("a", "FINISHED")
+    writer.end("b", "FAILED")
+    writer.open("c", name="c", params={}, tags={}, parent="sweep")
+    writer.close()  # no error: nothing is lost
+    assert longest < 0.5
+    (left,) = left_in(tmp_path)
+    assert left.experiment == "away"
+
+    server.start()
+    Writer("away", server.uri, tmp_path / "run").close()  # a later process
+    assert list(left_in(tmp_path)) == []
+    rows = read("away", server.uri).set_index("id")
+    assert rows["status"].to_dict() == {"sweep": "KILLED", "a": "FINISHED", "b": "FAILED", "c": "KILLED"}
+    steps = {key: list(of["step"]) for key, of in curves("away", server.uri).groupby("id")}
+    assert steps == {"a": list(range(10)), "b": list(range(6))}
+    assert [file.read_text() for file in (tmp_path / "there").rglob("config.yaml")] == ["lr: 2"]
+
+
+def test_an_experiment_that_is_deleted_meanwhile_is_told_and_waits_until_it_is_restored(
+    uri: str, tmp_path: Path
+) -> None:
+    writer = Writer("gone", uri, tmp_path / "run")
+    writer.open("a", name="a", params={}, tags={})
+    writer.metrics("a", 1, {"dev/f1": 0.1})
+    client = quiet_client(uri)
+    until(lambda: client.get_experiment_by_name("gone") is not None and len(curves("gone", uri)) == 1)
+    experiment = client.get_experiment_by_name("gone")
+    assert experiment is not None
+    client.delete_experiment(experiment.experiment_id)
+    writer.metrics("a", 2, {"dev/f1": 0.2})
+    writer.end("a", "FINISHED")
+    with pytest.raises(RunError, match=r"2 entries were not \(they wait in .*\): .*'gone' must be active.*restore"):
+        writer.close()
+    with pytest.raises(RunError, match=r"'gone' must be active in .*, and was deleted: `mlflow experiments restore"):
+        Writer("gone", uri, tmp_path / "run")
+    client.restore_experiment(experiment.experiment_id)
+    Writer("gone", uri, tmp_path / "run").close()
+    assert read("gone", uri)["status"].tolist() == ["FINISHED"]
+    assert curves("gone", uri)["step"].tolist() == [1, 2]

@@ -1,0 +1,71 @@
+"""MLflow's pages: on loopback alone, of the store that is used, and no surprise where there is none."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dice_ray.errors import InputError, RunError
+from dice_ray.tracking import server
+from dice_ray.tracking.writer import Writer
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_store_that_is_not_there_a_server_and_a_taken_port(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:////nowhere/mlflow.db")
+    with pytest.raises(RunError, match="nothing has been tracked in it yet"):
+        server.command(5000)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:5000")
+    with pytest.raises(RunError, match=r"open http://\*\*\*@127\.0\.0\.1:5000"):
+        server.command(5000)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InputError, match="--port must be free on"):
+            server.command(taken.getsockname()[1])
+
+
+@pytest.mark.timeout(600)  # MLflow's server takes 10 s to start on an idle core
+def test_the_pages_are_served_on_loopback_alone(tmp_path: Path) -> None:
+    with Writer("shown") as writer:
+        writer.open("a", name="a", params={}, tags={})
+    port = free_port()
+    with (tmp_path / "log.txt").open("wb") as log:
+        command = [str(Path(sys.executable).with_name("dice-ray")), "ui", "--port", str(port)]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        until = time.monotonic() + 500
+        while True:
+            assert process.poll() is None, (tmp_path / "log.txt").read_text()
+            assert time.monotonic() < until
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=10) as page:
+                    assert b"MLflow" in page.read()
+                break
+            except OSError:
+                time.sleep(0.5)
+        family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+        listening = {
+            connection.laddr
+            for each in family
+            for connection in each.net_connections("tcp")
+            if connection.status == psutil.CONN_LISTEN
+        }
+        assert {tuple(address) for address in listening} == {("127.0.0.1", port)}
+        assert f"http://127.0.0.1:{port} shows the runs" in (tmp_path / "log.txt").read_text()
+    finally:
+        process.terminate()
+        process.wait(60)

@@ -1,0 +1,98 @@
+"""What a killed process was telling is sent by the next writer in its folder, once, and its runs are ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dice_ray.errors import BusyError
+from dice_ray.tracking.entries import End, Open, Points, Tags
+from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.spool import Spool, left_in
+from dice_ray.tracking.writer import Writer
+
+KILLED = """
+import os, signal, sys, time
+from pathlib import Path
+from dice_ray.tracking import writer as writing
+writing.SECONDS = float(sys.argv[2])
+writer = writing.Writer("killed", folder=Path("run"))
+writer.open("sweep", name="sweep", params={}, tags={})
+for key in ("a", "b"):
+    writer.open(key, name=key, params={"lr": 1}, tags={}, parent="sweep")
+    for step in range(5):
+        writer.metrics(key, step, {"dev/f1": step / 10})
+writer.text("a", "config.yaml", "a: 1")
+writer.end("a", "FINISHED")
+time.sleep(float(sys.argv[1]))
+writer.metrics("b", 5, {"dev/f1": 0.5})
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize(("wait", "every"), [(0.0, 30.0), (3.0, 0.1)], ids=["before it was sent", "after"])
+def test_a_killed_process_has_lost_nothing(uri: str, tmp_path: Path, wait: float, every: float) -> None:
+    environment = os.environ | {"MLFLOW_TRACKING_URI": uri}
+    command = [sys.executable, "-c", KILLED, str(wait), str(every)]
+    assert subprocess.run(command, env=environment, timeout=100, check=False).returncode == -signal.SIGKILL
+    (left,) = left_in(tmp_path)
+    assert (left.experiment, left.store) == ("killed", uri)
+    Writer("killed", uri, tmp_path / "run").close()
+    assert list(left_in(tmp_path)) == []
+    rows = read("killed", uri).set_index("id")
+    assert rows["status"].to_dict() == {"sweep": "KILLED", "a": "FINISHED", "b": "KILLED"}
+    assert rows["parent"].dropna().to_dict() == {"a": "sweep", "b": "sweep"}
+    points = curves("killed", uri)
+    assert {key: list(of["step"]) for key, of in points.groupby("id")} == {
+        "a": list(range(5)),
+        "b": list(range(6)),
+    }
+    assert len(list(tmp_path.rglob("artifacts/config.yaml"))) == 1
+
+
+def test_a_run_goes_on_after_what_was_left_of_it(uri: str, tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "train", uri)
+    spool.add(Open("mine", "mine", {}, {}, None, 1000))
+    spool.close(is_sent=False)
+    with Writer("train", uri, tmp_path) as writer:
+        writer.open("mine", name="mine", params={}, tags={})
+        writer.metrics("mine", 1, {"dev/f1": 0.5})
+        writer.end("mine", "FINISHED")
+    assert read("train", uri)["status"].tolist() == ["FINISHED"]
+
+
+def test_what_was_sent_is_not_read_again_but_for_what_is_open(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a", "sqlite:////a.db")
+    opened = Open("still", "still", {}, {}, None, 1)
+    for entry in (opened, Open("over", "over", {}, {}, None, 1), Points("still", ()), End("over", "FINISHED", 2)):
+        spool.add(entry)
+    spool.mark_sent()
+    spool.add(Tags("still", {"x": "größer"}))
+    spool.close(is_sent=False)
+    with spool.path.open("ab") as file:
+        file.write(b'{"entry": "Tags", "key": "torn')
+    again = Spool(tmp_path, "a", "sqlite:////a.db")
+    assert again.left[:2] == [opened, Tags("still", {"x": "größer"})]
+    assert [(type(entry), entry.key) for entry in again.left[2:]] == [(End, "still")]
+    again.close(is_sent=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
+    first = Spool(tmp_path, "a", "http://me:secret@127.0.0.1:1")
+    with pytest.raises(BusyError, match="must have one driver"):
+        Spool(tmp_path, "a", "http://me:secret@127.0.0.1:1")
+    other = Spool(tmp_path, "a", "http://127.0.0.1:2")
+    assert other.path != first.path
+    first.add(Tags("a", {"x": "y"}))
+    first.close(is_sent=False)
+    other.close(is_sent=True)
+    (left,) = left_in(tmp_path)
+    assert left.store == "http://***@127.0.0.1:1"
+    assert not left.is_of_this_store
+    assert "secret" not in first.path.read_text()

@@ -1,0 +1,65 @@
+"""What of ended trials stays on the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dice_ray.config.load import Layer
+from dice_ray.tracking.schema import State
+from dice_ray.tuning import kept
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+
+SCORES: dict[str, tuple[State, float | None]] = {
+    "0001": ("done", 0.5),
+    "0002": ("failed", 0.9),
+    "0003": ("pruned", 0.7),
+    "0004": ("done", 0.7),
+    "0005": ("failed", None),
+}
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for id_, (state, score) in SCORES.items():
+        ledger.append(Begun(id=id_, params={}, seed=1))
+        curve = () if score is None else ((5, score),)
+        ledger.append(Ended(id=id_, state=state, curve=curve, metrics=({},) * len(curve)))
+        folder = tmp_path / "trials" / id_
+        (folder / "encoder").mkdir(parents=True)
+        (folder / "test").mkdir()
+        for name in ("best.pt", "last.pt", "before.pt", "config.yaml", "encoder/config.json", "test/items.csv"):
+            (folder / name).write_text("x")
+    return ledger
+
+
+def left(tmp_path: Path) -> dict[str, set[str]]:
+    return {folder.name: {path.name for path in folder.iterdir()} for folder in sorted((tmp_path / "trials").iterdir())}
+
+
+def test_a_sweep_keeps_the_best_trials_checkpoint_alone(
+    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
+) -> None:
+    assert kept.best(ledger) == "0003"
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5)
+    for _ in range(2):
+        kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+        others = {id_: {"config.yaml", "test"} for id_ in SCORES if id_ != "0003"}
+        assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
+
+
+def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
+    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
+) -> None:
+    plan = StudyPlan(name="study", layers=layers, arms={"a": {}}, baseline="a", seeds=(1,))
+    kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+    scored = {"best.pt", "config.yaml", "encoder", "test"}
+    whole = scored | {"last.pt", "before.pt"}
+    assert left(tmp_path) == {"0001": scored, "0002": whole, "0003": scored, "0004": scored, "0005": whole}
+
+
+def test_nothing_is_best_where_nothing_was_scored(tmp_path: Path) -> None:
+    assert kept.best(Ledger(tmp_path / "none.jsonl")) is None
