@@ -25,10 +25,6 @@ def _no_curves() -> pd.DataFrame:
     return pd.DataFrame(columns=["id", "step", "metric", "value"])
 
 
-def _no_sweep(name: str) -> pd.DataFrame | None:
-    return None
-
-
 @dataclass(frozen=True, eq=False)
 class Found:
     """What an experiment holds.
@@ -37,13 +33,11 @@ class Found:
         frame: Its runs, as `tracking.reader.read` gives them.
         texts: How to read the text files among their artifacts.
         read_curves: How to read every metric at every step.
-        read_sweep: How to read the frame of a sweep that arms were tuned by; none where it is not there.
     """
 
     frame: pd.DataFrame
     texts: Texts = _no_texts
     read_curves: Callable[[], pd.DataFrame] = _no_curves
-    read_sweep: Callable[[str], pd.DataFrame | None] = _no_sweep
 
     @cached_property
     def items(self) -> dict[str, pd.DataFrame]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from analysis.comparison import TUNED, Arm, Comparison, comparisons
 from analysis.found import Found
 from analysis.layout import Mark, Scale, Table
 from analysis.new_data import over_data_sets
-from analysis.scores import column, losses
+from analysis.scores import column
 from analysis.statistics import ALPHA, Difference, holm, what_seeds_allow
 
 NUM_ARMS: Final = 6
@@ -25,14 +25,13 @@ FEW_SEEDS: Final = 5
 def comparison(found: Found) -> list[Table]:
     """The arms of a study; a table for each data set, encoder and variant."""
     made = comparisons(found)
-    tuned = list(_how_tuned(found))
     return [
-        _comparison("comparison" if len(made) == 1 else f"comparison_{number}", each, tuned)
+        _comparison("comparison" if len(made) == 1 else f"comparison_{number}", each)
         for number, each in enumerate(made, start=1)
     ]
 
 
-def _comparison(name: str, made: Comparison, tuned: Sequence[str]) -> Table:
+def _comparison(name: str, made: Comparison) -> Table:
     scale = Scale.of(pd.Series([arm.score.mean for arm in made.arms]))
     rows = [_numbers(arm) for arm in made.arms]
     counts = ("seeds", "shared_seeds", "collapsed", "failed")
@@ -41,7 +40,7 @@ def _comparison(name: str, made: Comparison, tuned: Sequence[str]) -> Table:
     if not any(arm.new_data for arm in made.arms):
         data = data[[each for each in data if not str(each).startswith("new_data")]]
     title = f"{made.metric} by arm" + (f" on {made.place}" if made.place else "")
-    return Table(name, title, data, shown, (*_notes(made, scale), *tuned), _marks(made, shown))
+    return Table(name, title, data, shown, tuple(_notes(made, scale)), _marks(made, shown))
 
 
 def _numbers(arm: Arm) -> dict[str, Any]:
@@ -118,6 +117,7 @@ def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
             f"Scores at a tuned threshold are compared with {made.baseline} at its tuned threshold, the others at .5."
         )
     yield from _how_sure(made, scale)
+    yield _how_tuned(made.cells)
     yield "Bold: the best mean. Grey, or slanted: not told apart from the baseline."
     if made.num_replaced:
         yield f"Left out: {made.num_replaced} of the same arm and seed as another; the latest with a score counts."
@@ -164,31 +164,14 @@ def _missing(cells: pd.DataFrame) -> Iterator[str]:
             yield f"Missing: {arm} has no cell of seed {', '.join(map(str, lacking))}."
 
 
-def _how_tuned(found: Found) -> Iterator[str]:
-    """Whether the arms are tuned, by which sweep, with how many trials of their loss, and whether seeds are shared."""
-    cells = found.frame[found.frame["kind"] == "cell"]
-    tuned = column(cells, "tags.tuned")
-    if tuned.dropna().empty:
-        yield "No arm is tuned: each runs with what its definition says."
-        return
-    said, seeds = [], set()
-    for arm, by in tuned.groupby(cells["arm"]):
-        if by.dropna().empty:
-            said.append(f"{arm} is not tuned")
-            continue
-        sweep, _, trial = str(by.dropna().iloc[-1]).partition(" ")
-        frame = found.read_sweep(sweep)
-        budget = ""
-        if frame is not None:
-            trials = frame[frame["kind"] == "trial"]
-            loss = losses(cells[cells["arm"] == arm]).iloc[0]
-            budget = f" ({int((losses(trials) == loss).sum())} trials of {loss})"
-            seeds |= set(trials["seed"].dropna())
-        said.append(f"{arm} is {trial} of {sweep}{budget}")
-    yield f"Tuned on dev: {'; '.join(said)}."
-    if both := sorted(seeds & set(cells["seed"].dropna())):
-        shared = ", ".join(map(str, both))
-        yield f"Seeds that tuned and are compared here too, which flatters the tuned arms: {shared}."
+def _how_tuned(cells: pd.DataFrame) -> str:
+    """Whether the arms are tuned, and by which trial of how many."""
+    tuned = column(cells, "tags.tuned").dropna()
+    if tuned.empty:
+        return "No arm is tuned: each runs with what its definition says."
+    by = {str(arm): column(runs, "tags.tuned").dropna() for arm, runs in cells.groupby("arm")}
+    said = [f"{arm} ({each.iloc[-1]})" if len(each) else f"{arm} (not tuned)" for arm, each in by.items()]
+    return f"Tuned on dev, with seeds that are not compared here: {'; '.join(said)}."
 
 
 def across_data_sets(found: Found) -> list[Table]:

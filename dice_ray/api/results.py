@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray import shipped
-from dice_ray.errors import UnknownNameError
 from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
@@ -76,13 +75,7 @@ def found(name: str) -> Found:
     from analysis.found import Found
     from dice_ray.tracking import reader
 
-    def sweep(name: str) -> pd.DataFrame | None:
-        try:
-            return reader.read(name)
-        except UnknownNameError:
-            return None
-
-    return Found(reader.read(name), reader.texts, lambda: reader.curves(name), sweep)
+    return Found(reader.read(name), reader.texts, lambda: reader.curves(name))
 
 
 def export_preset(sweep: str) -> str:
