@@ -3,12 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-faults bench-losses bench-data bench-train bench-sweep bench-scale bench-search tree
+.PHONY: help demo test check test-slow test-browser test-faults bench-losses bench-data bench-report bench-train \
+  bench-sweep bench-scale bench-search tree
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
 
-demo: $(READY) ## Search the loss, compare the losses, and print the table, on generated data
+demo: $(READY) ## Search the loss, compare the losses, and write the report page, on generated data
 	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 8
 	$(BIN)/dice-ray ablate loss_comparison --seeds 3
 	$(BIN)/dice-ray report loss_comparison
@@ -26,6 +27,9 @@ check: $(READY) ## Format, lint, types, the arrows between the rooms, and the te
 test-slow: $(READY) ## The tests that take over 90 s each, or need a GPU or the network
 	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: there are none
 
+test-browser: $(READY) ## Open the report page in Chromium, which Debian has as the package chromium
+	$(BIN)/pytest -m browser
+
 test-faults: $(READY) ## Kill running sweeps at random moments and resume them; the last line is JSON
 	$(BIN)/python -m tests.faults
 
@@ -34,6 +38,9 @@ bench-losses: $(READY) ## Time the losses beside cross-entropy; the last line is
 
 bench-data: $(READY) ## Time reading and encoding beside `datasets`, on $$DICE_RAY_DATA; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.data
+
+bench-report: $(READY) ## Time reading 10,000 runs beside MLflow's own search; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.report
 
 bench-train: $(READY) ## Time training beside Hugging Face's Trainer, some 20 minutes; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.training

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from analysis.figures import Bars, draw_imbalance, imbalance_bars
+from analysis.figures.counts import imbalance as imbalance_bars
 from analysis.layout import Table
 from analysis.published import TABLE_1
 from analysis.report import Report
@@ -22,22 +20,10 @@ NUM_LABELS: Final = 20
 """Labels shown of each data set; the file holds all."""
 
 
-@dataclass(frozen=True)
-class ImbalanceReport(Report):
-    """Tables of inspected data sets, and a bar plot of their negatives and positives."""
-
-    bars: tuple[Bars, ...]
-
-    def write(self, folder: Path) -> list[Path]:
-        written = super().write(folder)
-        draw_imbalance(self.bars, folder / "imbalance.png")
-        return [*written, folder / "imbalance.png"]
-
-
-def imbalance_report(found: Sequence[Inspection]) -> ImbalanceReport:
+def imbalance_report(found: Sequence[Inspection]) -> Report:
     """What these data sets hold, as tables and bars."""
     title = ", ".join(data.name for data in found)
-    return ImbalanceReport(title, (imbalance(found), splits(found), labels(found)), imbalance_bars(found))
+    return Report(title, (imbalance(found), splits(found), labels(found)), (imbalance_bars(found),))
 
 
 def imbalance(found: Sequence[Inspection]) -> Table:

@@ -28,7 +28,7 @@ _LATEX: Final = str.maketrans(
     }
 )
 _MARKDOWN: Final = re.compile(r"([\\|*_`\[\]#~$])")
-_NUMBER: Final = re.compile(r"[-+<]? ?\d|$")
+_NUMBER: Final = re.compile(r"\[?[-+<]? ?\d|$")
 
 
 Mark: TypeAlias = Literal["bold", "grey"]
@@ -64,7 +64,7 @@ class Table:
         lines = [
             "  ".join(
                 cell.rjust(width) if right else cell.ljust(width)
-                for cell, width, right in zip(row, widths, self._is_right, strict=True)
+                for cell, width, right in zip(row, widths, self.is_right, strict=True)
             ).rstrip()
             for row in zip(*columns, strict=True)
         ]
@@ -73,7 +73,7 @@ class Table:
 
     def markdown(self) -> str:
         """The table as GitHub's Markdown."""
-        rules = ["---:" if right else "---" for right in self._is_right]
+        rules = ["---:" if right else "---" for right in self.is_right]
         rows = [map(in_markdown, self.shown.columns), rules, *self._marked(in_markdown, _IN_MARKDOWN)]
         lines = [f"| {' | '.join(row)} |" for row in rows]
         return "\n\n".join([f"**{in_markdown(self.title)}**", "\n".join(lines), *map(in_markdown, self.notes)])
@@ -92,7 +92,7 @@ class Table:
                 r"\begin{table}[htbp]",
                 r"\centering\small",
                 rf"\caption{{{in_latex(self.title)}}}",
-                rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in self._is_right)}}}",
+                rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in self.is_right)}}}",
                 *(r"\toprule", head, r"\midrule", *rows, r"\bottomrule"),
                 r"\end{tabular}",
                 *notes,
@@ -112,7 +112,7 @@ class Table:
         ]
 
     @property
-    def _is_right(self) -> list[bool]:
+    def is_right(self) -> list[bool]:
         """Columns of numbers stand on the right."""
         return [all(_NUMBER.match(str(cell)) for cell in self.shown[name]) for name in self.shown]
 

@@ -11,7 +11,7 @@ from dice_ray.api.data import (
 )
 from dice_ray.api.known import losses, names, plot_losses
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved_yaml, validate
-from dice_ray.api.results import Result, export_preset, report, report_folder
+from dice_ray.api.results import Best, Result, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui
@@ -20,6 +20,7 @@ from dice_ray.api.trained import Scored, evaluate, export, predict
 __all__ = [
     "EMBEDDED_PRESET",
     "PUBLISHED",
+    "Best",
     "DryRun",
     "Result",
     "Scored",
@@ -44,7 +45,6 @@ __all__ = [
     "predict",
     "published_points",
     "report",
-    "report_folder",
     "resolved_yaml",
     "resume",
     "runs",
@@ -53,4 +53,5 @@ __all__ = [
     "tune",
     "ui",
     "validate",
+    "write_report",
 ]

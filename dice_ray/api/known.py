@@ -39,6 +39,6 @@ def plot_losses(file: Path) -> None:
     if file.suffix not in (".png", ".svg", ".pdf") or not file.absolute().parent.is_dir():
         raise InputError(f"a picture must be a .png, .svg or .pdf in a folder that is there, got {file}")
     shipped.folder_of("analysis")
-    from analysis.figures import draw_figure_1, figure_1
+    from analysis.figures.derivatives import figure_1
 
-    draw_figure_1(figure_1(), file)
+    figure_1().save(file)

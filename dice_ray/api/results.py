@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dice_ray import shipped
+from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.figures.base import Figure
     from analysis.found import Found
     from analysis.report import Report
     from dice_ray.tuning.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class Best:
+    """What did best by the metric that decides.
+
+    Attributes:
+        name: A run as `predict` and `evaluate` take it, or of a study the arm.
+        metric: Of a sweep and a run on dev, of a study on test.
+        score: The best value, or the arm's mean.
+        settings: What was written over the preset: by the search, or by the arm; nothing for a run.
+    """
+
+    name: str
+    metric: str
+    score: float
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -25,14 +45,14 @@ class Result:
         name: Of its folder.
         experiment: In MLflow.
         is_finished: False where it was interrupted; the same call, or `resume`, goes on.
-        best: The metric that decides, and its best value: of a run on dev, of a sweep's or study's trials.
+        trained: Of a run trained alone: what it reached.
         estimate: Of a dry run: what it would take; it has left nothing behind.
     """
 
     name: str
     experiment: str
     is_finished: bool = True
-    best: tuple[str, float] | None = None
+    trained: Best | None = None
     estimate: Estimate | None = None
 
     @property
@@ -56,17 +76,74 @@ class Result:
 
         return read(self.experiment)
 
+    @property
+    def best(self) -> Best:
+        """The run, the best trial of the sweep, or the arm of the study with the best mean.
+
+        Whether that arm is told apart from the others, the report says.
+
+        Raises:
+            RunError: Nothing has a score, or the study is on several data sets.
+        """
+        return self.trained or _best(self.name, found(self.experiment))
+
     def report(self) -> Report:
-        """The tables of its experiment."""
+        """The words, tables and figures of its experiment."""
         return report(self.experiment)
 
+    def figure(self, name: str | None = None) -> Figure:
+        """A figure of its report by its name, the first one where none is given; a notebook shows it.
 
-def report(name: str) -> Report:
-    """The tables of a sweep, a study, or the runs trained alone, from what MLflow holds of it."""
+        Raises:
+            UnknownNameError: There is no figure of that name.
+        """
+        figures = {figure.name: figure for figure in self.report().figures}
+        if name is None and figures:
+            return next(iter(figures.values()))
+        if name is None or name not in figures:
+            raise UnknownNameError(f"figure of {self.name}", name or "", figures)
+        return figures[name]
+
+    def _repr_html_(self) -> str:
+        """The words and tables of its report, where a notebook shows it."""
+        return self.report()._repr_html_()
+
+
+def report(*names: str) -> Report:
+    """What MLflow holds of a sweep, a study, or the runs trained alone; or of several of them, side by side.
+
+    Args:
+        names: Of sweeps and studies, or `train` for the runs trained alone.
+    """
     shipped.folder_of("analysis")
     from analysis import report as reports
 
-    return reports.report(found(name))
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
+    founds = {name: found(name) for name in names}
+    return reports.side_by_side(founds) if len(founds) > 1 else reports.report(founds[names[0]])
+
+
+def write_report(made: Report, names: Sequence[str], out: Path | None = None) -> list[Path]:
+    """Write a report, and keep that of a single sweep or study among the artifacts of its run in MLflow.
+
+    Args:
+        made: The report of these names.
+        names: As they were given to `report`.
+        out: The folder to write to; else one of the sweep or study, or one of all of them.
+
+    Returns:
+        The files, the page first.
+    """
+    written = made.write(out or RUNS / "_and_".join(names) / "report")
+    if len(names) == 1 and made.origins:
+        from dice_ray.tracking.writer import Writer
+
+        with Writer(names[0]) as writer:
+            for file in written:
+                if file.suffix != ".png":  # artifacts are texts; each picture is there as SVG
+                    writer.text(made.origins[0].name, f"report/{file.name}", file.read_text(encoding="utf-8"))
+    return written
 
 
 def found(name: str) -> Found:
@@ -90,6 +167,22 @@ def export_preset(sweep: str) -> str:
     return preset(RUNS / name, trial or None)
 
 
-def report_folder(name: str) -> Path:
-    """Where a report is written unless told otherwise."""
-    return RUNS / name / "report"
+def _best(name: str, found: Found) -> Best:
+    from analysis.comparison import comparisons
+    from analysis.search import best_trial
+
+    if made := comparisons(found):
+        if len(made) > 1:
+            places = ", ".join(each.place for each in made)
+            raise RunError(
+                f"the best arm must be that of one data set, and {name} compares on {places}: see its report"
+            )
+        (comparison,) = made
+        if comparison.best is None:
+            raise RunError(f"the best arm must have a score, and no two arms of {name} have one")
+        arm = next(arm for arm in comparison.arms if arm.name == comparison.best.name)
+        return Best(arm.name, comparison.metric, arm.score.mean)
+    trial = best_trial(found)
+    if trial is None:
+        raise RunError(f"the best trial must have a score, and no trial of {name} has one")
+    return Best(f"{name}/{trial.id}", trial.metric, trial.score, trial.settings)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dice_ray import folders
 from dice_ray.api import tracking
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.results import Result
+from dice_ray.api.results import Best, Result
 from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def train(
     name = folders.named(name or _train_name(preset, config))
     score = single.run(config, RUNS / name, TRAIN_EXPERIMENT, show)
     tracking.keep_best(TRAIN_EXPERIMENT, name, RUNS / name, RUNS / name, "dev", register)
-    return Result(name, TRAIN_EXPERIMENT, best=(launch.objective(config), score))
+    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, launch.objective(config), score))
 
 
 @dataclass(frozen=True)

@@ -98,10 +98,8 @@ def train(
         _print_dry_run(api.dry_run(preset, settings, name=name))
         return
     result = api.train(preset, settings, name=name, register=register, show=None if as_json else TrainScreen)
-    assert result.best is not None
-    metric, score = result.best
     if not as_json:
-        typer.echo(f"\n{result.name}: best {metric} {score:.4f}")
+        typer.echo(f"\n{result.name}: best {result.best.metric} {result.best.score:.4f}")
     commands = (f"evaluate {result.name} test", f"predict {result.name} FILE", "report train")
     _end(result, [f"dice-ray {command}" for command in commands], as_json)
 
@@ -290,7 +288,7 @@ def _print_dry_run(plan: DryRun) -> None:
 def _end(result: Result, commands: list[str], as_json: bool) -> None:
     if as_json:
         facts = {"name": result.name, "experiment": result.experiment, "is_finished": result.is_finished}
-        best = {"metric": result.best[0], "score": result.best[1]} if result.best else None
+        best = {"metric": result.trained.metric, "score": result.trained.score} if result.trained else None
         print_json({**facts, "best": best, "folder": result.folder, "log": result.log, "waiting": result.waiting})
     else:
         typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow; what others said is in {result.log}")

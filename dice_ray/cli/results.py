@@ -12,30 +12,31 @@ from dice_ray.cli.tracking import send_waiting
 
 
 def report(
-    name: Annotated[str, typer.Argument(help="A sweep, a study, or `train` for the runs trained alone.")],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME...", help="Sweeps, studies, or `train` for the runs trained alone.")
+    ],
     out: Annotated[
         Path | None,
         typer.Option(help="The folder to write to; else the one of the sweep or study, and none with --json."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the tables of a sweep or study and write them as text, CSV and LaTeX."""
+    """Print the tables of a sweep or study, of several side by side, and write them and the figures as one page."""
     from dice_ray import api
 
     send_waiting()
-    tables = api.report(name)
+    made = api.report(*names)
     if as_json:
         described = [
             {"name": each.name, "title": each.title, "rows": each.data.to_dict("records"), "notes": each.notes}
-            for each in tables.tables
+            for each in made.tables
         ]
-        written = tables.write(out) if out else []
-        print_json({"title": tables.title, "tables": described, "written": written})
+        written = api.write_report(made, names, out) if out else []
+        print_json({"title": made.title, "summary": made.summary, "tables": described, "written": written})
         return
-    typer.echo(tables.text())
-    typer.echo("Written:")
-    for path in tables.write(out or api.report_folder(name)):
-        typer.echo(f"  {path}")
+    typer.echo(made.text())
+    page, *others = api.write_report(made, names, out)
+    typer.echo(f"Written: {page}, and beside it {len(others)} files of its tables and figures")
     print_next(
         [
             f"dice-ray ablate loss_comparison --preset {api.EMBEDDED_PRESET} --seeds 10 --name ten_seeds",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from analysis.figures import draw_imbalance, imbalance_bars
+from analysis.figures.counts import Bars, Imbalance
 from analysis.imbalance import NUM_LABELS, imbalance_report
 from analysis.published import TABLE_1
 from dice_ray.data.records import LoadReport, ReadReport, Tally
@@ -59,8 +57,8 @@ def test_the_published_ratios_are_those_of_the_counts_but_for_one() -> None:
     assert off == ["squad1"]
 
 
-def test_the_bars_are_drawn() -> None:
-    bars = imbalance_bars([inspection("mine", 30, 3), inspection("none", 5, 0)])
-    assert [(bar.name, bar.negatives, bar.positives) for bar in bars] == [("mine", 30, 3), ("none", 5, 0)]
-    draw_imbalance(bars, Path("bars.png"))
-    assert Path("bars.png").read_bytes().startswith(b"\x89PNG")
+def test_the_bars_stand_beside_their_ratio() -> None:
+    (figure,) = imbalance_report([inspection("mine", 30, 3), inspection("none", 5, 0)]).figures
+    assert isinstance(figure, Imbalance)
+    assert figure.bars == (Bars("mine", 30, 3), Bars("none", 5, 0))
+    assert [bar.label for bar in figure.bars] == ["mine  (10.00 : 1)", "none  (no positives)"]

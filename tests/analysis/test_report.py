@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dice_ray.errors import RunError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
+from tests.analysis.frames import study
 
 NASTY = "<script>alert(1)</script> & 50 %"
 F1 = {
@@ -281,9 +283,9 @@ def test_runs_trained_alone_stand_in_a_table(uri: str) -> None:
 def test_the_files(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     made = report(frames["study"])
     written = made.write(tmp_path / "new" / "folder")
-    assert sorted(path.name for path in written) == [
-        *("comparison.csv", "comparison.tex", "paper_table_2.csv", "paper_table_2.tex", "paper_table_7.csv"),
-        *("paper_table_7.tex", "report.md", "report.tex", "report.txt"),
+    assert [path.name for path in written] == [
+        *("report.html", "report.md", "report.tex", "report.txt", "comparison.csv", "comparison.tex"),
+        *("paper_table_7.csv", "paper_table_7.tex", "paper_table_2.csv", "paper_table_2.tex"),
         *("without_score.csv", "without_score.tex"),
     ]
     content = {path.name: path.read_text(encoding="utf-8") for path in written}
@@ -296,10 +298,28 @@ def test_the_files(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
     assert back["mean"].tolist() == pytest.approx([arm["mean"] for arm in rows(made, "comparison").values()])
 
 
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
+def test_the_files_of_figures_and_of_the_plan(tmp_path: Path) -> None:
+    scored = {"metrics.test/f1": 0.5, "metrics.test/precision": 0.4, "metrics.test/recall": 0.7}
+    found = study([{"arm": "plain", "seed": seed} | scored for seed in (1, 2)])
+    plans = {"plan.yaml": {"study": "name: study\n"}}
+    written = report_of(replace(found, texts=lambda runs, file: plans.get(file, {}))).write(tmp_path)
+    names = [path.name for path in written]
+    assert names[-3:] == ["study.plan.yaml", "precision_recall.png", "precision_recall.svg"]
+    assert all(path.stat().st_size for path in written)
+    assert (tmp_path / "study.plan.yaml").read_text() == "name: study\n"
+    assert "](precision_recall.svg)" in (tmp_path / "report.md").read_text()
+    assert r"{precision_recall.png}" in (tmp_path / "report.tex").read_text()
+
+
+@pytest.mark.slow
 def test_the_latex_compiles(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
-    for name, frame in frames.items():
-        report(frame).write(tmp_path / name)
+    """By a TeX, which Debian has as texlive-latex-base, and booktabs in texlive-latex-recommended."""
+    assert shutil.which("pdflatex"), "it takes pdflatex: `apt-get install texlive-latex-base texlive-latex-recommended`"
+    scored = {"metrics.test/f1": 0.5, "metrics.test/precision": 0.4, "metrics.test/recall": 0.7, "tags.data": NASTY}
+    drawn = study([{"arm": arm, "seed": seed} | scored for arm in ("plain", NASTY) for seed in (1, 2)])
+    founds = {name: Found(frame) for name, frame in frames.items()} | {"drawn": drawn}
+    for name, made in {name: report_of(found) for name, found in founds.items()}.items():
+        made.write(tmp_path / name)
         command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
         folders = {name: str(tmp_path) for name in ("HOME", "TEXMFVAR", "TEXMFCONFIG", "TEXMFHOME")}
         done = subprocess.run(

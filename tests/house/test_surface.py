@@ -52,7 +52,7 @@ COMMANDS = {
         "--price-per-hour",
         "--json",
     },
-    "report": {"name", "--out", "--json"},
+    "report": {"names", "--out", "--json"},
     "export-preset": {"sweep", "file"},
     "runs": {"experiment", "--json"},
     "ui": {"--port"},

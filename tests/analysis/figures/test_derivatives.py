@@ -1,13 +1,13 @@
-"""Figure 1 as a record, and that it is drawn."""
+"""Figure 1 as a record: the formulas, the sign, and where a report shows it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
+import pandas as pd
 import pytest
 
-from analysis.figures import draw_figure_1, figure_1
+from analysis.figures.derivatives import figure_1, signs_of_dsc
+from analysis.found import Found
 
 
 def test_the_derivatives_are_those_of_the_formulas() -> None:
@@ -23,17 +23,20 @@ def test_the_derivatives_are_those_of_the_formulas() -> None:
     }
     assert list(published) == list(formulas)
     for name, derivative in formulas.items():
-        assert published[name].derivative == pytest.approx(derivative), name
-    assert corrected["DSC, stopped"].derivative == pytest.approx(-3 * (1 - p) / (u + 2) ** 2)
+        assert published[name].values == pytest.approx(derivative), name
+    assert corrected["DSC, stopped"].values == pytest.approx(-3 * (1 - p) / (u + 2) ** 2)
 
 
 def test_dsc_turns_over_at_one_half_and_its_correction_nowhere() -> None:
     figure = figure_1(points=99)
     dsc, stopped = figure.published[-1], figure.corrected[-1]
-    assert [value > 0 for value in dsc.derivative] == [p > 0.5 for p in dsc.p]
-    assert max(stopped.derivative) < 0
+    assert [value > 0 for value in dsc.values] == [p > 0.5 for p in dsc.p]
+    assert max(stopped.values) < 0
 
 
-def test_it_is_drawn(tmp_path: Path) -> None:
-    draw_figure_1(figure_1(points=9), tmp_path / "figure_1.png")
-    assert (tmp_path / "figure_1.png").read_bytes().startswith(b"\x89PNG")
+def test_a_report_shows_it_where_dsc_was_trained() -> None:
+    def found(loss: str) -> Found:
+        return Found(pd.DataFrame({"kind": ["cell"], "params.loss": [loss]}))
+
+    assert [figure.name for figure in signs_of_dsc(found("self_adjusting_dice"))] == ["figure_1"]
+    assert signs_of_dsc(found("focal")) == []

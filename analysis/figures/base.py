@@ -1,0 +1,148 @@
+"""What every figure is: a small typed record with a name and a caption, and the drawing of it, in one style."""
+
+from __future__ import annotations
+
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from analysis.layout import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure as Canvas
+
+INK: Final = "#262626"
+"""Of text and axes; the page replaces it by its own colour of text."""
+QUIET: Final = "#8c8c8c"
+"""Of what is only to compare with: the baseline, the constant predictor, lines of equal F1."""
+COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bb3", "#8a5a2b")
+"""Told apart by those who are colour-blind, on white and on black (Okabe and Ito 2008; violet and brown stand for their
+yellow and black). More names than colours differ by their markers."""
+MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
+WIDTH: Final = 6.3
+"""Inches, of the text of a page; letters of 8 points stay readable there."""
+
+_STYLE: Final[dict[Any, Any]] = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "legend.fontsize": 7.5,
+    "xtick.labelsize": 7.5,
+    "ytick.labelsize": 7.5,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "text.parse_math": False,  # a name with two dollars is no formula
+    "svg.fonttype": "path",
+    **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
+    **{f"axes.{part}color": INK for part in ("edge", "label")},
+}
+
+
+@dataclass(frozen=True)
+class Figure(ABC):
+    """What a figure shows, computed; `draw` only draws it.
+
+    Attributes:
+        name: The stem of its files.
+        title: What it shows.
+    """
+
+    name: str
+    title: str
+
+    @property
+    @abstractmethod
+    def caption(self) -> str:
+        """What must be known to read it."""
+
+    @property
+    def height(self) -> float:
+        """In inches."""
+        return 3.2
+
+    @abstractmethod
+    def draw(self, canvas: Canvas) -> None:
+        """Draw it on an empty canvas."""
+
+    def save(self, file: Path) -> None:
+        """Write it as a picture on white, in the format of the file's ending."""
+        with self._drawn() as canvas:
+            canvas.savefig(file, dpi=200, facecolor="white")
+
+    def svg(self) -> str:
+        """The picture as an SVG element without a background."""
+        written = io.StringIO()
+        with self._drawn() as canvas:
+            canvas.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
+        text = written.getvalue()
+        return text[text.index("<svg") :]
+
+    def _repr_svg_(self) -> str:
+        """Shown where a notebook shows it."""
+        return self.svg()
+
+    @contextmanager
+    def _drawn(self) -> Iterator[Canvas]:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure as Canvas
+
+        with mpl.rc_context({**_STYLE, "svg.hashsalt": self.name}):
+            canvas = Canvas(figsize=(WIDTH, self.height), layout="constrained")
+            self.draw(canvas)
+            yield canvas
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with its band: where a point has none, low and high are NaN; a line without one has none of either."""
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+
+def color_of(names: Iterable[str], baseline: str | None = None) -> dict[str, str]:
+    """A colour for each name, the same in every figure of the same names; the baseline is grey."""
+    others = sorted({*names} - {baseline})
+    return {name: COLORS[number % len(COLORS)] for number, name in enumerate(others)} | (
+        {baseline: QUIET} if baseline is not None else {}
+    )
+
+
+def marker_of(names: Iterable[str]) -> dict[str, str]:
+    """A marker for each name, the same in every figure of the same names."""
+    return {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(sorted(set(names)))}
+
+
+def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
+    """Write the axis of a score as the tables do: shares as percent."""
+    from matplotlib.ticker import PercentFormatter
+
+    scale = Scale.of(pd.Series(list(values), dtype="float64"))
+    axis.set_label_text(scale.heading(metric))
+    if scale.percent:
+        axis.set_major_formatter(PercentFormatter(1, symbol=""))
+
+
+def draw_line(axes: Axes, line: Line, color: str, marker: str) -> None:
+    """Draw a line over its band, with its name for the legend."""
+    axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.15, linewidth=0)
+    axes.plot(line.x, line.y, color=color, marker=marker, label=line.name)

@@ -1,0 +1,96 @@
+"""Figure 1 of the paper and its correction: the derivatives of four losses of one positive item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.figures.base import COLORS, QUIET, Figure
+from analysis.scores import losses
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from analysis.found import Found
+    from dice_ray.losses.base import Loss
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The derivative in p of one loss of one positive item."""
+
+    name: str
+    p: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Figure1(Figure):
+    """The derivatives of four losses for y = 1 and gamma 1: as published, and with the sign of DSC kept."""
+
+    published: tuple[Derivative, ...]
+    corrected: tuple[Derivative, ...]
+
+    @property
+    def caption(self) -> str:
+        return (
+            "The derivative in p of the loss of one positive item, gamma 1. The paper says that DSC approaches zero "
+            "above p = .5; its derivative turns positive there, which pushes a right prediction down to the threshold. "
+            "With decay_gradient: stopped it does approach zero, at p = 1. Which losses the paper drew is inferred."
+        )
+
+    def draw(self, canvas: Canvas) -> None:
+        left, right = canvas.subplots(1, 2, sharey=True)
+        titles = ("As published: DSC turns the sign over at 1/2", "Corrected: decay_gradient stopped")
+        for axes, title, curves in zip((left, right), titles, (self.published, self.corrected), strict=True):
+            for curve, color in zip(curves, COLORS, strict=False):
+                axes.plot(curve.p, curve.values, label=curve.name, color=color, lw=2.2 if "DSC" in curve.name else 1.2)
+            axes.axhline(0, color=QUIET, linewidth=0.6)
+            axes.set(title=title, xlabel="p of a positive item", ylim=(-2.0, 0.8), xlim=(0, 1))
+            axes.legend(loc="lower right")
+        left.set_ylabel("dL/dp")
+
+
+def figure_1(points: int = 199) -> Figure1:
+    """The paper's Figure 1 and its correction: FL, DL (eq. 7), TL and DSC (eq. 11), each of one item."""
+    from dice_ray.losses import (  # torch takes seconds, which a report without this figure does not need
+        DiceConfig,
+        DiceLoss,
+        FocalConfig,
+        FocalLoss,
+        SelfAdjustingDiceConfig,
+        SelfAdjustingDiceLoss,
+        TverskyConfig,
+        TverskyLoss,
+    )
+
+    others = [
+        ("FL (gamma 2)", FocalLoss(FocalConfig(), "sigmoid")),
+        ("DL", DiceLoss(DiceConfig(scope="example", gamma=1), "sigmoid")),
+        ("TL (alpha .5)", TverskyLoss(TverskyConfig(scope="example", gamma=1), "sigmoid")),
+    ]
+    dsc = SelfAdjustingDiceConfig(scope="example", gamma=1, decay=1, denominator="linear")
+    stopped = dsc.model_copy(update={"decay_gradient": "stopped"})
+    shared = tuple(derivative(name, loss, points) for name, loss in others)
+    return Figure1(
+        "figure_1",
+        "The paper's Figure 1, and corrected",
+        (*shared, derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"), points)),
+        (*shared, derivative("DSC, stopped", SelfAdjustingDiceLoss(stopped, "sigmoid"), points)),
+    )
+
+
+def signs_of_dsc(found: Found) -> list[Figure]:
+    """Figure 1, where a run was trained with the loss that it is about."""
+    return [figure_1()] if (losses(found.frame) == "self_adjusting_dice").any() else []
+
+
+def derivative(name: str, loss: Loss, points: int) -> Derivative:
+    """dL/dp = dL/dz / (p (1-p)) of a positive item, at so many p between 0 and 1."""
+    import torch
+
+    p_N = torch.arange(1, points + 1, dtype=torch.float64) / (points + 1)
+    logits_N = torch.logit(p_N).requires_grad_()
+    total = loss.statistics(logits_N, torch.ones(points, dtype=torch.long))[0]
+    (grad_N,) = torch.autograd.grad(total, logits_N)
+    return Derivative(name, tuple(p_N.tolist()), tuple((grad_N / (p_N * (1 - p_N))).tolist()))

@@ -1,0 +1,235 @@
+"""Figures of a study: its arms between precision and recall, and what Tversky's alpha does to both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.comparison import Comparison, comparisons
+from analysis.figures.base import COLORS, MARKERS, QUIET, Figure, Line, color_of, draw_line, label_score, marker_of
+from analysis.scores import by_seed, collapsed, column, said_by_parent, scores
+from analysis.statistics import Interval, t_interval
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from analysis.found import Found
+
+ALPHA = "params.loss.tversky.alpha"
+RATIO = "params.data.imbalance.ratio.negatives"
+
+
+@dataclass(frozen=True)
+class Point:
+    """An arm between precision and recall.
+
+    Attributes:
+        seeds: Precision and recall of each of its cells.
+        is_collapsed: Every cell predicts one class only.
+    """
+
+    arm: str
+    precision: Interval
+    recall: Interval
+    seeds: tuple[tuple[float, float], ...]
+    is_collapsed: bool
+
+
+@dataclass(frozen=True)
+class Plane(Figure):
+    """Precision against recall of the arms."""
+
+    baseline: str
+    points: tuple[Point, ...]
+
+    @property
+    def drawn(self) -> tuple[Point, ...]:
+        """The arms that tell the classes apart in some cell."""
+        return tuple(point for point in self.points if not point.is_collapsed)
+
+    @property
+    def caption(self) -> str:
+        collapsed_arms = ", ".join(point.arm for point in self.points if point.is_collapsed)
+        return (
+            "Precision and recall on the test split at the threshold of .5: the mean of each arm over its seeds, "
+            "large, and each seed, small. Lines join points of equal F1."
+            + (f" Not drawn, since they predict one class only: {collapsed_arms}." if collapsed_arms else "")
+        )
+
+    @property
+    def height(self) -> float:
+        return 3.6
+
+    def draw(self, canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        names = [point.arm for point in self.drawn]
+        colors, markers = color_of(names, self.baseline), marker_of(names)
+        for point in self.drawn:
+            precisions, recalls = zip(*point.seeds, strict=True)
+            look: dict[str, Any] = {"color": colors[point.arm], "marker": markers[point.arm], "linestyle": "none"}
+            axes.plot(recalls, precisions, markersize=3, alpha=0.6, zorder=2, **look)
+            axes.plot(point.recall.mean, point.precision.mean, markersize=7, zorder=3, label=point.arm, **look)
+        axes.margins(0.08)
+        axes.autoscale_view()
+        axes.autoscale(False)
+        recall_R, precision_P = np.linspace(*axes.get_xlim(), 200), np.linspace(*axes.get_ylim(), 200)
+        recall_PR, precision_PR = np.meshgrid(recall_R.clip(1e-6), precision_P.clip(1e-6))
+        f1_PR = 2 * recall_PR * precision_PR / (recall_PR + precision_PR)
+        lines = axes.contour(recall_R, precision_P, f1_PR, 6, colors=QUIET, linewidths=0.5, alpha=0.7, zorder=1)
+        axes.clabel(lines, fmt=lambda f1: f"F1 {100 * f1:.3g}", fontsize=6.5)
+        label_score(axes.xaxis, "recall", [1.0])
+        label_score(axes.yaxis, "precision", [1.0])
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def planes(found: Found) -> list[Figure]:
+    """Of a study that stores precision and recall; one for each place."""
+    made: list[Figure] = []
+    for number, place, compared in places(found):
+        points = [_point(str(arm), group, compared.metric) for arm, group in compared.cells.groupby("arm")]
+        points = sorted((point for point in points if point.seeds), key=lambda point: -point.precision.mean)
+        if not all(point.is_collapsed for point in points):
+            made.append(
+                Plane(f"precision_recall{number}", f"Precision and recall{place}", compared.baseline, tuple(points))
+            )
+    return made
+
+
+def _point(arm: str, cells: pd.DataFrame, metric: str) -> Point:
+    scored = scores(cells, metric).notna()
+    both = pd.DataFrame({name: column(cells, f"metrics.test/{name}") for name in ("precision", "recall")})
+    both = both[scored].astype("float64").dropna()
+    return Point(
+        arm,
+        t_interval(both["precision"].tolist()),
+        t_interval(both["recall"].tolist()),
+        tuple(both.itertuples(index=False, name=None)),
+        bool(collapsed(cells, metric)[both.index].all()),
+    )
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Precision, recall and score of one form of the Tversky loss, by alpha."""
+
+    name: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class TverskyAlpha(Figure):
+    """What alpha does to precision, recall and the score, a panel a form of the loss."""
+
+    panels: tuple[Panel, ...]
+
+    @property
+    def caption(self) -> str:
+        return (
+            "Tversky loss: alpha weighs false positives, beta = 1 - alpha misses, so that precision should rise with "
+            "alpha and recall fall. Means over seeds with 95 % t intervals."
+        )
+
+    @property
+    def height(self) -> float:
+        return 2.8
+
+    def draw(self, canvas: Canvas) -> None:
+        many = canvas.subplots(1, len(self.panels), sharey=True, squeeze=False)[0]
+        for axes, panel in zip(many, self.panels, strict=True):
+            for line, color, marker in zip(panel.lines, COLORS, MARKERS, strict=False):
+                draw_line(axes, line, color, marker)
+            axes.set(title=panel.name, xlabel="alpha")
+            label_score(axes.yaxis, "", (y for line in panel.lines for y in line.y))
+        many[-1].legend(loc="best")
+
+
+def tversky_alpha(found: Found) -> list[Figure]:
+    """Of a study whose arms differ in alpha."""
+    made: list[Figure] = []
+    for number, place, compared in places(found):
+        cells, score = compared.cells[column(compared.cells, ALPHA).notna()], compared.metric
+        panels = []
+        for scope, group in cells.groupby(column(cells, "params.loss.tversky.scope").astype("str")):
+            if group[ALPHA].nunique() > 2:
+                named = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
+                lines = [by_x(name, group, group[ALPHA], scores(group, metric)) for name, metric in named.items()]
+                panels.append(Panel(f"scope: {scope}", tuple(line for line in lines if line.x)))
+        if panels:
+            made.append(TverskyAlpha(f"tversky_alpha{number}", f"Tversky's alpha{place}", tuple(panels)))
+    return made
+
+
+@dataclass(frozen=True)
+class GainByRatio(Figure):
+    """What each arm gains over the baseline, by how many negatives there are for each positive."""
+
+    metric: str
+    baseline: str
+    lines: tuple[Line, ...]
+
+    @property
+    def caption(self) -> str:
+        return (
+            f"{self.metric} minus that of {self.baseline} on the same training set, paired by seed, with 95 % t "
+            "intervals: a gain counts where its band leaves the line at 0."
+        )
+
+    def draw(self, canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        names = [line.name for line in self.lines]
+        colors, markers = color_of(names), marker_of(names)
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        for line in self.lines:
+            draw_line(axes, line, colors[line.name], markers[line.name])
+        ticks = sorted({x for line in self.lines for x in line.x})
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{ratio:g}" for ratio in ticks])
+        axes.set_xticks([], minor=True)
+        axes.set_xlabel("negatives for each positive in the training split")
+        label_score(axes.yaxis, f"gain in {self.metric}", (abs(y) for line in self.lines for y in line.y))
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def gain_by_ratio(found: Found) -> list[Figure]:
+    """Of a study over training sets of several ratios, a line for each arm but the baseline."""
+    frame = found.frame
+    cells = frame[(frame["kind"] == "cell") & column(frame, RATIO).notna()]
+    if cells.empty or cells[RATIO].nunique() < 2:
+        return []
+    metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
+    score = scores(cells, metric)
+    at = list(zip(cells[RATIO], cells["seed"], strict=True))
+    reference = {key: value for key, value, arm in zip(at, score, cells["arm"], strict=True) if arm == baseline}
+    gain = score - pd.Series([reference.get(key, np.nan) for key in at], cells.index)
+    lines = [
+        by_x(str(arm), group, group[RATIO], gain[group.index]) for arm, group in cells.groupby("arm") if arm != baseline
+    ]
+    return [
+        GainByRatio(
+            "gain_by_ratio", "Gain against imbalance", metric, baseline, tuple(line for line in lines if line.x)
+        )
+    ]
+
+
+def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[float]) -> Line:
+    """The mean over seeds at each x, with its interval."""
+    points: list[tuple[float, Interval]] = []
+    for at, group in cells.groupby(x):
+        if scored := by_seed(score[group.index], group["seed"]):
+            points.append((float(at), t_interval(list(scored.values()))))
+    return Line(
+        name,
+        tuple(at for at, _ in points),
+        *(tuple(getattr(interval, part) for _, interval in points) for part in ("mean", "low", "high")),
+    )
+
+
+def places(found: Found) -> Iterator[tuple[str, str, Comparison]]:
+    """The comparisons of a study: what follows the names of their figures, what follows the titles, and each."""
+    made = comparisons(found)
+    for number, each in enumerate(made, start=1):
+        yield f"_{number}" if len(made) > 1 else "", f" on {each.place}" if each.place else "", each

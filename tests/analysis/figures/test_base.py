@@ -1,0 +1,61 @@
+"""Every figure is drawn, in one style, whatever its names hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.figures.base import COLORS, INK, QUIET, Figure, Line, color_of, marker_of
+from analysis.figures.counts import Bars, Imbalance
+from analysis.figures.curves import Panel as CurvePanel
+from analysis.figures.curves import TrainingCurves
+from analysis.figures.derivatives import figure_1
+from analysis.figures.search import BestSoFar, Importance, Trial
+from analysis.figures.study import GainByRatio, Panel, Plane, Point, TverskyAlpha
+from analysis.importance import Branch, Parameter
+from analysis.statistics import t_interval
+
+NASTY = "$x_1$ <script>alert(1)</script> & $y"
+LINE = Line(NASTY, (0.1, 1.0, 10.0), (0.2, 0.3, 0.4), (0.1, 0.2, float("nan")), (0.3, 0.4, float("nan")))
+POINT = Point(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0.6), (0.5, 0.5)), False)
+FIGURES: list[Figure] = [
+    figure_1(points=9),
+    Imbalance("imbalance", NASTY, (Bars(NASTY, 100, 10), Bars("none", 5, 0))),
+    Plane("plane", NASTY, "plain", (POINT,)),
+    TverskyAlpha("tversky_alpha", NASTY, (Panel(NASTY, (LINE,)), Panel("b", (LINE,)))),
+    GainByRatio("gain", NASTY, "test/f1", "plain", (LINE,)),
+    BestSoFar("best", NASTY, "dev/f1", (Trial(1, 0.5, "done", NASTY), Trial(2, 0.4, "pruned", "b")), 0.2),
+    Importance("importance", NASTY, (Branch(NASTY, 20, (Parameter(NASTY, 1.0, 0.5),)),), ((NASTY, 3),)),
+    TrainingCurves("curves", NASTY, "dev/f1", (CurvePanel(NASTY, (LINE,), LINE), CurvePanel("b", (LINE,), None)), None),
+]
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: type(figure).__name__)
+def test_it_is_drawn_as_png_and_the_same_svg_each_time(figure: Figure, tmp_path: Path) -> None:
+    figure.save(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    svg = figure.svg()
+    assert svg == figure.svg() == figure._repr_svg_()
+    assert svg.startswith("<svg")
+    assert "<script" not in svg
+    assert INK in svg
+    assert figure.caption.endswith(".")
+
+
+def test_a_picture_in_a_file_stands_on_white_and_the_one_of_a_page_on_nothing(tmp_path: Path) -> None:
+    import matplotlib.image
+
+    FIGURES[0].save(tmp_path / "figure.png")
+    corner: Any = matplotlib.image.imread(tmp_path / "figure.png")[0, 0]
+    assert corner.tolist() == [1, 1, 1, 1]
+    assert "fill: #ffffff" not in FIGURES[0].svg()
+
+
+def test_a_name_has_the_same_colour_whatever_the_order_and_the_baseline_is_grey() -> None:
+    assert color_of(["b", "a", "plain"], "plain") == color_of(["plain", "a", "b"], "plain")
+    assert color_of(["b", "a", "plain"], "plain") == {"a": COLORS[0], "b": COLORS[1], "plain": QUIET}
+    many = [f"{number:02d}" for number in range(12)]
+    looks = list(zip(color_of(many).values(), marker_of(many).values(), strict=True))
+    assert len(set(looks)) == len(many)

@@ -1,0 +1,90 @@
+"""The records of a study's figures: precision against recall, gain by ratio, Tversky's alpha."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from analysis.figures.study import ALPHA, RATIO, GainByRatio, Plane, TverskyAlpha, gain_by_ratio, planes, tversky_alpha
+from analysis.statistics import t_interval
+from tests.analysis.frames import study
+
+
+def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:
+    return {"arm": arm, "seed": seed, "metrics.test/f1": f1, **columns}
+
+
+def pr(precision: float, recall: float) -> dict[str, float]:
+    return {"metrics.test/precision": precision, "metrics.test/recall": recall}
+
+
+def test_arms_stand_at_their_mean_precision_and_recall() -> None:
+    cells = [
+        cell("plain", 1, 0.5, **pr(0.4, 0.7)),
+        cell("plain", 2, 0.5, **pr(0.6, 0.5)),
+        cell("sharp", 1, 0.5, **pr(0.9, 0.3)),
+        cell("sharp", 2, 0.9, **pr(0.9, 0.9), state="failed"),
+        cell("none", 1, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"}),
+        cell("none", 2, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"}),
+    ]
+    (figure,) = planes(study(cells))
+    assert isinstance(figure, Plane)
+    by_arm = {point.arm: point for point in figure.points}
+    assert list(by_arm) == ["sharp", "plain", "none"]
+    assert by_arm["plain"].precision == t_interval([0.4, 0.6])
+    assert by_arm["plain"].seeds == ((0.4, 0.7), (0.6, 0.5))
+    assert by_arm["sharp"].seeds == ((0.9, 0.3),)
+    assert [point.arm for point in figure.drawn] == ["sharp", "plain"]
+    assert "predict one class only: none." in figure.caption
+
+
+def test_each_data_set_has_its_plane_and_none_is_made_without_precision() -> None:
+    cells = [cell("plain", 1, 0.5, **pr(0.4, 0.7), **{"tags.data": data}) for data in ("a", "b")]
+    assert [(figure.name, figure.title) for figure in planes(study(cells))] == [
+        ("precision_recall_1", "Precision and recall on a"),
+        ("precision_recall_2", "Precision and recall on b"),
+    ]
+    assert planes(study([cell("plain", 1, 0.5)])) == []
+    assert planes(study([cell("plain", 1, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"})])) == []
+
+
+def tversky(alpha: float, seed: int, scope: str, precision: float) -> dict[str, Any]:
+    at = {ALPHA: alpha, "params.loss.tversky.scope": scope}
+    return cell(f"{scope} {alpha}", seed, precision / 2, **pr(precision, 1 - precision), **at)
+
+
+def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
+    cells = [tversky(alpha, seed, "batch", alpha + seed / 100) for alpha in (0.1, 0.5, 0.9) for seed in (1, 2, 3)]
+    few = [tversky(alpha, 1, "example", 0.5) for alpha in (0.1, 0.9)]
+    (figure,) = tversky_alpha(study([*cells, *few, cell("plain", 1, 0.5)]))
+    assert isinstance(figure, TverskyAlpha)
+    (panel,) = figure.panels
+    assert panel.name == "scope: batch"
+    precision, recall, f1 = panel.lines
+    assert [line.name for line in panel.lines] == ["precision", "recall", "f1"]
+    assert precision.x == (0.1, 0.5, 0.9)
+    assert precision.y == pytest.approx((0.12, 0.52, 0.92))
+    assert recall.y == pytest.approx((0.88, 0.48, 0.08))
+    assert (f1.low[0], f1.high[0]) == pytest.approx(
+        (t_interval([0.055, 0.06, 0.065]).low, t_interval([0.055, 0.06, 0.065]).high)
+    )
+    assert tversky_alpha(study(few)) == []
+
+
+def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
+    cells = [
+        *(cell("plain", seed, 0.5 + seed / 10, **{RATIO: ratio}) for ratio in (1, 10) for seed in (1, 2)),
+        *(cell("dice", seed, 0.5 + seed / 10 + ratio / 100, **{RATIO: ratio}) for ratio in (1, 10) for seed in (1, 2)),
+        cell("dice", 3, 0.99, **{RATIO: 10}),
+        cell("dice", 1, 0.9),
+    ]
+    (figure,) = gain_by_ratio(study(cells))
+    assert isinstance(figure, GainByRatio)
+    (line,) = figure.lines
+    assert (line.name, line.x) == ("dice", (1.0, 10.0))
+    assert line.y == pytest.approx((0.01, 0.1))
+    assert not any(map(math.isnan, (*line.low, *line.high)))
+    assert gain_by_ratio(study([each for each in cells if each.get(RATIO) != 1])) == []
+    assert gain_by_ratio(study([cell("plain", 1, 0.5)])) == []

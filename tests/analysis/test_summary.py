@@ -1,0 +1,59 @@
+"""The sentences of a report: the winner as the table names it, the seeds, what collapsed and what failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from analysis.report import report
+from analysis.summary import summary
+from tests.analysis.frames import study, sweep
+
+
+def cells(num_seeds: int, gain: float, **columns: Any) -> list[dict[str, Any]]:
+    return [
+        {"arm": arm, "seed": seed, "metrics.test/f1": 0.5 + seed / 1000 + added + (seed % 2) / 1000 * added, **columns}
+        for arm, added in (("plain", 0.0), ("dice", gain))
+        for seed in range(1, num_seeds + 1)
+    ]
+
+
+def test_the_winner_is_the_one_that_the_table_names() -> None:
+    made = report(study(cells(10, 0.1)))
+    first, second, third = made.summary
+    assert first.startswith("Winner: dice, told apart from every other row")
+    assert first in made.tables[0].notes
+    assert second == "test/f1 (%): plain has 50.55 [50.33, 50.77]; 10 shared seeds are enough for a claim."
+    assert third == "All 20 runs ended well."
+    assert made.text().splitlines()[2] == first
+
+
+def test_few_seeds_name_no_winner() -> None:
+    first, *_ = summary(study(cells(3, 0.1)))
+    assert first.startswith("Best mean: dice")
+    assert "no winner is named with fewer than 5 shared seeds" in first
+
+
+def test_each_data_set_speaks_for_itself() -> None:
+    said = list(summary(study([*cells(5, 0.1, **{"tags.data": "a"}), *cells(5, -0.1, **{"tags.data": "b"})])))
+    assert said[0].startswith("On a: Winner: dice")
+    assert said[2].startswith("On b: Winner: plain")
+
+
+def test_what_collapsed_and_what_failed_is_counted() -> None:
+    told = cells(3, 0.1)
+    told[3] |= {"tags.collapsed": "true"}
+    told[4] |= {"state": "failed"}
+    told[5] |= {"state": None}
+    said = list(summary(study(told)))
+    assert "Cells that predict one class only: dice (1 of 2)." in said
+    assert said[-1] == "Of 6 runs 1 failed and 1 unfinished: they are listed below."
+
+
+def test_a_sweep_tells_of_its_best_trial() -> None:
+    trials = [{"params.loss": loss, "metrics.dev/f1": score} for loss, score in (("dice", 0.5), ("focal", 0.75))]
+    first, second, _ = summary(sweep([*trials, {"params.loss": "tversky"}]))
+    assert first == "The best of 3 trials is 0002, with focal: dev/f1 (%) 75.00."
+    assert "chose it by this very score" in second
+    assert list(summary(sweep([{"params.loss": "dice", "state": "failed"}]))) == [
+        "Of 1 runs 1 failed: they are listed below."
+    ]

@@ -1,0 +1,103 @@
+"""What a sweep or study left, from Python: the best, the figures, a notebook's table, the report and its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dice_ray
+from dice_ray import api
+from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.tracking import schema
+from dice_ray.tracking.reader import read, texts
+from dice_ray.tracking.writer import Writer
+
+TRIALS = {"0001": ("dice", 0.5, 0.1), "0002": ("focal", 0.75, 2.0), "0003": ("focal", 0.25, 3.0)}
+"""Loss, dev F1, gamma."""
+
+
+@pytest.fixture
+def sweep() -> api.Result:
+    with Writer("search") as writer:
+        writer.open("search", name="search", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
+        writer.text("search", "plan.yaml", "name: search\n")
+        for key, (loss, score, gamma) in TRIALS.items():
+            chosen = {"loss": loss, f"loss.{loss}.gamma": gamma}
+            tags = {schema.KIND: "trial", schema.SEARCHED: " ".join(chosen), schema.STATE: "done"}
+            writer.open(key, name=key, params=chosen | {"training.lr": 0.1}, tags=tags, parent="search")
+            writer.metrics(key, 1, {"dev/f1": score})
+            writer.end(key, "FINISHED")
+        writer.end("search", "FINISHED")
+    return api.Result("search", "search")
+
+
+@pytest.fixture
+def study() -> api.Result:
+    with Writer("compare") as writer:
+        tags = {schema.KIND: "study", schema.METRIC: "test/f1", schema.BASELINE: "plain"}
+        writer.open("compare", name="compare", params={}, tags=tags)
+        for arm, score in (("plain", 0.5), ("dice", 0.6)):
+            for seed in (1, 2):
+                tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: str(seed), schema.STATE: "done"}
+                writer.open(f"{arm}{seed}", name=arm, params={}, tags=tags, parent="compare")
+                writer.metrics(f"{arm}{seed}", 1, {"test/f1": score + seed / 100})
+                writer.end(f"{arm}{seed}", "FINISHED")
+        writer.end("compare", "FINISHED")
+    return api.Result("compare", "compare")
+
+
+def test_the_best_of_a_sweep_is_a_run_with_what_was_searched(sweep: api.Result) -> None:
+    assert sweep.best == api.Best("search/0002", "dev/f1", 0.75, {"loss": "focal", "loss.focal.gamma": 2.0})
+    assert len(sweep.frame) == 4
+
+
+def test_the_best_of_a_study_is_the_arm_that_the_report_names(study: api.Result) -> None:
+    assert (study.best.name, study.best.metric) == ("dice", "test/f1")
+    assert study.best.score == pytest.approx(0.615)
+    assert study.report().summary[0].startswith("Best mean: dice")
+
+
+def test_without_a_score_there_is_no_best() -> None:
+    with Writer("empty") as writer:
+        writer.open("empty", name="empty", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
+        writer.open("0001", name="0001", params={}, tags={schema.KIND: "trial"}, parent="empty")
+    with pytest.raises(RunError, match="the best trial must have a score, and no trial of empty has one"):
+        _ = api.Result("empty", "empty").best
+
+
+def test_a_figure_by_its_name(sweep: api.Result) -> None:
+    assert sweep.figure().name == sweep.figure("best_so_far").name == "best_so_far"
+    assert sweep.figure()._repr_svg_().startswith("<svg")
+    with pytest.raises(UnknownNameError, match="no figure of search named 'bets_so_far'; did you mean 'best_so"):
+        sweep.figure("bets_so_far")
+
+
+def test_a_notebook_shows_the_table(sweep: api.Result) -> None:
+    shown = sweep._repr_html_()
+    assert "The best of 3 trials is 0002" in shown
+    assert "<td" in shown
+    assert "<html" not in shown
+
+
+def test_the_report_is_written_and_kept_with_its_run(sweep: api.Result) -> None:
+    made = dice_ray.report("search")
+    written = api.write_report(made, ["search"])
+    assert written[0] == Path("dice_ray_runs/search/report/report.html")
+    assert "name: search" in Path("dice_ray_runs/search/report/search.plan.yaml").read_text()
+    frame = read("search")
+    parent = frame[frame["id"] == "search"]
+    assert texts(parent, "report/report.html") == {"search": made.html()}
+    assert texts(parent, "report/best_so_far.svg")
+    assert parent["status"].tolist() == ["FINISHED"]
+
+
+def test_several_are_reported_side_by_side(sweep: api.Result, study: api.Result) -> None:
+    made = dice_ray.report("search", "compare")
+    assert made.title == "search, compare"
+    assert api.write_report(made, ["search", "compare"])[0] == Path(
+        "dice_ray_runs/search_and_compare/report/report.html"
+    )
+    for names in ((), ("search", "search")):
+        with pytest.raises(InputError, match="a report must be of one or more different experiments"):
+            dice_ray.report(*names)
