@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-faults bench-losses bench-data bench-train bench-sweep bench-scale bench-search tree
+.PHONY: help demo test check test-slow test-faults bench-losses bench-data bench-train bench-sweep bench-scale bench-search bench-tracking tree
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,9 @@ bench-scale: $(READY) ## Time 1000 trials of no work, and the driver's memory; t
 
 bench-search: $(READY) ## Compare samplers on $$DICE_RAY_DATA, half an hour, goes on where it was; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.search
+
+bench-tracking: $(READY) ## The share of a sweep's wall time that tracking takes; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.tracking
 
 tree: $(READY) ## Write the tree in README from the files' first sentences
 	$(BIN)/python -m tests.house.tree

@@ -25,9 +25,10 @@ def report(
     send_waiting()
     tables = api.report(name)
     if as_json:
+        rows = [each.data.astype(object).where(each.data.notna(), None).to_dict("records") for each in tables.tables]
         described = [
-            {"name": each.name, "title": each.title, "rows": each.data.to_dict("records"), "notes": each.notes}
-            for each in tables.tables
+            {"name": each.name, "title": each.title, "rows": of_table, "notes": each.notes}
+            for each, of_table in zip(tables.tables, rows, strict=True)
         ]
         written = tables.write(out) if out else []
         print_json({"title": tables.title, "tables": described, "written": written})
