@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/.ready
 
 .PHONY: help demo test check test-slow test-browser test-faults bench-losses bench-data bench-report bench-train \
-  bench-sweep bench-scale bench-search tree
+  bench-sweep bench-scale bench-search bench-tracking tree
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,9 @@ bench-scale: $(READY) ## Time 1000 trials of no work, and the driver's memory; t
 
 bench-search: $(READY) ## Compare samplers on $$DICE_RAY_DATA, half an hour, goes on where it was; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.search
+
+bench-tracking: $(READY) ## The share of a sweep's wall time that tracking takes; the last line is JSON
+	$(BIN)/python -m tests.benchmarks.tracking
 
 tree: $(READY) ## Write the tree in README from the files' first sentences
 	$(BIN)/python -m tests.house.tree

@@ -107,18 +107,15 @@ def place(run: str) -> Place:
 
 def _trial(parent: str, trial: str) -> Place:
     """A trial of a sweep by its id, or a cell of a study by its variant, arm and seed or by its id."""
+    from dice_ray.tuning import kept
     from dice_ray.tuning.ledger import Ledger
 
     ledger = Ledger(RUNS / parent / "ledger.jsonl")
     ids = {begun.called: id_ for id_, begun in ledger.begun.items()}
-    scores = {called: ledger.ended[id_].score for called, id_ in ids.items() if id_ in ledger.ended}
+    winner = kept.best(ledger)
+    best = None if winner is None else f"{parent}/{ledger.begun[winner].called}"
     if not trial:
-        best = max(scores, key=lambda called: scores[called] or 0.0, default=None)
-        one = (
-            f": name one of its runs, {parent}/{best} is the best on dev"
-            if best
-            else ", and none of its runs has ended"
-        )
+        one = f": name one of its runs, {best} is the best on dev" if best else ", and none of its runs has ended"
         raise InputError(f"a run must be a single one, and {parent} is a sweep or study{one}")
     if trial in ledger.begun:
         ids[trial] = trial
@@ -126,8 +123,7 @@ def _trial(parent: str, trial: str) -> Place:
         raise UnknownNameError(f"run of {parent}", trial, ids)
     folder = RUNS / parent / TRIALS / ids[trial]
     if (folder / "task.json").exists() and not (folder / "best.pt").exists():
-        best = max(scores, key=lambda called: scores[called] or 0.0, default=trial)
-        raise RunError(f"of a sweep the checkpoint of the best trial alone is kept: {parent}/{best}, got {trial}")
+        raise RunError(f"of a sweep the checkpoint of the best trial alone is kept: {best}, got {parent}/{trial}")
     return Place(folder, parent, ids[trial])
 
 

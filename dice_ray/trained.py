@@ -24,8 +24,7 @@ from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions
 from dice_ray.terms import TermFacts
 from dice_ray.training import precision
-from dice_ray.training.checkpoint import BEST as BEST
-from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.checkpoint import BEST, Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.precision import Numerics
 

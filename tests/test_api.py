@@ -6,6 +6,7 @@ import json
 import tempfile
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -14,11 +15,18 @@ import dice_ray
 from dice_ray import api, launch
 from dice_ray.cli.screen import ProgressScreen
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
-from dice_ray.folders import TRAIN_EXPERIMENT
+from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
 from dice_ray.rehearsal import NUM_STEPS
+from dice_ray.tracking import schema
+from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.spool import Spool
+from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation, Progress
 from dice_ray.tuning.ledger import alone
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
 PRESET = """
@@ -305,3 +313,80 @@ def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     written = tables.write(tmp_path / "out")
     assert {path.suffix for path in written} >= {".txt", ".csv", ".tex"}
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_is_registered_once_and_its_predictions_are_stored_where_wanted(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="registered model must be letters"):
+        dice_ray.train("synthetic_pairs", QUICK, name="mine", register="a/b")
+    assert not (tmp_path / "dice_ray_runs").exists()
+    for _ in range(2):
+        dice_ray.train("synthetic_pairs", QUICK | {"tracking.text": True}, name="mine", register="pairs")
+    (row,) = read(TRAIN_EXPERIMENT).to_dict("records")
+    assert row["tags.registered.pairs"] == "1"
+    client = quiet_client(f"sqlite:///{tmp_path}/mlflow.db")
+    (version,) = client.search_model_versions("name = 'pairs'")
+    import mlflow
+
+    model = mlflow.pyfunc.load_model(version.source)
+    assert list(model.predict([{"sentence1": "a", "sentence2": "b"}])["id"]) == ["1"]
+    (file,) = tmp_path.rglob("artifacts/dev/predictions.tsv")
+    assert len(file.read_text().splitlines()) == 1 + 50
+    assert not (tmp_path / "dice_ray_runs/mine/model").exists()
+    assert version.run_id is not None
+    run = client.get_run(version.run_id)
+    assert run.inputs is not None
+    assert [(used.dataset.name, used.dataset.source_type) for used in run.inputs.dataset_inputs] == [
+        ("synthetic:pairs", "synthetic")
+    ]
+    assert run.inputs.dataset_inputs[0].dataset.digest == json.loads((file_of(run) / "task.json").read_text())["data"]
+
+
+def file_of(run: Run) -> Path:
+    """Where the run lies."""
+    return RUNS / run.data.tags[schema.ID]
+
+
+def test_no_text_is_stored_unless_wanted(tmp_path: Path) -> None:
+    dice_ray.train("synthetic_pairs", QUICK, name="mine")
+    assert {file.name for file in (tmp_path / "mlartifacts").rglob("*") if file.is_file()} == {
+        "config.yaml",
+        "data.json",
+    }
+
+
+def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
+    here = f"sqlite:///{tmp_path}/mlflow.db"
+    for name, store in (("killed", here), ("elsewhere", "http://127.0.0.1:9")):
+        spool = Spool(RUNS / name, TRAIN_EXPERIMENT, store)
+        spool.add(Open(name, name, {}, {schema.KIND: "run"}, None, 1000))
+        spool.close(is_sent=False)
+    busy = Spool(RUNS / "busy", TRAIN_EXPERIMENT, here)
+    (waiting,) = api.send_waiting()
+    assert (waiting.file.parent.name, waiting.why[:40]) == ("elsewhere", "it is for http://127.0.0.1:9: set MLFLOW")
+    assert read(TRAIN_EXPERIMENT)[["id", "status"]].to_numpy().tolist() == [["killed", "KILLED"]]
+    assert [run.state for run in api.runs(TRAIN_EXPERIMENT)] == ["killed"]
+    busy.close(is_sent=True)
+
+
+@pytest.mark.ray
+def test_the_best_of_a_sweep_is_kept_and_registered(tmp_path: Path) -> None:
+    result = dice_ray.tune(
+        "synthetic_pairs", QUICK | {"tracking.text": True}, space="loss_tuning:dice", trials=3, name="sw", register="m"
+    )
+    rows = result.frame.set_index("id")
+    (best,) = rows.index[rows["tags.registered.m"].notna()]
+    assert rows.loc[best, "metrics.dev/best_f1"] == rows["metrics.dev/best_f1"].max()
+    trials = {folder.name: folder for folder in (result.folder / "trials").iterdir()}
+    assert {id_ for id_, folder in trials.items() if (folder / "best.pt").exists()} == {best}
+    assert not list(result.folder.rglob("last.pt"))
+    assert api.evaluate(f"sw/{best}", "dev").scores.metrics["f1"] == pytest.approx(
+        rows.loc[best, "metrics.dev/best_f1"]
+    )
+    loser = next(id_ for id_ in trials if id_ != best)
+    with pytest.raises(RunError, match=rf"the best trial alone is kept: sw/{best}, got sw/{loser}"):
+        api.evaluate(f"sw/{loser}", "dev")
+    assert len(list(tmp_path.rglob("artifacts/dev/predictions.tsv"))) == 1
+    assert len(list(tmp_path.rglob("artifacts/config.yaml"))) == 3
+    again = api.resume("sw", more_trials=1, register="m")
+    assert again.is_finished
+    assert len(list(result.folder.rglob("best.pt"))) == 1

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray import cluster
+
 LISTENERS = """
 import os, sys
 from pathlib import Path
@@ -85,3 +87,14 @@ except ValueError as error:
     done = python(code, tmp_path)
     assert done.stdout == "seen\non its way\n"
     assert (tmp_path / "log.txt").read_text() == "unseen\nand partial"
+
+
+def test_what_others_say_comes_to_the_terminal_where_it_is_asked_for(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for verbose, shown in (("", ""), ("1", "said\n")):
+        monkeypatch.setenv("DICE_RAY_VERBOSE", verbose)
+        with cluster.quiet(tmp_path / "log.txt"):
+            os.write(2, b"said\n")
+        assert capfd.readouterr().err == shown
+    assert (tmp_path / "log.txt").read_text() == "said\n"

@@ -27,9 +27,10 @@ def report(
     send_waiting()
     made = api.report(*names)
     if as_json:
+        rows = [each.data.astype(object).where(each.data.notna(), None).to_dict("records") for each in made.tables]
         described = [
-            {"name": each.name, "title": each.title, "rows": each.data.to_dict("records"), "notes": each.notes}
-            for each in made.tables
+            {"name": each.name, "title": each.title, "rows": of_table, "notes": each.notes}
+            for each, of_table in zip(made.tables, rows, strict=True)
         ]
         written = api.write_report(made, names, out) if out else []
         print_json({"title": made.title, "summary": made.summary, "tables": described, "written": written})

@@ -80,7 +80,8 @@ class Runs:
         if found is None:
             file = sqlite_file(self._uri)
             root = (file.parent / "mlartifacts").as_uri() if file else None
-            return str(self._client.create_experiment(self._name, artifact_location=root))
+            tags = {schema.EXPERIMENT_KIND: "custom_model_development"}  # else the pages speak of prompts and judges
+            return str(self._client.create_experiment(self._name, artifact_location=root, tags=tags))
         if found.lifecycle_stage != "active":
             raise deleted(self._name, found.experiment_id, self._uri)
         return str(found.experiment_id)
@@ -140,6 +141,7 @@ class Runs:
 
         id_, folder = self._id_of(model.key), Path(model.folder)
         if f"{schema.REGISTERED}.{model.register}" in self._client.get_run(id_).data.tags:
+            shutil.rmtree(folder, ignore_errors=True)
             return
         if not folder.is_dir():
             raise RunError(f"the model of {model.key!r} must be in {folder}, and is not there any more")

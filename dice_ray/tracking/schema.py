@@ -59,6 +59,8 @@ GPU: Final = "dice_ray.gpu"
 PARENT: Final = "mlflow.parentRunId"
 GIT_COMMIT: Final = "mlflow.source.git.commit"
 USER: Final = "mlflow.user"
+SOURCE: Final = "mlflow.source.name"
+EXPERIMENT_KIND: Final = "mlflow.experimentKind"
 """Names of MLflow's own, which its pages show."""
 
 

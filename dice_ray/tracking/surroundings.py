@@ -27,7 +27,7 @@ SECONDS: Final = 10
 
 def tags() -> dict[str, str]:
     """All of it, for this process and its working directory."""
-    return _git(Path.cwd()) | _versions() | hardware() | _user()
+    return _git(Path.cwd()) | _versions() | hardware() | _user() | {schema.SOURCE: "dice-ray"}
 
 
 @lru_cache(maxsize=1)

@@ -135,11 +135,11 @@ class Recorder:
             test=result.get("test", {}),
             failure=failure,
         )
-        before = kept.best(self._ledger)
+        before = kept.chosen(self._plan, self._ledger) if isinstance(self._plan, SweepPlan) else set()
         self._ledger.append(ended)
         self._writer.tags(id_, result.get("hardware", {}))
         self._end_run(ended)
-        kept.tidy(self._plan, self._ledger, self._trials, {id_, before or id_})
+        kept.tidy(self._plan, self._ledger, self._trials, {id_} | before)
 
     def close(self) -> None:
         """End the runs that are still open: what is not finished can be resumed."""
@@ -171,6 +171,7 @@ class Recorder:
             config = self._plan.config(trial)
             params, written = flat(config), as_yaml(config)
             tags |= config.tags()
+            name = name if trial.arm else f"{name} {config.loss.name}"
         except DiceRayError:  # it ends as failed, and says why
             params, written = trial.params, None
         self._writer.open(trial.id, name=name, params=params, tags=tags | self._made_with, parent=self._plan.name)
@@ -189,10 +190,10 @@ class Recorder:
                 self._tell_data(ended.id, self._plan.config(self._ledger.begun[ended.id]), digest)
             for file in (self._trials / ended.id / "test").glob("*.csv") if ended.test else ():
                 self._writer.text(ended.id, f"test/{file.name}", file.read_text(encoding="utf-8"))
-            _, kept = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
+            _, checkpoint = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
             if ended.test:
-                objective, kept = launch.objective(self._config, "test"), ended.test
-            tags[schema.COLLAPSED] = "true" if kept.get(schema.collapsed_metric(objective)) else "false"
+                objective, checkpoint = launch.objective(self._config, "test"), ended.test
+            tags[schema.COLLAPSED] = "true" if checkpoint.get(schema.collapsed_metric(objective)) else "false"
         self._writer.tags(ended.id, tags)
         self._writer.end(ended.id, "FAILED" if ended.state == "failed" else "FINISHED")
 

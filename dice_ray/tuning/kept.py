@@ -6,16 +6,29 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from dice_ray.trained import BEST, ENCODER
-from dice_ray.training.checkpoint import GOING_ON
+from dice_ray.trained import ENCODER
+from dice_ray.training.checkpoint import BEST, GOING_ON
+from dice_ray.tuning import reruns
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 
 def best(ledger: Ledger) -> str | None:
-    """The trial with the best score on dev, the first of equals; a failed one is none."""
-    scores = {id_: ended.score for id_, ended in ledger.ended.items() if ended.state != "failed"}
-    return max((id_ for id_ in scores if scores[id_] is not None), key=lambda id_: scores[id_] or 0.0, default=None)
+    """The trial or cell with the best score on dev, by the mean where the best ones ran again; a failed one is none."""
+    return next((one.trial.id for one in reruns.ranking(ledger)), None)
+
+
+def chosen(plan: SweepPlan, ledger: Ledger) -> set[str]:
+    """The trials of a sweep whose checkpoints are kept: the best one's.
+
+    Until the best ones have run again, any of them may be it; and of several objectives no trial is the best.
+    """
+    if plan.objectives:
+        return set(ledger.ended)
+    again = reruns.cells(plan, ledger)
+    are_done = all(cell.id in ledger.ended for cell in again)
+    candidates = {best(ledger)} if are_done else {best(ledger), *(cell.rerun_of for cell in again)}
+    return {id_ for id_ in candidates if id_ is not None}
 
 
 def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterable[str]) -> None:
@@ -23,11 +36,9 @@ def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterabl
 
     A sweep's loser is known by the ledger and by MLflow; a study's cell that failed is tried again where it was.
     """
-    winner = best(ledger)
-    for id_ in ids:
-        is_cell = isinstance(plan, StudyPlan)
-        if is_cell and ledger.ended[id_].state == "failed":
-            continue
-        for name in GOING_ON if is_cell or id_ == winner else (*GOING_ON, BEST, ENCODER):
+    whole = set() if isinstance(plan, SweepPlan) else {id_ for id_ in ids if ledger.ended[id_].state == "failed"}
+    scored = chosen(plan, ledger) if isinstance(plan, SweepPlan) else set(ids)
+    for id_ in set(ids) - whole:
+        for name in GOING_ON if id_ in scored else (*GOING_ON, BEST, ENCODER):
             path = trials / id_ / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

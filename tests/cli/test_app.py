@@ -160,3 +160,24 @@ def test_a_trained_run_predicts_and_is_scored() -> None:
     }
     assert "must be new or empty, got plain" in run("export", "mine", "plain").stderr
     assert "did you mean 'mine'?" in run("evaluate", "mime").stderr
+
+
+def test_results_and_listings_are_one_json_document() -> None:
+    quick = ("--set", "data.source.synthetic.size=100", "--name", "mine", "--json")
+    trained = json.loads(run("train", "synthetic_pairs", *quick).stdout)
+    assert trained["name"] == "mine"
+    assert trained["best"]["metric"] == "dev/f1"
+    assert trained["waiting"] is None
+    assert Path(trained["log"]).is_file()
+    scored = json.loads(run("evaluate", "mine", "dev", "--json").stdout)
+    assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(trained["best"]["score"]))
+    (experiment,) = json.loads(run("runs", "--json").stdout)
+    assert (experiment["name"], experiment["runs"]) == ("train", {"FINISHED": 1})
+    (row,) = json.loads(run("runs", "train", "--json").stdout)
+    assert (row["run"], row["score"]) == ("mine", pytest.approx(trained["best"]["score"]))
+    report = json.loads(run("report", "train", "--json").stdout)
+    assert report["tables"][0]["rows"]
+    assert report["written"] == []
+    lines = run("runs", "train").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["run", "mine"]
+    assert "did you mean 'train'?" in run("runs", "trian").stderr

@@ -35,8 +35,10 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.task",
         "dice_ray.tuned",
         "dice_ray.version",
+        "mlflow.experimentKind",
         "mlflow.parentRunId",
         "mlflow.source.git.commit",
+        "mlflow.source.name",
         "mlflow.user",
     }
     assert get_args(schema.Kind) == ("run", "sweep", "trial", "rerun", "study", "cell")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import math
+from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dice_ray.config.load import Layer
+from dice_ray.config.load import Layer, as_yaml
 from dice_ray.errors import DataError
+from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.callback import Recorder
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
 
 FOCAL = Begun(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
 DICE = Begun(id="0002", params={"loss": "dice"}, seed=4)
@@ -34,7 +40,15 @@ def told(step: int, score: float, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def plan(layers: tuple[Layer, ...]) -> SweepPlan:
-    return SweepPlan(name="sweep", layers=layers, space="a:b", trials=3)
+    return SweepPlan(name="sweep", layers=layers, space="a:b", trials=3, digest="of all")
+
+
+def all_runs(experiment: str) -> list[Run]:
+    """As MLflow's own client reads them."""
+    client = quiet_client(store_uri())
+    found = client.get_experiment_by_name(experiment)
+    assert found is not None
+    return list(client.search_runs([found.experiment_id]))
 
 
 def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> None:
@@ -48,7 +62,9 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     recorder.begin(FOCAL)  # its actor was lost: it tells its history again
     recorder.result("0001", told(5, 0.25))
     recorder.result("0001", told(10, 0.5, finished=False))
-    recorder.end("0001", told(10, 0.5, finished=False))
+    (tmp_path / "trials/0001").mkdir(parents=True)
+    (tmp_path / "trials/0001/task.json").write_text('{"data": "digest of its own"}')
+    recorder.end("0001", told(10, 0.5, finished=False, hardware={schema.CPU: "a node's"}))
     recorder.result("0003", {"score": math.nan, "failure": "gama is not a key"})
     recorder.end("0003", {"score": math.nan, "failure": "gama is not a key"})
     progress = recorder.progress
@@ -62,10 +78,21 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     assert (ledger.ended["0001"].state, ledger.ended["0001"].curve) == ("pruned", ((5, 0.25), (10, 0.5)))
     assert (ledger.ended["0003"].state, ledger.ended["0003"].failure) == ("failed", "gama is not a key")
 
+    stored = {path.read_text() for path in tmp_path.rglob("artifacts/config.yaml")}
+    assert stored == {as_yaml(plan.config(trial)) for trial in (FOCAL, DICE)}
     rows = read("sweep").set_index("id")
     assert rows["status"].to_dict() == {"sweep": "KILLED", "0001": "FINISHED", "0002": "KILLED", "0003": "FAILED"}
     assert rows.loc["0001", "params.training.seed"] == 4
     assert rows.loc["0001", "tags.loss"] == "focal"
+    assert rows.loc["0001", "name"] == "0001 focal"
+    assert (rows.loc["0001", "tags.cpu"], rows.loc["0002", "tags.cpu"]) == ("a node's", rows.loc["sweep", "tags.cpu"])
+    assert set(rows["tags.version.dice_ray"]) == {metadata.version("dice-ray")}
+    runs = {run.data.tags[schema.ID]: run for run in all_runs("sweep")}
+    used = {
+        id_: [each.dataset.digest for each in (run.inputs.dataset_inputs if run.inputs else ())]
+        for id_, run in runs.items()
+    }
+    assert used == {"sweep": ["of all"], "0001": ["digest of its own"], "0002": [], "0003": []}
     assert rows.loc["0001", "tags.searched"] == "loss loss.focal.gamma"
     assert rows.loc["0003", "tags.failure"] == "gama is not a key"
     assert len(curves("sweep").query("metric == 'dev/f1'")) == 2

@@ -8,7 +8,7 @@ import pytest
 
 from dice_ray.config.load import Layer
 from dice_ray.tracking.schema import State
-from dice_ray.tuning import kept
+from dice_ray.tuning import kept, reruns
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
@@ -25,7 +25,7 @@ SCORES: dict[str, tuple[State, float | None]] = {
 def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for id_, (state, score) in SCORES.items():
-        ledger.append(Begun(id=id_, params={}, seed=1))
+        ledger.append(Begun(id=id_, params={"lr": score}, seed=1))
         curve = () if score is None else ((5, score),)
         ledger.append(Ended(id=id_, state=state, curve=curve, metrics=({},) * len(curve)))
         folder = tmp_path / "trials" / id_
@@ -49,6 +49,28 @@ def test_a_sweep_keeps_the_best_trials_checkpoint_alone(
         kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
         others = {id_: {"config.yaml", "test"} for id_ in SCORES if id_ != "0003"}
         assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
+
+
+def test_those_that_run_again_are_kept_until_they_have(
+    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
+) -> None:
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, seeds=1, top=2)
+    # Equal configurations run again once: the third best stands in.
+    assert kept.chosen(plan, ledger) == {"0003", "0001"}
+    for cell, score in zip(reruns.cells(plan, ledger), (0.25, 0.5), strict=True):
+        kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+        assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
+        ledger.append(cell)
+        ledger.append(Ended(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
+    assert kept.best(ledger) == "0001"
+    kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+    assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001"}
+
+
+def test_of_several_objectives_no_trial_is_the_loser(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, objectives=("precision", "recall"))
+    kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+    assert all({"best.pt", "encoder"} <= names for names in left(tmp_path).values())
 
 
 def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
