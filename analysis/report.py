@@ -11,6 +11,7 @@ from analysis.classes import by_class
 from analysis.found import Found
 from analysis.layout import Table, in_latex, in_markdown, plain
 from analysis.paper import formulas, paper_tables
+from analysis.pareto import pareto_front
 from analysis.study import across_data_sets, comparison, left_out
 from analysis.tables import alone, best_trials, by_loss, without_score
 from dice_ray.errors import RunError
@@ -23,6 +24,7 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     by_class,
     paper_tables,
     formulas,
+    pareto_front,
     best_trials,
     by_loss,
     alone,

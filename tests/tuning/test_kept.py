@@ -51,6 +51,30 @@ def test_a_sweep_keeps_the_best_trials_checkpoint_alone(
         assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
 
 
+def test_a_sweep_keeps_what_ran_again_and_the_best_mean_wins(
+    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
+) -> None:
+    for of, seed, score in (("0003", 1001, 0.9), ("0003", 1002, 0.1), ("0004", 1001, 0.6), ("0004", 1002, 0.7)):
+        again = Begun(id=f"{of}-{seed}", params={}, seed=seed, rerun_of=of)
+        ledger.append(again)
+        ledger.append(Ended(id=again.id, state="done", curve=((5, score),), metrics=({},)))
+        (tmp_path / "trials" / again.id).mkdir()
+        (tmp_path / "trials" / again.id / "best.pt").write_text("x")
+    assert kept.best(ledger) == "0004-1002"
+    kept.tidy(SweepPlan(name="sweep", layers=layers, space="a:b", trials=5), ledger, tmp_path / "trials", ledger.ended)
+    assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {
+        id_ for id_, begun in ledger.begun.items() if begun.rerun_of
+    }
+
+
+def test_each_trial_of_several_objectives_may_be_on_the_front(
+    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
+) -> None:
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, objectives=("f1", "seconds"))
+    kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+    assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == set(SCORES)
+
+
 def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
     tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
 ) -> None:
