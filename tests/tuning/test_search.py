@@ -101,6 +101,8 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     assert progress.best_score == max(ended.score for ended in ledger.ended.values() if ended.score is not None)
 
     rows = read("losses").set_index("id")
+    assert not any(ended.test for ended in ledger.ended.values())
+    assert not [name for name in rows if name.startswith("metrics.test/")], "a search sees train and dev alone"
     assert list(rows.index[rows["kind"] == "trial"].sort_values()) == plan.ids
     assert set(rows["status"]) == {"FINISHED", "FAILED"}
     assert rows.loc["losses", "status"] == "FINISHED"
