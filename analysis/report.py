@@ -16,6 +16,7 @@ from analysis.found import Found
 from analysis.layout import Table, in_latex, in_markdown, plain
 from analysis.origin import Origin, origins
 from analysis.paper import formulas, paper_tables
+from analysis.pareto import pareto_front
 from analysis.side_by_side import arms_side_by_side, losses_side_by_side
 from analysis.study import across_data_sets, comparison, left_out
 from analysis.summary import summary
@@ -31,6 +32,7 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     by_class,
     paper_tables,
     formulas,
+    pareto_front,
     best_trials,
     by_loss,
     alone,

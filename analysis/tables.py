@@ -26,8 +26,7 @@ def best_trials(found: Found) -> list[Table]:
     if trials.empty:
         return []
     metric = said_by_parent(frame, "metric")
-    paths = [str(each).split() for each in column(trials, "tags.searched").dropna()]
-    searched = [path for path in dict.fromkeys(path for each in paths for path in each) if path != "loss"]
+    searched = searched_paths(trials)
     data = pd.DataFrame(
         {"trial": trials["id"], "score": scores(trials, metric), "state": states(trials), "loss": losses(trials)}
         | {path: column(trials, f"params.{path}") for path in searched}
@@ -55,7 +54,7 @@ def best_trials(found: Found) -> list[Table]:
             **(_shown_reruns(best, again, scale) if again else {}),
             "state": best["state"].fillna(""),
             "loss": best["loss"].fillna(""),
-            "searched": [_parameters(trial, searched) for trial in best.to_dict("records")],
+            "searched": [shown_parameters(trial, searched) for trial in best.to_dict("records")],
         }
     )
     notes = ["The trials were chosen by this very score, so it is optimistic: a study compares on the test split."]
@@ -64,6 +63,12 @@ def best_trials(found: Found) -> list[Table]:
     if num > NUM_BEST:
         notes.append(f"The first {NUM_BEST} of {num}.")
     return [Table("best_trials", "The best trials", data, shown, tuple(notes))]
+
+
+def searched_paths(trials: pd.DataFrame) -> list[str]:
+    """What a sweep varied beside the loss."""
+    paths = [str(each).split() for each in column(trials, "tags.searched").dropna()]
+    return [path for path in dict.fromkeys(path for each in paths for path in each) if path != "loss"]
 
 
 def _shown_reruns(best: pd.DataFrame, again: Mapping[str, Interval], scale: Scale) -> dict[str, list[str]]:
@@ -152,7 +157,7 @@ def without_score(found: Found) -> list[Table]:
     return [Table("without_score", "Runs without a score", data, data.astype("str").fillna(""))]
 
 
-def _parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
+def shown_parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
     """What was searched beside the loss, by path: `loss.focal.gamma=2, training.lr=2e-05`."""
     return ", ".join(f"{path}={_value(trial[path])}" for path in paths if not pd.isna(trial[path]))
 

@@ -41,6 +41,8 @@ SECONDS = 1.0
 """How often workers of Ray Train say how far they are."""
 STOPPED = "stopped"
 """The file that marks the folder of a run on Ray Train which nobody waits for any more."""
+GROUP = "placement_group"
+"""The file with the id of what the workers of such a run hold, and keep holding when its process is killed."""
 
 
 @dataclass(frozen=True)
@@ -206,6 +208,7 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Empty, Queue
 
+    _free(folder)
     (folder / STOPPED).unlink(missing_ok=True)
     told = Queue(actor_options={"num_cpus": 0})
     trainer = TorchTrainer(
@@ -249,8 +252,21 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
             # Stopped early: without their group the workers end at once; those that replace them see the mark.
             (folder / STOPPED).touch()
             ray.util.remove_placement_group(group)
+        (folder / GROUP).unlink(missing_ok=True)
         wait([running], timeout=10)
         pool.shutdown(wait=False)
+
+
+def _free(folder: Path) -> None:
+    """End the workers of an attempt whose own process was killed: they would go on, and hold what this one needs."""
+    import ray
+    from ray.util.placement_group import PlacementGroup
+
+    file = folder / GROUP
+    left = file.read_text() if file.exists() else None
+    if left is not None and left in ray.util.placement_group_table():  # a Ray of before took its groups with it
+        ray.util.remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(left))))
+    file.unlink(missing_ok=True)
 
 
 def _worker(settings: dict[str, Any]) -> None:
@@ -263,7 +279,10 @@ def _worker(settings: dict[str, Any]) -> None:
     config = resolve([Layer("the run", settings["config"])])
     speaks = workers.rank() == 0
     if speaks:
-        told.put(ray.util.get_current_placement_group())
+        group = ray.util.get_current_placement_group()
+        assert group is not None
+        (Path(settings["folder"]) / GROUP).write_text(group.id.hex())
+        told.put(group)
     spoke = time.monotonic()
     try:
         for item in _fit(config, Path(settings["folder"])):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,11 @@ def python(code: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]
         timeout=120,
         check=False,
     )
+
+
+def test_ray_comes_with_what_frees_the_groups_of_stopped_trials() -> None:
+    (ray,) = [each for each in requires("dice-ray") or () if each.startswith("ray[")]
+    assert {"default", "train", "tune"} <= set(ray.partition("[")[2].partition("]")[0].split(","))
 
 
 @pytest.mark.ray

@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+import torch
 
 from dice_ray import cluster, launch
 from dice_ray.config.load import Layer, resolve, values_layer
@@ -59,6 +60,14 @@ def test_what_has_no_effect_on_the_data_is_refused_before_the_first_step(tmp_pat
     dead = {"loss.tversky.scope": "example", "loss.tversky.gamma": 0, "loss.tversky.alpha": 0.3}
     with pytest.raises(ConfigError, match="alpha has no effect"):
         next(launch.start(resolve([PRESET, values_layer("test", dead)]), tmp_path))
+
+
+def test_a_run_has_the_threads_that_it_is_launched_with(tmp_path: Path) -> None:
+    try:
+        launch.steps(small(launch__threads=2), tmp_path)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_mined_negatives_train(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ BASELINE: Final = "dice_ray.baseline"
 """On a study: the arm that the others are compared to."""
 METRIC: Final = "dice_ray.metric"
 """On a sweep, study or run: the metric that is maximised, `dev/f1`."""
+OBJECTIVES: Final = "dice_ray.objectives"
+"""On a sweep for several: the metrics, joined by spaces, those to be low with a `-` before them."""
 RESULTS_VERSION: Final = "dice_ray.results_version"
 
 REGISTERED: Final = "dice_ray.registered"
@@ -71,6 +73,15 @@ def best_metric(metric: str) -> str:
     'dev/best_f1'
     """
     return _with_name(metric, "best_{}")
+
+
+def kept_metric(metric: str) -> str:
+    """Another metric's value at the checkpoint kept.
+
+    >>> kept_metric("dev/recall")
+    'dev/kept_recall'
+    """
+    return _with_name(metric, "kept_{}")
 
 
 def constant_metric(metric: str) -> str:

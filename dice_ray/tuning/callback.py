@@ -21,7 +21,7 @@ from dice_ray.errors import DiceRayError
 from dice_ray.settings import Flat, flat, nested
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import kept
+from dice_ray.tuning import kept, objectives
 from dice_ray.tuning import plan as plans
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -64,6 +64,7 @@ class Recorder:
         self._config = plan.base()
         self._trials = ledger.path.parent / "trials"
         self._made_with = surroundings.tags()
+        self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._since = time.monotonic()
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._best: tuple[float, Flat] | None = None
@@ -95,6 +96,8 @@ class Recorder:
         }
         if isinstance(plan, StudyPlan):
             tags[schema.BASELINE] = plan.baseline
+        if named := self._objectives:
+            tags[schema.OBJECTIVES] = " ".join(objectives.signed(name) for name in named)
         params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms", "variants"})
         self._writer.open(plan.name, name=plan.name, params=params, tags=tags | self._made_with)
         self._writer.text(plan.name, "plan.yaml", plans.as_yaml(plan))
@@ -184,13 +187,15 @@ class Recorder:
             tags[schema.FAILURE] = ended.failure
         if ended.score is not None:
             objective = launch.objective(self._config)
+            _, checkpoint = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
+            several = [objectives.metric(name) for name in self._objectives if name != objectives.SECONDS]
             best = {schema.best_metric(objective): ended.score}
+            best |= {schema.kept_metric(metric): checkpoint[metric] for metric in several if metric in checkpoint}
             self._writer.metrics(ended.id, ended.curve[-1][0], best | ended.test)
             if digest := trained.stored_digest(self._trials / ended.id):
                 self._tell_data(ended.id, self._plan.config(self._ledger.begun[ended.id]), digest)
             for file in (self._trials / ended.id / "test").glob("*.csv") if ended.test else ():
                 self._writer.text(ended.id, f"test/{file.name}", file.read_text(encoding="utf-8"))
-            _, checkpoint = max(zip(ended.curve, ended.metrics, strict=True), key=lambda told: told[0][1])
             if ended.test:
                 objective, checkpoint = launch.objective(self._config, "test"), ended.test
             tags[schema.COLLAPSED] = "true" if checkpoint.get(schema.collapsed_metric(objective)) else "false"

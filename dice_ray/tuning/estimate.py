@@ -16,7 +16,7 @@ from dice_ray.errors import DiceRayError, RunError
 from dice_ray.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
 from dice_ray.tracking.store import shown, store_uri
-from dice_ray.tuning import ablation, search
+from dice_ray.tuning import ablation, reruns, search
 from dice_ray.tuning.demand import Demand, demand
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan, as_yaml, grown
@@ -107,8 +107,8 @@ def estimate(
         seconds=START + _last_end(seconds, num_at_once),
         memory=num_at_once * max(1, needs.num_workers) * heaviest.peak_memory,
         free_memory=sum(node.memory for node in ray.nodes),
-        # Of each its last state, with two moments of each weight, and its best one; of those that run, both anew.
-        disk=sum(4 * run.weights for run in runs) + num_at_once * 4 * heaviest.weights,
+        # Of those that run the best weights twice, and twice the last ones, with two moments of each.
+        disk=(_num_kept(plan, len(configs)) + num_at_once * 8) * max(run.weights for run in runs),
         free_disk=shutil.disk_usage(next(above for above in folder.resolve().parents if above.exists())).free,
         notes=tuple(notes),
         stops_early=isinstance(plan, SweepPlan) and plan.scheduler != "none",
@@ -127,8 +127,8 @@ def _check(found: Estimate) -> None:
         )
     if found.disk > found.free_disk:
         raise RunError(
-            f"{found.folder} must find {_gib(found.disk)} on its disk (the checkpoints of {found.num_runs} trials, "
-            f"{_gib(4 * one.weights)} each), got {_gib(found.free_disk)}"
+            f"{found.folder} must find {_gib(found.disk)} on its disk (checkpoints, "
+            f"{_gib(one.weights)} for the weights), got {_gib(found.free_disk)}"
         )
 
 
@@ -161,6 +161,13 @@ def _seconds(run: Rehearsal, *, is_scored: bool) -> float:
     """Of a whole run; a cell of a study is scored on test too."""
     on_test = run.seconds_an_evaluation * run.records.get("test", 0) / run.records["dev"] if is_scored else 0.0
     return run.seconds + on_test
+
+
+def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
+    """How many runs keep their best weights to the end."""
+    if isinstance(plan, StudyPlan) or plan.objectives:
+        return num_runs
+    return 1 + len(reruns.expected(plan))
 
 
 def _last_end(seconds: Sequence[float], num_at_once: int) -> float:

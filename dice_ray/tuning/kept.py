@@ -1,4 +1,4 @@
-"""What is kept of trials that ended: of a sweep the best one's checkpoint, of a study that of every cell."""
+"""What is kept of trials that ended: of a sweep the checkpoints of the best, of a study that of every cell."""
 
 from __future__ import annotations
 

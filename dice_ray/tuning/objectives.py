@@ -26,6 +26,15 @@ def mode(objective: str) -> Literal["min", "max"]:
     return "min" if objective == SECONDS else "max"
 
 
+def signed(objective: str) -> str:
+    """As it is stored with a sweep.
+
+    >>> signed("recall"), signed("seconds")
+    ('dev/recall', '-train/seconds')
+    """
+    return f"{'-' if mode(objective) == 'min' else ''}{metric(objective)}"
+
+
 def values(
     objectives: Sequence[str], curve: Sequence[tuple[int, float]], metrics: Sequence[dict[str, float]]
 ) -> list[float]:

@@ -229,6 +229,44 @@ def test_the_best_trials_show_what_was_searched(frames: dict[str, pd.DataFrame])
     assert "training.epochs" not in made.text()
 
 
+def test_trials_that_ran_again_are_ranked_by_the_mean_over_the_other_seeds(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["sweep"]
+    again = []
+    told: dict[str, Any]
+    for trial, seed, score in (("t0", 1001, 0.8), ("t0", 1002, 0.6), ("t3", 1001, 0.65), ("t3", 1002, math.nan)):
+        row = frame[frame["id"] == trial].assign(id=f"{trial}-{seed}", kind="rerun", seed=seed)
+        failed = "failed" if math.isnan(score) else "done"
+        told = {"tags.rerun_of": trial, "metrics.dev/best_f1": score, "state": failed}
+        again.append(row.assign(**told))
+    made = report(pd.concat([frame, *again], ignore_index=True))
+    trials = rows(made, "best_trials")
+    assert [picked(trial, "trial", "score") for trial in list(trials.values())[:3]] == [
+        *(["t0", 0.6], ["t3", 0.7], ["t4", 0.5])
+    ]
+    assert picked(trials[1], "mean_of_reruns", "reruns") == pytest.approx([0.7, 2])
+    assert picked(trials[2], "mean_of_reruns", "reruns") == pytest.approx([0.65, 1])
+    (best,) = [table for table in made.tables if table.name == "best_trials"]
+    low, high = stats.t.interval(0.95, 1, 0.7, stats.sem([0.8, 0.6]))
+    assert best.shown["with other seeds"].tolist()[:3] == [f"70.00 [{100 * low:.2f}, {100 * high:.2f}]", "65.00", ""]
+    assert best.shown["seeds"].tolist()[:3] == ["2", "1", ""]
+    assert "t3-1002" in [row["run"] for row in rows(made, "without_score").values()] or "t3-1002" in made.text()
+    assert rows(made, "losses")["dice"]["trials"] == rows(report(frame), "losses")["dice"]["trials"]
+
+
+def test_the_pareto_front_holds_what_no_other_trial_beats(frames: dict[str, pd.DataFrame]) -> None:
+    frame = frames["sweep"].copy()
+    assert "pareto_front" not in [table.name for table in report(frame).tables]
+    frame["tags.objectives"] = frame["kind"].map({"sweep": "dev/recall -train/seconds"})
+    frame["metrics.dev/kept_recall"] = frame["id"].map({"t0": 0.5, "t3": 0.7, "t4": 0.5, "t1": 0.9})
+    frame["metrics.dev/recall"] = 0.0
+    frame["metrics.train/seconds"] = frame["id"].map({"t0": 3.0, "t3": 4.0, "t4": 3.5, "t1": 1.0})
+    (front,) = [table for table in report(frame).tables if table.name == "pareto_front"]
+    assert front.data[["trial", "dev/recall", "train/seconds"]].to_numpy().tolist() == [
+        *(["t3", 0.7, 4.0], ["t0", 0.5, 3.0])  # t4 is beaten by t0, t1 was stopped early
+    ]
+    assert front.shown.to_numpy().tolist()[0] == ["t3", "70.00", "4", "focal", "loss.focal.gamma=2"]
+
+
 def test_more_trials_than_are_shown(frames: dict[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "NUM_BEST", 2)
     (best,) = [table for table in report(frames["sweep"]).tables if table.name == "best_trials"]

@@ -40,6 +40,22 @@ def test_every_suggestion_can_be_run(study: optuna.Study, space: Callable[[optun
         study.tell(trial, state=TrialState.FAIL)
 
 
+@pytest.mark.parametrize("space", SPACES.values(), ids=SPACES)
+def test_a_name_means_one_range_and_is_not_taken_apart(
+    study: optuna.Study, space: Callable[[optuna.Trial], None]
+) -> None:
+    """Optuna mixes two ranges of one name without a word, and Ray reads a slash as a mapping within another."""
+    ranges: dict[str, set[str]] = {}
+    for _ in range(40):
+        trial = study.ask()
+        space(trial)
+        for name, range_ in trial.distributions.items():
+            ranges.setdefault(name, set()).add(repr(range_))
+        study.tell(trial, state=TrialState.FAIL)
+    assert {name: found for name, found in ranges.items() if len(found) > 1 or "/" in name} == {}
+    assert len(ranges) > 1
+
+
 def test_all_losses_are_reached_and_keep_their_own_parameters(study: optuna.Study) -> None:
     reached = set()
     for _ in range(100):

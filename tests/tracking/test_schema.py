@@ -26,6 +26,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.kind",
         "dice_ray.loss",
         "dice_ray.metric",
+        "dice_ray.objectives",
         "dice_ray.registered",
         "dice_ray.rerun_of",
         "dice_ray.results_version",
@@ -47,6 +48,7 @@ def test_the_stored_names_stay() -> None:
 
 def test_the_relatives_of_a_metric() -> None:
     assert schema.best_metric("dev/f1") == "dev/best_f1"
+    assert schema.kept_metric("dev/recall") == "dev/kept_recall"
     assert schema.constant_metric("test/f1") == "test/constant_f1"
     assert schema.tuned_metric("test/f1") == "test/f1_tuned"
     assert schema.collapsed_metric("test/f1") == "test/collapsed"

@@ -24,3 +24,8 @@ def two_rates(trial: Trial) -> None:
 
 def of_a_grid(seed: int) -> BaseSampler:
     return GridSampler({"training.lr": [1e-4, 1e-2]}, seed=seed)
+
+
+def loss_and_rate(trial: Trial) -> None:
+    trial.suggest_categorical("loss", ["dice", "focal", "cross_entropy"])
+    trial.suggest_categorical("training.lr", [1e-3, 2e-3, 1e38])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import operator
+import statistics
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import psutil
 import pytest
 
+from dice_ray import api
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import DataError
 from dice_ray.tracking.reader import curves, read
-from dice_ray.tuning import search
-from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning import objectives, search
+from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
 
@@ -98,6 +101,8 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     assert progress.best_score == max(ended.score for ended in ledger.ended.values() if ended.score is not None)
 
     rows = read("losses").set_index("id")
+    assert not any(ended.test for ended in ledger.ended.values())
+    assert not [name for name in rows if name.startswith("metrics.test/")], "a search sees train and dev alone"
     assert list(rows.index[rows["kind"] == "trial"].sort_values()) == plan.ids
     assert set(rows["status"]) == {"FINISHED", "FAILED"}
     assert rows.loc["losses", "status"] == "FINISHED"
@@ -127,6 +132,90 @@ def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(tmp_path: Path
     ledger = Ledger(tmp_path / "short" / "ledger.jsonl")
     assert sorted(trial.params["training.lr"] for trial in ledger.begun.values()) == [1e-3, 2e-3]
     assert set(read("short")["status"]) == {"FINISHED"}
+
+
+def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(name="all", layers=layers, space=space, trials=5, sampler="brute_force")
+    assert not search.is_exhausted(plan, tmp_path)
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for number, rate in enumerate((1e-3, 2e-3), start=1):
+        ledger.append(Begun(id=f"000{number}", params={"training.lr": rate}, seed=0))
+        assert not search.is_exhausted(plan, tmp_path)
+        metrics = ({"dev/f1": 0.5},)
+        ledger.append(Ended(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
+    assert search.is_exhausted(plan, tmp_path)
+    assert not search.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    assert search.run(plan, tmp_path).is_finished
+    assert "ray" not in (tmp_path / "log.txt").read_text().lower()
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.ray
+def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
+    tmp_path: Path, layers: tuple[Layer, ...]
+) -> None:
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(
+        name="seeds", layers=layers, space=space, trials=2, sampler="brute_force", scheduler="none", seeds=2, top=1
+    )
+    file = tmp_path / "seeds" / "ledger.jsonl"
+    assert search.run(plan.model_copy(update={"seeds": 1}), tmp_path / "seeds", num_cpus=1).is_finished
+    first = Ledger(file)
+    (again,) = [begun for begun in first.begun.values() if begun.rerun_of]
+    assert first.ended[again.id].curve != first.ended[str(again.rerun_of)].curve
+    with file.open("rb+") as lines:  # as a kill leaves it: the rerun has begun
+        lines.truncate(file.read_bytes().rindex(b'{"event": "end"'))
+    assert search.run(plan, tmp_path / "seeds", num_cpus=1).is_finished
+    ledger = Ledger(file)
+    assert sorted(ledger.ended) == ["0001", "0002", *(f"{again.rerun_of}-{seed}" for seed in (1001, 1002))]
+    assert ledger.ended[again.id].curve == first.ended[again.id].curve
+    rows = read("seeds").set_index("id")
+    assert rows.loc[again.id, "kind"] == "rerun"
+    assert (rows.loc[again.id, "seed"], rows.loc[again.id, "tags.rerun_of"]) == (1001, again.rerun_of)
+    (best,) = [table for table in api.report("seeds").tables if table.name == "best_trials"]
+    assert best.data["reruns"].tolist()[0] == 2
+    assert best.data["trial"].tolist()[0] == again.rerun_of
+    scores = [ledger.ended[id_].score for id_, begun in ledger.begun.items() if begun.rerun_of]
+    assert best.data["mean_of_reruns"].tolist()[0] == pytest.approx(statistics.fmean(filter(None, scores)))
+
+
+@pytest.mark.ray
+def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    space = SPACE.replace("losses_and_a_rate_too_high", "loss_and_rate")
+    named = ("precision", "recall", "seconds")
+    fails = {"loss": "dice", "training.lr": 1e38}
+    plan = SweepPlan(
+        name="several",
+        layers=layers,
+        space=space,
+        trials=3,
+        sampler="nsga2",
+        scheduler="none",
+        objectives=named,
+        points=(fails, *({"loss": loss, "training.lr": 2e-3} for loss in ("dice", "focal"))),
+    )
+    assert search.run(plan, tmp_path / "several", num_cpus=1).is_finished
+    more = plan.model_copy(update={"trials": 4})
+    progress = search.run(more, tmp_path / "several", num_cpus=1)
+    assert progress.is_finished
+    ended = Ledger(tmp_path / "several" / "ledger.jsonl").ended
+    assert ended["0001"].state == "failed"
+    done = {id_: each for id_, each in ended.items() if each.state == "done"}
+    assert len(done) == progress.done >= 2
+    reached = {id_: objectives.values(named, each.curve, each.metrics) for id_, each in done.items()}
+    gains = {id_: (precision, recall, -seconds) for id_, (precision, recall, seconds) in reached.items()}
+    front = [
+        id_
+        for id_, own in gains.items()
+        if not any(all(map(operator.ge, other, own)) and other != own for other in gains.values())
+    ]
+    (table,) = [table for table in api.report("several").tables if table.name == "pareto_front"]
+    assert sorted(table.data["trial"]) == sorted(front)
+    for row in table.data.to_dict("records"):
+        stored = [row["dev/precision"], row["dev/recall"], row["train/seconds"]]
+        assert stored == pytest.approx(reached[str(row["trial"])])
 
 
 @pytest.mark.ray

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from optuna.samplers import NSGAIISampler
 from optuna.trial import TrialState
 
 from dice_ray.config.load import Layer
@@ -123,6 +124,62 @@ def test_the_searcher_is_pickled_as_ray_does(plan: SweepPlan, ledger: Ledger, tm
     searcher = SweepSearcher(plan, ledger)
     searcher.suggest("ray0")
     searcher.save(str(tmp_path / "searcher.pkl"))
+
+
+@pytest.fixture
+def several(layers: tuple[Layer, ...]) -> SweepPlan:
+    return SweepPlan(
+        name="several",
+        layers=layers,
+        space=SPACE,
+        trials=80,
+        sampler="nsga2",
+        scheduler="none",
+        objectives=("recall", "seconds"),
+    )
+
+
+def run_trials(searcher: SweepSearcher, ledger: Ledger, number: int) -> list[float]:
+    """Trials whose recall and seconds both grow with the rate; returns their rates."""
+    rates = []
+    for _ in range(number):
+        ray_id = f"ray{len(ledger.begun)}"
+        begun = Begun(**searcher.suggest(ray_id))
+        rate = begun.params["training.lr"]
+        rates.append(rate)
+        metrics = {"dev/recall": min(rate, 3e-3), "train/seconds": rate}
+        ledger.append(begun)
+        ledger.append(Ended(id=begun.id, state="done", curve=((5, 0.5),), metrics=(metrics,)))
+        flat = {f"metrics/{name}": value for name, value in metrics.items()}
+        searcher.on_trial_complete(ray_id, {"step": 5, "score": 0.5, "finished": True, **flat})
+    return rates
+
+
+def test_several_objectives_are_told_and_known_again(several: SweepPlan, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    searcher = SweepSearcher(several, ledger)
+    rates = run_trials(searcher, ledger, 40)
+    told = searcher._study.trials
+    assert [trial.values for trial in told] == [[min(rate, 3e-3), rate] for rate in rates]
+    again = SweepSearcher(several, ledger)
+    assert [trial.values for trial in again._study.trials] == [trial.values for trial in told]
+    assert again._study.directions == searcher._study.directions
+    front = {trial.number for trial in searcher._study.best_trials}
+    assert {trial.number for trial in again._study.best_trials} == front
+
+
+def test_generations_go_on_where_they_were(several: SweepPlan, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    run_trials(SweepSearcher(several, ledger), ledger, 40)
+    resumed = SweepSearcher(several, ledger)
+    run_trials(resumed, ledger, 1)
+    key = "NSGAIISampler:generation"
+    assert [trial.system_attrs[key] for trial in resumed._study.trials] == [0] * 16 + [1] * 16 + [2] * 9
+    nsga2 = resumed._study.sampler
+    assert isinstance(nsga2, NSGAIISampler)
+    parents = nsga2.get_parent_population(resumed._study, 2)
+    assert {trial.number for trial in parents} <= set(range(32))
+    assert len(parents) == 16
 
 
 def test_cells_are_handed_out_once() -> None:

@@ -1,0 +1,141 @@
+"""What a dry run says of a sweep or study: its plan, its runs, what they take; and what it refuses."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dice_ray.cli.searches import print_estimate
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.errors import RunError
+from dice_ray.rehearsal import Rehearsal
+from dice_ray.tuning import plan as plans
+from dice_ray.tuning import search
+from dice_ray.tuning.demand import Demand
+from dice_ray.tuning.estimate import Estimate, _check, _decisive, _last_end, estimate
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+
+SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
+GIB = 2**30
+REHEARSAL = Rehearsal(
+    records={"train": 200, "dev": 100, "test": 100},
+    rows={"train": 200, "dev": 100},
+    num_parameters=1000,
+    num_steps=21,
+    num_evaluations=3,
+    num_timed=5,
+    seconds_a_step=0.1,
+    seconds_an_evaluation=0.5,
+    seconds_a_checkpoint=0.1,
+    seconds=3.9,
+    peak_memory=GIB,
+    peak_gpu_memory=0,
+    weights=GIB // 8,
+)
+ESTIMATE = Estimate(
+    plan="name: x\n",
+    folder=Path("dice_ray_runs/x"),
+    store="sqlite:////here/mlflow.db",
+    num_runs=16,
+    num_ended=3,
+    needs=Demand(1),
+    num_at_once=2,
+    rehearsal=REHEARSAL,
+    seconds=5400.0,
+    memory=2 * GIB,
+    free_memory=8 * GIB,
+    disk=9 * GIB,
+    free_disk=90 * GIB,
+    notes=("note: a note",),
+    stops_early=True,
+)
+
+
+def test_runs_begin_as_soon_as_others_end() -> None:
+    assert _last_end([3.0, 3.0, 3.0], 2) == 6.0
+    assert _last_end([1.0, 4.0, 1.0, 1.0], 2) == 4.0
+    assert _last_end([1.0] * 5, 1) == 5.0
+
+
+def test_neither_the_loss_nor_the_seed_decides_how_long_a_run_takes(layers: tuple[Layer, ...]) -> None:
+    def key(**values: object) -> str:
+        paths = {path.replace("__", "."): value for path, value in values.items()}
+        return _decisive(resolve([*layers, values_layer("trial", paths)]))
+
+    assert key() == key(loss="dice", training__seed=3, model__head_bias="prior")
+    assert len({key(), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 3
+
+
+def test_what_finds_no_room_is_refused() -> None:
+    _check(ESTIMATE)
+    with pytest.raises(
+        RunError, match=r"2 trials at once must find 2.00 GiB of memory \(1.00 GiB a process\), got 1.00"
+    ):
+        _check(replace(ESTIMATE, free_memory=GIB))
+    with pytest.raises(
+        RunError, match=r"must find 9.00 GiB on its disk \(checkpoints, 0.12 GiB for the weights\), got 8"
+    ):
+        _check(replace(ESTIMATE, free_disk=8 * GIB))
+
+
+def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_estimate(ESTIMATE, 2.0)
+    assert capsys.readouterr().out.splitlines() == [
+        "name: x",
+        "",
+        "runs        16, 3 have ended",
+        "at once     2, each with 1 CPUs",
+        "time        at most about 1:30:00 (0:04 each, 21 steps of 0.100 s, 5 timed)",
+        "memory      2.00 GiB of 8.00 GiB (1.00 GiB a process)",
+        "disk        9.00 GiB of 90.00 GiB",
+        "cost        at most about 3.00 at 2 an hour",
+        "results in  dice_ray_runs/x, and in MLflow's experiment x in sqlite:////here/mlflow.db",
+        "note: a note",
+    ]
+    print_estimate(replace(ESTIMATE, needs=Demand(1, 0, 2, 1, 1), stops_early=False), None)
+    printed = capsys.readouterr().out
+    assert "each with 3 CPUs and 2 GPUs (2 workers)\ntime        about 1:30:00" in printed
+    assert "cost" not in printed
+
+
+@pytest.mark.ray
+def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    scratch = set(Path(tempfile.gettempdir()).glob("dice_ray-*"))
+    plan = SweepPlan(name="dry", layers=layers, space=SPACE, trials=3, scheduler="none", seeds=1, top=2)
+    found = estimate(plan, tmp_path / "dry", num_cpus=2)
+    assert (found.num_runs, found.num_at_once, found.needs.cpus) == (5, 2, 1)
+    assert found.rehearsal.num_steps == 21
+    assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory
+    assert list(tmp_path.iterdir()) == []
+    assert set(Path(tempfile.gettempdir()).glob("dice_ray-*")) <= scratch
+
+    one = plan.model_copy(update={"trials": 1, "seeds": 0})
+    assert search.run(one, tmp_path / "dry", num_cpus=1).is_finished
+    left = sum(file.stat().st_size for file in (tmp_path / "dry/trials/0001").glob("*.pt"))
+    assert left == pytest.approx(found.rehearsal.weights, rel=0.2)
+    with pytest.raises(RunError, match="something left to run, and all of it has ended"):
+        estimate(one, tmp_path / "dry")
+    more = estimate(plan, tmp_path / "dry", num_cpus=1)
+    assert (more.num_runs, more.num_ended, more.num_at_once) == (4, 1, 1)
+    (tmp_path / "dry/plan.yaml").write_text(more.plan)
+    assert plans.read(tmp_path / "dry") == plan.on(str(plans.read(tmp_path / "dry").digest))
+    with pytest.raises(RunError, match="holds another sweep of that name"):
+        estimate(plan.model_copy(update={"space": "other:space"}), tmp_path / "dry")
+
+
+@pytest.mark.ray
+def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}, "long": {"training.epochs": 6}}
+    plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
+    found = estimate(plan, tmp_path / "study", num_cpus=1)
+    assert (found.num_runs, found.rehearsal.num_steps, found.stops_early) == (6, 42, False)
+    wide = values_layer("--set", {"launch.threads": 512})
+    with pytest.raises(RunError, match=r"a trial must find its 512 CPUs \(launch.threads\), got 1"):
+        estimate(plan.model_copy(update={"layers": (*layers, wide)}), tmp_path / "study", num_cpus=1)
+    fails = values_layer("--set", {"training.lr": 1e38})
+    with pytest.raises(ArithmeticError, match="must be finite"):
+        estimate(plan.model_copy(update={"layers": (*layers, fails)}), tmp_path / "study", num_cpus=1)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,48 @@
+"""Several objectives: what a run reached in each, and what cannot be searched for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dice_ray.config.load import Layer
+from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.tuning import objectives
+from dice_ray.tuning.plan import SweepPlan
+
+METRICS = (
+    {"dev/precision": 0.9, "dev/recall": 0.2, "train/seconds": 1.0},
+    {"dev/precision": 0.6, "dev/recall": 0.8, "train/seconds": 2.0},
+    {"dev/precision": 0.8, "dev/recall": 0.5, "train/seconds": 3.0},
+)
+
+
+def test_the_values_are_those_of_the_checkpoint_kept_and_all_the_seconds() -> None:
+    curve = ((5, 0.3), (10, 0.7), (15, 0.6))
+    assert objectives.values(("precision", "recall", "seconds"), curve, METRICS) == [0.6, 0.8, 3.0]
+    assert [objectives.mode(name) for name in ("recall", "seconds")] == ["max", "min"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ({"objectives": ("recall",)}, "must differ, two of them at least, got recall"),
+        ({"objectives": ("recall", "recall")}, "must differ, two of them at least, got recall, recall"),
+        ({"scheduler": "asha"}, "must have the scheduler none, got asha"),
+        ({"seeds": 2}, "must leave out --seeds"),
+        ({"objectives": ("recall", "precison")}, "no objective named 'precison'; did you mean 'precision'"),
+    ],
+)
+def test_what_cannot_be_searched_for(layers: tuple[Layer, ...], written: dict[str, Any], said: str) -> None:
+    values: dict[str, Any] = {"scheduler": "none", "objectives": ("precision", "recall"), **written}
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, **values)
+    with pytest.raises((InputError, UnknownNameError), match=said):
+        objectives.check(plan)
+
+
+def test_what_can_be_searched_for(layers: tuple[Layer, ...]) -> None:
+    for named in ((), ("f1", "seconds"), ("precision", "recall", "mcc")):
+        objectives.check(
+            SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, scheduler="none", objectives=named)
+        )

@@ -1,0 +1,45 @@
+"""What a user is told of a sampler before a search: what it would draw at random, and that it cannot suggest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from optuna.samplers import BaseSampler, TPESampler
+
+from dice_ray.errors import InputError
+from dice_ray.tuning.samplers import notes
+
+LOSSES = "search_spaces.loss_tuning:loss_tuning"
+ONE_LOSS = "search_spaces.loss_tuning:dice"
+GRID = f"{Path(__file__).with_name('spaces.py')}:of_a_grid"
+
+
+def plain_tpe(seed: int) -> BaseSampler:
+    return TPESampler(seed=seed)
+
+
+def tpe_of_what_all_have(seed: int) -> BaseSampler:
+    return TPESampler(seed=seed, multivariate=True)
+
+
+@pytest.mark.parametrize("name", ["tpe", "random", "brute_force", "nsga2", f"{__file__}:tpe_of_what_all_have"])
+def test_nothing_is_to_be_said_where_every_trial_has_all_parameters(name: str) -> None:
+    assert notes(name, ONE_LOSS) == []
+
+
+@pytest.mark.parametrize("name", ["tpe", "random", "brute_force", f"{__file__}:plain_tpe"])
+def test_nothing_is_to_be_said_of_what_learns_each_parameter_or_none(name: str) -> None:
+    assert notes(name, LOSSES) == []
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize("name", ["nsga2", f"{__file__}:tpe_of_what_all_have"])
+def test_what_would_be_drawn_at_random_is_told(name: str) -> None:
+    (note,) = notes(name, LOSSES, 2)
+    assert note.startswith(f"note: the sampler {name} draws loss.dice.denominator and 14 others at random")
+
+
+def test_what_cannot_suggest_is_told_before_the_search() -> None:
+    with pytest.raises(InputError, match=r"of_a_grid must suggest a trial of .*:dice, and raised ValueError"):
+        notes(GRID, ONE_LOSS)

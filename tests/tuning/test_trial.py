@@ -1,0 +1,90 @@
+"""Warm actors: the same configuration gives the same metrics however many trials came before, and memory stays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import psutil
+import pytest
+
+from dice_ray.config.load import Layer, values_layer
+from dice_ray.tuning import search
+from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning.plan import SweepPlan
+
+if TYPE_CHECKING:
+    from dice_ray.tuning.callback import Progress
+
+SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
+SAME: dict[str, Any] = {"loss": "dice", "training.lr": 1e-3}
+FAILS: dict[str, Any] = {"loss": "dice", "training.lr": 1e38}
+OTHERS: tuple[dict[str, Any], ...] = tuple(
+    {"loss": loss, "training.lr": rate} for loss in ("focal", "cross_entropy") for rate in (1e-3, 2e-3)
+)
+TIMED = ("train/seconds", "train/tokens_per_second")
+
+
+class Scale:
+    """A screen that weighs the trials' process whenever one of them has ended."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self.actors: set[int] = set()
+        self.memory: dict[int, int] = {}
+
+    def __enter__(self) -> Scale:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def update(self, state: Progress) -> None:
+        for process in psutil.Process().children(recursive=True):
+            if process.name().startswith("ray::") and "Trainable" in process.name():
+                self.actors.add(process.pid)
+                self.memory[state.done + state.failed] = process.memory_info().rss
+
+
+def run(points: Sequence[dict[str, Any]], layers: tuple[Layer, ...], folder: Path) -> Scale:
+    """Trials one after the other in one actor."""
+    plan = SweepPlan(
+        name=folder.name, layers=layers, space=SPACE, trials=len(points), scheduler="none", points=tuple(points)
+    )
+    scales: list[Scale] = []
+
+    def show(terminal: TextIO) -> Scale:
+        scales.append(Scale(terminal))
+        return scales[-1]
+
+    progress = search.run(plan, folder, num_cpus=1, show=show)
+    assert progress.failed == points.count(FAILS)
+    assert progress.is_finished
+    assert len(scales[0].actors) == 1, "all trials ran in one process"
+    return scales[0]
+
+
+def metrics(folder: Path, number: int) -> list[dict[str, float]]:
+    """What the trial of that number told, but for what depends on the clock."""
+    ended = Ledger(folder / "ledger.jsonl").ended[f"{number:04d}"]
+    assert ended.state == "done"
+    return [{name: value for name, value in told.items() if name not in TIMED} for told in ended.metrics]
+
+
+@pytest.mark.ray
+def test_a_trial_depends_on_no_trial_before_it(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    run([SAME, OTHERS[0], FAILS, SAME], layers, tmp_path / "warm")
+    assert metrics(tmp_path / "warm", 4) == metrics(tmp_path / "warm", 1)
+    assert metrics(tmp_path / "warm", 2) != metrics(tmp_path / "warm", 1)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_hundred_trials_of_one_actor(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    points = [SAME, *(OTHERS[number % len(OTHERS)] for number in range(99))]
+    points[38], points[39], points[99] = FAILS, SAME, SAME
+    quick = (*layers, values_layer("--set", {"training.epochs": 1}))
+    weighed = run(points, quick, tmp_path / "warm").memory
+    assert metrics(tmp_path / "warm", 40) == metrics(tmp_path / "warm", 1) == metrics(tmp_path / "warm", 100)
+    grown = weighed[99] - weighed[20]
+    assert grown < 16 * 2**20, f"{weighed[20] / 2**20:.1f} MiB after 20 trials, {weighed[99] / 2**20:.1f} after 99"
