@@ -78,7 +78,7 @@ def tune(
 
     tracking.check_register(register)
     name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
-    layers = _for_all_trials(layers_of(preset, settings))
+    layers = _for_all_trials(layers_of(preset, settings), name)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     points = _own_point(layers, space) if sampler in STARTED and warm_start in (None, PUBLISHED) else []
     if warm_start == PUBLISHED:
@@ -220,8 +220,8 @@ def ablate(
     every, baseline = _arms(study)
     if unknown := [arm for arm in arms if arm not in every]:
         raise UnknownNameError("arm", unknown[0], every)
-    layers = _for_all_trials(layers_of(preset, settings))
     name = folders.named(name or Path(study).stem)
+    layers = _for_all_trials(layers_of(preset, settings), name)
     splits = sources.load(resolve(layers).data)
     if not splits.test:
         raise DataError("a study compares on the test split, and the data has none: name it as `test` in data.source")
@@ -250,17 +250,21 @@ def _estimated(plan: SweepPlan | StudyPlan, address: str | None) -> Result:
     return Result(plan.name, plan.name, False, estimate=estimate(plan, RUNS / plan.name, address=address))
 
 
-def _for_all_trials(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The layers, with one over them of what this machine resolves: all trials share it, wherever they run."""
+def _for_all_trials(layers: Sequence[Layer], name: str) -> tuple[Layer, ...]:
+    """The layers, with one over them of what is found for `auto`: all trials share it, wherever and whenever they run.
+
+    A sweep or study that was begun keeps what the machine found that it was begun on.
+    """
     from dice_ray import launch
     from dice_ray.config.load import resolve, values_layer
-    from dice_ray.tuning.plan import THIS_MACHINE
+    from dice_ray.tuning import plan
 
     config = resolve(layers)
-    found = launch.resolved(config).training.precision
-    if found == config.training.precision:
+    if config.training.precision != "auto":
         return tuple(layers)
-    return (*layers, values_layer(THIS_MACHINE, {"training.precision": found}))
+    is_begun = (RUNS / name / "plan.yaml").exists()
+    found = plan.read(RUNS / name).base() if is_begun else launch.resolved(config)
+    return (*layers, values_layer(plan.THIS_MACHINE, {"training.precision": found.training.precision}))
 
 
 def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:

@@ -18,7 +18,8 @@ class TrainingConfig(Settings):
         batch_size: Rows in an optimizer step, over all workers.
         tokens: The most tokens, padding included, of a micro-batch: a step of more is cut, its loss and gradient stay.
         precision: Of the encoder's products of matrices; `auto` takes what is fastest here, bf16 before fp16, and fp32
-            for the tiny encoder. DeBERTa of the first version is always computed in fp32.
+            for the tiny encoder and for DeBERTa's first version, which knows no other. What was found is stored with a
+            run, sweep or study: a machine that cannot keep it is refused.
         activations: `recompute` forms them again in the backward pass, for large encoders: less memory, more time.
         lr: The highest learning rate.
         layer_decay: What the rate of each layer is of that of the layer above it; the heads learn at `lr`.
