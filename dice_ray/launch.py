@@ -176,6 +176,9 @@ def build(config: RunConfig) -> Parts:
         if not encoder.supports_gradient_checkpointing:
             raise RunError(f"training.activations must be keep for {config.model.encoder}: it cannot form them again")
         encoder.activation_checkpointing_enable()
+    if config.training.compile == "encoder":
+        # In place, so that no weight gets another name; and dropout draws what it would without.
+        encoder.compile(dynamic=True, options={"fallback_random": True})
     heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
     start_heads(heads, prepared.facts, config.model.head_bias)
     losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
