@@ -52,11 +52,20 @@ def new_name(stem: str) -> str:
             return name
 
 
+def as_begun(config: RunConfig, folder: Path) -> RunConfig:
+    """The configuration with the precision of the run that a folder holds for `auto`, which may mean another here."""
+    from dice_ray.config.load import read_layer, resolve
+
+    if config.training.precision != "auto" or not (folder / "config.yaml").exists():
+        return config
+    stored = resolve([read_layer(folder / "config.yaml")]).training.precision
+    return config.model_copy(update={"training": config.training.model_copy(update={"precision": stored})})
+
+
 def store_config(config: RunConfig, folder: Path) -> None:
     """Write `config.yaml`, after `check_config`."""
     from dice_ray.config.load import as_yaml
 
-    check_config(config, folder)
     (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
 
 

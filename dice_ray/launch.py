@@ -21,7 +21,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, DiceRayError, RunError
 from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads
-from dice_ray.models.pretrained import longest_row
+from dice_ray.models.pretrained import family, longest_row
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
@@ -101,9 +101,12 @@ def steps(config: RunConfig, folder: Path) -> Told:
 def resolved(config: RunConfig) -> RunConfig:
     """The configuration with what pays on this machine in place of `auto`: all of a run, sweep or study share it."""
     torch.set_num_threads(config.launch.threads)
-    written = config.training.precision
+    if config.training.precision != "auto":
+        return config
+    encoder = config.model.encoder
     # Half of the bits save a tiny encoder no time, and cost it what it learns.
-    found = precision.resolve("fp32" if written == "auto" and config.model.encoder == TINY else written).precision
+    needs_all = encoder == TINY or family(encoder) in precision.ONLY_FP32
+    found = precision.resolve("fp32" if needs_all else "auto").precision
     return config.model_copy(update={"training": config.training.model_copy(update={"precision": found})})
 
 
@@ -111,7 +114,7 @@ def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | Progre
     """Train a run to its end; starts a local Ray where the run needs one."""
     launch = config.launch
     if launch.workers == 1 and launch.how == "auto":
-        check_gpus(launch.gpus, torch.cuda.device_count())
+        check_here(config)
         for told in steps(config, folder):
             report(told)
         return
@@ -134,6 +137,12 @@ def evaluate(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
         (folder / file).write_text(content, encoding="utf-8")
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"{split}/{name}": value for name, value in metrics.items()}
+
+
+def check_here(config: RunConfig) -> None:
+    """Whether this process finds the GPUs of a run, and keeps its precision."""
+    check_gpus(config.launch.gpus, torch.cuda.device_count())
+    precision.check(precision.resolve(resolved(config).training.precision))
 
 
 def check_gpus(wanted: int, found: int) -> None:
@@ -160,14 +169,18 @@ def build(config: RunConfig) -> Parts:
         raise ConfigError(problems)
     torch.manual_seed(config.training.seed)
     numerics = precision.resolve(resolved(config).training.precision)
+    precision.check(numerics)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
-    numerics = precision.fitted(numerics, encoder.config.model_type)
+    precision.check_family(numerics, config.model.encoder, encoder.config.model_type)
     if problems := check_encoder(config, longest_row(encoder), prepared.tokenizer.padding_side):
         raise ConfigError(problems)
     if config.training.activations == "recompute":
         if not encoder.supports_gradient_checkpointing:
             raise RunError(f"training.activations must be keep for {config.model.encoder}: it cannot form them again")
         encoder.activation_checkpointing_enable()
+    if config.training.compile == "encoder":
+        # In place, so that no weight gets another name; and dropout draws what it would without.
+        encoder.compile(dynamic=True, options={"fallback_random": True})
     heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
     start_heads(heads, prepared.facts, config.model.head_bias)
     losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}

@@ -6,7 +6,6 @@ import math
 import resource
 import tempfile
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,8 @@ from dice_ray.settings import nested
 from dice_ray.training import batches
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.loop import fit
+from dice_ray.training.step import Tally
 
 NUM_STEPS = 6
 """The first one is not timed: it allocates what the others use again."""
@@ -32,7 +33,7 @@ def told_metrics(config: RunConfig) -> list[str]:
     prepared, parts = launch.prepare(config), launch.build(config)
     records = prepared.dev.records[:NUM_DEV_ROWS]
     few = EncodedSplit(records, [row for row in prepared.dev.rows if row["record"] < len(records)])
-    items = decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, config.training.tokens)
+    items = decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, Tally(config.training.tokens))
     decisions = parts.task.decide(records, few.rows, items)
     return [f"dev/{name}" for name in parts.task.score(records, few.rows, items, decisions).metrics]
 
@@ -78,11 +79,11 @@ def rehearse(config: RunConfig) -> Rehearsal:
     prepared = launch.prepare(config)
     num_steps = batches.num_steps(len(prepared.train.rows), training.epochs, training.batch_size)
     num_evaluations = min(num_steps, training.evaluations or math.ceil(training.epochs))
-    launch.check_gpus(config.launch.gpus, torch.cuda.device_count())
+    launch.check_here(config)
     parts = launch.build(config)
     marks = [time.monotonic()]
-    with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder, closing(launch.steps(one, Path(folder))) as running:
-        for _ in running:
+    with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
+        for _ in fit(parts, one.training, Checkpoints(Path(folder))):
             marks.append(time.monotonic())
             if len(marks) > NUM_STEPS or marks[-1] - marks[0] > LONGEST:
                 break
@@ -94,7 +95,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     step = (timed[-1] - timed[0]) / (len(timed) - 1)
     few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:NUM_DEV_ROWS])
     began = time.monotonic()
-    decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, training.tokens)
+    decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, Tally(training.tokens))
     evaluation = (time.monotonic() - began) * len(prepared.dev.rows) / len(few.rows) / config.launch.workers
     return Rehearsal(
         records=prepared.splits.report.sizes,

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Protocol, TextIO, TypeAlias
 
-import torch
-
 from dice_ray import cluster, folders, launch, trained
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
@@ -29,6 +27,8 @@ class Screen(Protocol):
     def evaluated(self, evaluation: Evaluation) -> None: ...
 
 
+NUM_TOLD = 200
+"""How many steps of a run, about, are told to MLflow between its evaluations."""
 Show: TypeAlias = Callable[[TextIO], AbstractContextManager[Screen]]
 """Makes the screen on the stdout of before, while the words of others go to the log."""
 
@@ -45,10 +45,11 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
     if (digest := trained.stored_digest(folder)) is not None:
         trained.check_digest(digest, prepared.splits.digest, f"the run {folder.name}")
     if config.launch.workers == 1 and config.launch.how == "auto":
-        launch.check_gpus(config.launch.gpus, torch.cuda.device_count())
+        launch.check_here(config)
     objective, name = launch.objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: objective, schema.SEED: str(config.training.seed)}
     evaluations: list[Evaluation] = []
+    told_last = 0
     with (
         alone(folder),
         cluster.quiet(folder / "log.txt") as terminal,
@@ -66,9 +67,13 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
         writer.text(name, "data.json", loaded.as_json())
 
         def report(told: Evaluation | Progress) -> None:
+            nonlocal told_last
             if isinstance(told, Progress):
                 if screen:
                     screen.update(told)
+                if told.step - told_last >= told.num_steps / NUM_TOLD:
+                    told_last = told.step
+                    writer.metrics(name, told.step, {f"step/{each}": getattr(told, each) for each in schema.OF_STEPS})
                 return
             evaluations.append(told)
             writer.metrics(name, told.step, told.metrics)

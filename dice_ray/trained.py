@@ -27,6 +27,7 @@ from dice_ray.training import precision
 from dice_ray.training.checkpoint import BEST, Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.precision import Numerics
+from dice_ray.training.step import Tally
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -110,7 +111,7 @@ class Trained:
         if data not in SPLITS:
             if not Path(data).is_file():
                 raise DataError(f"what is scored must be {' or '.join(SPLITS)}, or a file that is there, got {data!r}")
-            return self.encoded(files.read(self.config.data, Path(data), "read")[0])
+            return self.encoded(self._labelled_file(Path(data)))
         splits = sources.load(self.config.data, self.config.task.positive_label())
         check_digest(self.digest, splits.digest, f"to score {data}, the run")
         records = getattr(splits, data)
@@ -118,12 +119,22 @@ class Trained:
             raise DataError(f"the data must have a {data} split to be scored on: it has none")
         return self.encoded(records)
 
+    def _labelled_file(self, file: Path) -> Sequence[Any]:
+        try:
+            return files.read(self.config.data, file, "read")[0]
+        except DataError as error:
+            try:
+                files.read(self.config.data, file, "ignored")
+            except DataError:
+                raise error from None
+            raise DataError(f"{error}; `dice-ray predict` takes files without labels") from error
+
     def encoded(self, records: Sequence[Any]) -> EncodedSplit:
         return EncodedSplit(records, self.task.encode(records, self.tokenizer))
 
     def _decoded(self, split: EncodedSplit) -> list[Any]:
-        numerics, max_tokens = self.numerics, self.config.training.tokens
-        return decoded(self.task, self.model, split, self.tokenizer, numerics, max_tokens)
+        tally = Tally(self.config.training.tokens)
+        return decoded(self.task, self.model, split, self.tokenizer, self.numerics, tally)
 
 
 def load(folder: Path) -> Trained:

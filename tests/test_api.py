@@ -236,6 +236,15 @@ def test_a_run_has_one_driver(tmp_path: Path) -> None:
     assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
 
 
+def test_steps_between_evaluations_are_tracked() -> None:
+    dice_ray.train("synthetic_pairs", QUICK | {"training.batch_size": 10}, name="mine")
+    stored = curves("train")
+    steps = {name: list(stored.query("metric == @name")["step"]) for name in stored["metric"].unique()}
+    for name in ("loss", "lr", "padding", "tokens_per_second"):
+        assert sorted(steps[f"step/{name}"]) == [1, 2, 3, 4, 6, 7, 8, 9], name
+    assert sorted(steps["train/loss"]) == sorted(steps["train/lr"]) == [5, 10]
+
+
 def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(tmp_path: Path) -> None:
     scratch = set(Path(tempfile.gettempdir()).glob("dice_ray-*"))
     quick = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}

@@ -82,7 +82,7 @@ def test_labels_have_no_part_in_predictions(run: Path, tmp_path: Path) -> None:
     (tmp_path / "bare.tsv").write_text("\n".join(lines))
     best = trained.load(run / "run")
     assert best.predict(tmp_path / "bare.tsv").text() == best.predict(run / "new.tsv").text()
-    with pytest.raises(DataError, match="expected a column named 'label'"):
+    with pytest.raises(DataError, match=r"expected a column named 'label'.*; `dice-ray predict` takes"):
         best.labelled(str(tmp_path / "bare.tsv"))
 
 

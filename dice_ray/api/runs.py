@@ -38,8 +38,9 @@ def train(
     from dice_ray import launch, single
 
     tracking.check_register(register)
-    config = launch.resolved(validate(preset, settings))
+    config = validate(preset, settings)
     name = folders.named(name or _train_name(preset, config))
+    config = launch.resolved(folders.as_begun(config, RUNS / name))
     score = single.run(config, RUNS / name, TRAIN_EXPERIMENT, show)
     tracking.keep_best(TRAIN_EXPERIMENT, name, RUNS / name, RUNS / name, "dev", register)
     return Result(name, TRAIN_EXPERIMENT, trained=Best(name, launch.objective(config), score))
@@ -65,8 +66,9 @@ def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = No
     from dice_ray.config.load import as_yaml
     from dice_ray.rehearsal import rehearse
 
-    config = launch.resolved(validate(preset, settings))
+    config = validate(preset, settings)
     folder = RUNS / folders.named(name or _train_name(preset, config))
+    config = launch.resolved(folders.as_begun(config, folder))
     folders.check_config(config, folder)
     return DryRun(as_yaml(config), folder, rehearse(config))
 

@@ -79,7 +79,7 @@ def tune(
 
     tracking.check_register(register)
     name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
-    layers = _for_all_trials(layers_of(preset, settings))
+    layers = _for_all_trials(layers_of(preset, settings), name)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     points = _own_point(layers, space) if sampler in STARTED and warm_start in (None, PUBLISHED) else []
     if warm_start == PUBLISHED:
@@ -227,15 +227,15 @@ def ablate(
             "sweeps are of one data set and one encoder, and so is a study that is tuned from them: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
+    name = folders.named(name or Path(study).stem)
     below = {
-        variant: _for_all_trials(layers)
+        variant: _for_all_trials(layers, name, variant)
         for variant, layers in layers_by_variant(presets, settings, encoders, found.variants).items()
     }
     (base,) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
-    name = folders.named(name or Path(study).stem)
     plan = StudyPlan(
         name=name,
-        layers=_for_all_trials(base),
+        layers=_for_all_trials(base, name),
         arms={arm: values for arm, values in found.arms.items() if not arms or arm in arms},
         baseline=found.baseline,
         seeds=tuple(range(1, seeds + 1)),
@@ -263,17 +263,22 @@ def _estimated(plan: SweepPlan | StudyPlan, address: str | None) -> Result:
     return Result(plan.name, plan.name, False, estimate=estimate(plan, RUNS / plan.name, address=address))
 
 
-def _for_all_trials(layers: Sequence[Layer]) -> tuple[Layer, ...]:
-    """The layers, with one over them of what this machine resolves: all trials share it, wherever they run."""
+def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
+    """The layers, with one over them of what is found for `auto`: all trials share it, wherever and whenever they run.
+
+    A sweep or study that was begun keeps what the machine found that it was begun on.
+    """
     from dice_ray import launch
     from dice_ray.config.load import resolve, values_layer
-    from dice_ray.tuning.plan import THIS_MACHINE
+    from dice_ray.tuning import plan
 
     config = resolve(layers)
-    found = launch.resolved(config).training.precision
-    if found == config.training.precision:
+    if config.training.precision != "auto":
         return tuple(layers)
-    return (*layers, values_layer(THIS_MACHINE, {"training.precision": found}))
+    there = plan.read(RUNS / name) if (RUNS / name / "plan.yaml").exists() else None
+    is_begun = there is not None and (variant is None or variant in there.digests)
+    found = there.base(variant) if there is not None and is_begun else launch.resolved(config)
+    return (*layers, values_layer(plan.THIS_MACHINE, {"training.precision": found.training.precision}))
 
 
 def _ended(name: str, progress: Progress, split: Literal["dev", "test"], register: str | None = None) -> Result:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from dice_ray.models.encoder import EncoderWithHeads, TokenHead
+from dice_ray.models.pretrained import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -33,10 +34,10 @@ def export(model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes:
     if all(type(head) is TokenHead for head in heads):
         name = TOKENS if len(heads) == 1 else QUESTIONS if list(model.heads) == ["start", "end"] else ENCODER
     stock = None if name == ENCODER else _stock(name, model, tokenizer, classes)
+    with quiet():
+        (model.encoder if stock is None else stock).save_pretrained(folder)
     if stock is not None:
-        stock.save_pretrained(folder)
         return name
-    model.encoder.save_pretrained(folder)
     save_file(model.heads.state_dict(), folder / HEADS)
     return ENCODER
 

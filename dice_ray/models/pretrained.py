@@ -39,7 +39,7 @@ def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer, XLNetTokenizer
 
     place = located(name)
-    with _explained(name), _quiet():
+    with _explained(name), quiet():
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
     if lacks := _lacks(tokenizer):
         raise RunError(f"the tokenizer of model.encoder {name!r} must {lacks}: got a {type(tokenizer).__name__}")
@@ -64,7 +64,7 @@ def load_pretrained_encoder(
     # Where none is asked for, the library takes sdpa if the encoder has it.
     asked = {"attn_implementation": "eager"} if attention == "eager" else {}
     encoder: PreTrainedModel
-    with _explained(name), _quiet(), torch.random.fork_rng(devices=[]):
+    with _explained(name), quiet(), torch.random.fork_rng(devices=[]):
         settings = with_dropout(AutoConfig.from_pretrained(place, trust_remote_code=False), dropout)
         if settings.is_encoder_decoder:
             raise RunError(f"model.encoder must be an encoder alone, got {name!r}, which has a decoder too")
@@ -91,6 +91,19 @@ def load_pretrained_encoder(
             f"encoder's embedding table: its highest is {highest}"
         )
     return encoder
+
+
+def family(name: str) -> str:
+    """What kind an encoder is, as `bert`, from its settings alone.
+
+    Raises:
+        RunError: It is not there.
+    """
+    from transformers import AutoConfig
+
+    with _explained(name), quiet():
+        settings: PretrainedConfig = AutoConfig.from_pretrained(located(name), trust_remote_code=False)
+    return settings.model_type
 
 
 def longest_row(encoder: PreTrainedModel) -> int | None:
@@ -242,7 +255,7 @@ def _leaves(output: torch.Tensor) -> Iterator[torch.Tensor]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Keeps the progress bar and the report of transformers away: what they would tell is checked."""
     from transformers.utils import logging
 

@@ -66,6 +66,10 @@ EXPERIMENT_KIND: Final = "mlflow.experimentKind"
 """Names of MLflow's own, which its pages show."""
 
 
+OF_STEPS: Final = ("loss", "lr", "padding", "tokens_per_second")
+"""Metrics of single steps between evaluations, `step/loss`: those of evaluations are `train/...` and `dev/...`."""
+
+
 def best_metric(metric: str) -> str:
     """The best value so far, that of the checkpoint kept; the metric itself is stored as it goes.
 

@@ -72,14 +72,20 @@ class Progress:
         step: Optimizer steps done, of `num_steps`.
         epoch: Passes over the training rows done.
         loss: Of the step.
+        lr: Of the step, the highest of all layers.
         num_tokens: Trained on since this process began, padding left out.
+        padding: Its share of all tokens since dev was scored last.
+        tokens_per_second: Since then, padding left out.
     """
 
     step: int
     num_steps: int
     epoch: float
     loss: float
+    lr: float
     num_tokens: int
+    padding: float
+    tokens_per_second: float
 
 
 def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | Progress, None, None]:
@@ -116,13 +122,14 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
     tally, saved, num_tokens = gradient.tally, time.monotonic(), 0
     for step in range(first, num_steps):
         in_step, epoch = steps.rows(step), (step + 1) * config.batch_size / len(rows)
-        set_rate(optimizer, config, step, num_steps)
+        lr = set_rate(optimizer, config, step, num_steps)
         _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
         num_tokens += sum(gradient.lengths[row] for row in in_step)
         is_evaluated = step + 1 in stops
         if is_evaluated:
-            metrics, decisions = _dev_scores(parts, tally.max_tokens)
-            history.append(Evaluation(step + 1, epoch, tally.told() | metrics, step + 1 == num_steps))
+            metrics, decisions = _dev_scores(parts, tally)
+            metrics = tally.told() | {"train/lr": lr} | metrics
+            history.append(Evaluation(step + 1, epoch, metrics, step + 1 == num_steps))
             num_worse = _num_worse(history, parts.objective)
             if num_worse == config.patience:
                 history[-1] = replace(history[-1], finished=True)
@@ -141,7 +148,8 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
             if history[-1].finished:
                 return
         else:
-            yield Progress(step + 1, num_steps, epoch, tally.losses[-1], num_tokens)
+            speed = tally.padding, tally.tokens_per_second
+            yield Progress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
 
 
 def _take_step(
@@ -165,9 +173,9 @@ def _take_step(
     gradient.tally.seconds += time.perf_counter() - begin
 
 
-def _dev_scores(parts: Parts, max_tokens: int) -> tuple[dict[str, float], dict[str, float]]:
+def _dev_scores(parts: Parts, tally: Tally) -> tuple[dict[str, float], dict[str, float]]:
     dev = parts.dev
-    items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, max_tokens)
+    items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, tally)
     decisions = parts.task.decide(dev.records, dev.rows, items)
     scores = parts.task.score(dev.records, dev.rows, items, decisions)
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}

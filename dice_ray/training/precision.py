@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from dice_ray.errors import RunError
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Batch
 
@@ -49,9 +50,43 @@ def resolve(written: Literal["auto"] | Precision) -> Numerics:
     return Numerics(device, _what_pays(device, torch.get_num_threads()) if written == "auto" else written)
 
 
+def kept_by(device: torch.device) -> tuple[Precision, ...]:
+    """The precisions that a device computes with."""
+    if device.type == "cpu":
+        return ("fp32", "bf16")
+    return ("fp32", "bf16", "fp16") if torch.cuda.is_bf16_supported(including_emulation=False) else ("fp32", "fp16")
+
+
+def check(numerics: Numerics) -> None:
+    """Whether this machine keeps the precision of a run: with another one it would be another run.
+
+    Raises:
+        RunError: It does not.
+    """
+    if numerics.precision not in (known := kept_by(numerics.device)):
+        raise RunError(
+            f"training.precision must be {' or '.join(known)} on this machine, whose device is {numerics.device.type}, "
+            f"got {numerics.precision}: go on where the run was begun, or train another one"
+        )
+
+
+def check_family(numerics: Numerics, encoder: str, family: str) -> None:
+    """Whether an encoder computes with the precision of a run.
+
+    Raises:
+        RunError: Its family does so in fp32 alone.
+    """
+    if numerics.precision != "fp32" and family in ONLY_FP32:
+        raise RunError(
+            f"training.precision must be fp32, or auto, for model.encoder {encoder} of the family {family}, got "
+            f"{numerics.precision}"
+        )
+
+
 def fitted(numerics: Numerics, family: str) -> Numerics:
-    """The same, or fp32 for an encoder whose family computes with nothing else."""
-    return replace(numerics, precision="fp32") if family in ONLY_FP32 else numerics
+    """The same, or fp32 where machine or family cannot compute so: a model that is trained predicts anywhere."""
+    is_kept = numerics.precision in kept_by(numerics.device) and family not in ONLY_FP32
+    return numerics if is_kept else replace(numerics, precision="fp32")
 
 
 @lru_cache

@@ -18,8 +18,11 @@ class TrainingConfig(Settings):
         batch_size: Rows in an optimizer step, over all workers.
         tokens: The most tokens, padding included, of a micro-batch: a step of more is cut, its loss and gradient stay.
         precision: Of the encoder's products of matrices; `auto` takes what is fastest here, bf16 before fp16, and fp32
-            for the tiny encoder. DeBERTa of the first version is always computed in fp32.
+            for the tiny encoder and for DeBERTa's first version, which knows no other. What was found is stored with a
+            run, sweep or study: a machine that cannot keep it is refused.
         activations: `recompute` forms them again in the backward pass, for large encoders: less memory, more time.
+        compile: `encoder` has torch translate it for this machine first, which takes a minute or more and may make its
+            steps faster: rehearse a run with `--dry-run` to see.
         lr: The highest learning rate.
         layer_decay: What the rate of each layer is of that of the layer above it; the heads learn at `lr`.
         schedule: How the rate goes on after the warm-up: to 0 linearly, as half a cosine or as a square; `one_cycle`
@@ -38,6 +41,7 @@ class TrainingConfig(Settings):
     tokens: int = Field(8192, ge=1)
     precision: Literal["auto"] | Precision = "auto"
     activations: Literal["keep", "recompute"] = "keep"
+    compile: Literal["nothing", "encoder"] = "nothing"
     lr: float = Field(3e-5, gt=0)
     layer_decay: float = Field(1.0, gt=0, le=1)
     schedule: Literal["linear", "cosine", "polynomial", "one_cycle", "constant"] = "linear"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -11,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dice_ray.errors import LossInputError, RunError
+from dice_ray.errors import LossInputError
 from dice_ray.losses.base import Loss
 from dice_ray.losses.items import bad_input
 from dice_ray.losses.reduction import num_workers, step_loss, summed
@@ -19,6 +18,7 @@ from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Batch, Row, Task
 from dice_ray.terms import Link, Term
 from dice_ray.training import batches, workers
+from dice_ray.training.memory import attempted, halved
 from dice_ray.training.precision import Logits, Numerics, forward, on_device, random_state, set_random_state
 
 if TYPE_CHECKING:
@@ -50,13 +50,32 @@ class Tally:
     num_tokens: int = 0
     num_padded: int = 0
 
+    @property
+    def padding(self) -> float:
+        """Its share of the tokens."""
+        return 1 - self.num_tokens / self.num_padded
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Padding left out."""
+        return self.num_tokens / self.seconds
+
+    def halve(self, micro_batches: Sequence[Sequence[int]], lengths: Sequence[int]) -> None:
+        """Allow half of what the largest of these micro-batches had, for which memory ran out.
+
+        Raises:
+            RunError: Every one of them had one row.
+        """
+        self.max_tokens = halved(self.max_tokens, micro_batches, lengths)
+        self.num_halvings += 1
+
     def told(self) -> dict[str, float]:
         """The metrics of training; what was counted begins anew."""
         self.total_seconds += self.seconds
         metrics = {
             "train/loss": sum(self.losses) / len(self.losses),
-            "train/padding": 1 - self.num_tokens / self.num_padded,
-            "train/tokens_per_second": self.num_tokens / self.seconds,
+            "train/padding": self.padding,
+            "train/tokens_per_second": self.tokens_per_second,
             "train/out_of_memory": float(self.num_halvings),
             "train/seconds": self.total_seconds,
         }
@@ -128,9 +147,7 @@ class Gradient:
 
     def _agreed(self, stage: Callable[[], T]) -> T | None:
         """What a stage gives; none on every worker where it runs out of memory on one."""
-        found = None
-        with suppress(torch.OutOfMemoryError):
-            found = stage()
+        found = attempted(stage)
         return None if workers.any_of(found is None, self.numerics.device) else found
 
     def _item_means(self, mine: list[Batch], num_items: Mapping[str, Tensor], scale: Scale) -> Tensor:
@@ -189,23 +206,9 @@ class Gradient:
         return torch.stack(parts).sum()
 
     def _halve(self, shares: list[list[list[int]]]) -> None:
-        """Allow half of what the largest micro-batch had, on every worker.
-
-        Raises:
-            RunError: Every micro-batch had one row.
-        """
-        every = [each for share in shares for each in share]
-        largest = max(batches.num_padded(each, self.lengths) for each in every)
-        if all(len(each) == 1 for each in every):
-            raise RunError(
-                f"a row of {largest} tokens must fit into memory, and one alone does not: take a smaller encoder or "
-                "max_length, or training.activations recompute"
-            )
-        self.tally.max_tokens = min(self.tally.max_tokens, largest) // 2
-        self.tally.num_halvings += 1
+        """Allow half of what the largest micro-batch had, on every worker."""
         self.model.zero_grad()
-        if self.numerics.device.type == "cuda":
-            torch.cuda.empty_cache()
+        self.tally.halve([each for share in shares for each in share], self.lengths)
 
 
 def joined(link: Link, terms: Sequence[Term]) -> Term:

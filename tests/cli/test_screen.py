@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 def at(step: int) -> Progress:
-    return Progress(step, 100, step / 50, 0.25, 1000 * step)
+    return Progress(step, 100, step / 50, 0.25, 1e-4, 1000 * step, 0.1, 500.0)
 
 
 @pytest.fixture

@@ -123,7 +123,7 @@ def test_a_run_learns(task: str, encoder: str, tmp_path: Path) -> None:
     assert launch.objective(config, "test") in launch.evaluate(config, tmp_path, "test")
 
 
-def test_a_family_that_computes_in_fp32_alone_gets_it() -> None:
+def test_a_family_that_computes_in_fp32_alone_predicts_with_it() -> None:
     half = Numerics(torch.device("cpu"), "bf16")
     assert fitted(half, "deberta").precision == "fp32"
     assert fitted(half, "deberta-v2") == half

@@ -57,9 +57,12 @@ def logits(model: EncoderWithHeads, batch: dict[str, torch.Tensor]) -> torch.Ten
     ],
 )
 @torch.no_grad()
-def test_a_tagger_is_the_stock_class_of_its_family(tmp_path: Path, family: str, settings: dict[str, Any]) -> None:
+def test_a_tagger_is_the_stock_class_of_its_family(
+    tmp_path: Path, family: str, settings: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
     model, tokenizer = built(family, TokenHead(32, 3, 0.1), **settings)
     assert export(model, tokenizer, CLASSES, tmp_path) == "AutoModelForTokenClassification"
+    assert capfd.readouterr() == ("", "")
     stock = AutoModelForTokenClassification.from_pretrained(tmp_path)
     batch = dict(AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt"))
     ours = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))

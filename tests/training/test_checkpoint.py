@@ -52,6 +52,7 @@ def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
     torch.save([each.metrics for each in told], folder / "told.pt")
 
 
+@pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize("minutes", [0, 10])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(tmp_path: Path, minutes: int, precision: str) -> None:

@@ -15,11 +15,11 @@ import torch
 import torch.distributed as dist
 from torch.multiprocessing.spawn import spawn
 
-from dice_ray import launch
+from dice_ray import launch, trained
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
-from dice_ray.training import batches
+from dice_ray.training import batches, precision
 from dice_ray.training.loop import Evaluation, Progress
 
 PRESET = Layer(
@@ -46,6 +46,9 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
     assert [evaluation.finished for evaluation in told] == [False] * 4 + [True]
     assert told[-1].epoch == 2.0
     assert {"train/loss", "dev/f1", "dev/f1_tuned", "dev/collapsed"} <= set(told[-1].metrics)
+    rates = [evaluation.metrics["train/lr"] for evaluation in told]
+    assert rates == sorted(rates, reverse=True)
+    assert 0 < rates[-1] < rates[0] < 2e-3
 
 
 def test_every_other_step_tells_how_far_the_run_is(tmp_path: Path) -> None:
@@ -55,6 +58,8 @@ def test_every_other_step_tells_how_far_the_run_is(tmp_path: Path) -> None:
     steps = [each for each in told if isinstance(each, Progress)]
     assert {each.num_steps for each in steps} == {25}
     assert steps[-1].epoch == pytest.approx(24 * 16 / 200)
+    assert max(each.lr for each in steps) == pytest.approx(2e-3, rel=0.1)
+    assert all(0 <= each.padding < 0.5 and each.tokens_per_second > 100 for each in steps)
     lengths = [len(row["input_ids"]) for row in launch.prepare(small()).train.rows]
     assert steps[0].num_tokens == sum(lengths[row] for row in batches.Steps(lengths, 16, 1).rows(0))
     assert all(0 < later.num_tokens - before.num_tokens < 16 * max(lengths) * 2 for before, later in pairwise(steps))
@@ -125,11 +130,14 @@ def test_activations_that_are_formed_again_change_nothing(tmp_path: Path, loss: 
 
 
 def test_what_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_path: Path) -> None:
-    config = small(training__lr=1e30)
+    config = small(training__lr=1e30, training__checkpoint_minutes=0)
     with pytest.raises(
         NonFiniteError, match=r"at step \d+, learning rate .*, rows \[.* Logits must be finite, got nan in"
-    ):
+    ) as failed:
         told_by(launch.start(config, tmp_path))
+    last = torch.load(tmp_path / "last.pt")
+    assert f"at step {last['step'] + 1}, " in str(failed.value)
+    assert all(weight.isfinite().all() for weight in last["model"].values())
 
 
 def test_a_torn_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
@@ -145,26 +153,48 @@ def test_more_rows_a_step_than_there_are_is_refused(tmp_path: Path) -> None:
         next(launch.start(small(training__batch_size=201), tmp_path))
 
 
-def _train_worker(rank: int, num_workers: int, folder: Path, losses: list[str]) -> None:
+LOSSES = ("weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "tversky")
+RUNS: dict[str, dict[str, Any]] = {
+    **{loss: {"loss": loss} for loss in LOSSES},
+    **{half: {"loss": "dice", "training.precision": half, "training.tokens": 130} for half in ("bf16", "fp16")},
+}
+"""In half of the bits in several micro-batches, whose logits are formed twice."""
+
+
+def _train_worker(rank: int, num_workers: int, folder: Path) -> None:
+    precision.kept_by = lambda device: ("fp32", "bf16", "fp16")
     os.environ |= {"MASTER_ADDR": "127.0.0.1"}
     dist.init_process_group("gloo", f"file://{folder}/rendezvous", rank=rank, world_size=num_workers)
-    for loss in losses:
-        told = told_by(launch.start(small(loss=loss, model__dropout=0.0), folder / loss))
+    for name, settings in RUNS.items():
+        told = told_by(launch.start(small(**settings, model__dropout=0.0), folder / name))
         assert told[-1].finished
     dist.barrier()  # a worker that leaves early takes the other's connection with it
     dist.destroy_process_group()
 
 
+@pytest.mark.usefixtures("fp16_anywhere")
 def test_two_workers_tread_the_path_of_one(tmp_path: Path) -> None:
-    losses = ["weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "tversky"]
-    spawn(_train_worker, (2, tmp_path, losses), nprocs=2)
-    for loss in losses:
-        alone = told_by(launch.start(small(loss=loss, model__dropout=0.0), tmp_path / "alone" / loss))
-        told = told_by(launch.start(small(loss=loss, model__dropout=0.0), tmp_path / loss))
-        assert [_losses(evaluation) for evaluation in told] == pytest.approx(
-            [_losses(each) for each in alone], rel=1e-4
-        )
+    spawn(_train_worker, (2, tmp_path), nprocs=2)
+    found = {}
+    for name, settings in RUNS.items():
+        alone = told_by(launch.start(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
+        told = told_by(launch.start(small(**settings, model__dropout=0.0), tmp_path / name))
+        found[name] = [evaluation.metrics["train/loss"] for evaluation in told]
+        near = 1e-4 if name in LOSSES else 5e-3
+        assert found[name] == pytest.approx([each.metrics["train/loss"] for each in alone], rel=near), name
+    assert len({tuple(found[name]) for name in ("dice", "bf16", "fp16")}) == 3
 
 
-def _losses(evaluation: Evaluation) -> float:
-    return evaluation.metrics["train/loss"]
+@pytest.mark.slow
+def test_a_compiled_encoder_learns_the_same_under_the_same_names(tmp_path: Path) -> None:
+    """Its draws too: with accumulation the logits of a set-level loss are formed twice."""
+    told = {}
+    for compiled in ("nothing", "encoder"):
+        config = small(loss="dice", training__compile=compiled, training__tokens=130, training__epochs=1)
+        told[compiled] = [each.metrics["train/loss"] for each in launch.start(config, tmp_path / compiled)]
+    assert told["encoder"] == pytest.approx(told["nothing"], rel=1e-3)
+    assert launch.build(config).model.encoder._compiled_call_impl is not None
+    for file in ("best.pt", "last.pt"):
+        plain, found = (torch.load(tmp_path / run / file)["model"] for run in told)
+        assert list(found) == list(plain)
+    assert trained.load(tmp_path / "encoder").step == torch.load(tmp_path / "encoder/best.pt")["step"]

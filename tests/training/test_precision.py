@@ -8,10 +8,18 @@ from pathlib import Path
 import pytest
 import torch
 
-from dice_ray import launch
+from dice_ray import folders, launch
+from dice_ray.api.presets import layers_of
+from dice_ray.api.searches import _for_all_trials
+from dice_ray.config.load import Layer
+from dice_ray.errors import RunError
+from dice_ray.folders import RUNS
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
-from dice_ray.training.precision import Numerics, forward, resolve
+from dice_ray.training.precision import Numerics, fitted, forward, resolve
+from dice_ray.tuning import plan
+from dice_ray.tuning.plan import StudyPlan
+from tests.contracts.encoders import save
 from tests.training.test_loop import small
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -56,6 +64,7 @@ def test_a_run_resolves_its_precision_once() -> None:
     assert found.training.lr == written.training.lr
 
 
+@pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize(("name", "attention"), [("fp32", "sdpa"), ("bf16", "eager"), ("fp16", "eager")])
 def test_the_encoder_computes_in_the_precision_and_the_loss_in_fp32(name: precision.Precision, attention: str) -> None:
     parts = launch.build(small(**{"training.precision": name}))
@@ -72,10 +81,64 @@ def test_the_encoder_computes_in_the_precision_and_the_loss_in_fp32(name: precis
     assert {parameter.dtype for parameter in parts.model.parameters()} == {torch.float32}
 
 
+def test_a_machine_that_cannot_keep_the_precision_of_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RunError, match=r"must be fp32 or bf16 on this machine, whose device is cpu, got fp16"):
+        precision.check(Numerics(CPU, "fp16"))
+    precision.check(Numerics(CPU, "bf16"))
+    monkeypatch.setattr(precision, "kept_by", lambda _: ("fp32",))
+    config = small(**{"training.precision": "bf16"})
+    with pytest.raises(RunError, match="must be fp32 on this machine"):
+        launch.build(config)
+    with pytest.raises(RunError, match="must be fp32 on this machine"):
+        launch.check_here(config)
+
+
+def test_a_family_that_computes_in_fp32_alone_is_told_so_and_auto_takes_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(precision, "_seconds", lambda name, _: {"fp32": 10, "bf16": 2, "fp16": 2}[name])
+    texts = [text for record in launch.prepare(small()).splits.train for text in (record.first, record.second)]
+    for family, found in (("deberta", "fp32"), ("deberta_v3", "bf16"), ("bert", "bf16")):
+        encoder = str(save(family, tmp_path / family, texts))
+        written = {"model.encoder": encoder, "training.precision": "auto"}
+        assert launch.resolved(small(**written)).training.precision == found
+    half = small(**{"model.encoder": str(tmp_path / "deberta"), "training.precision": "bf16"})
+    with pytest.raises(RunError, match=r"must be fp32, or auto, for model\.encoder .* of the family deberta, got bf16"):
+        launch.build(half)
+
+
+def test_a_run_goes_on_with_the_precision_that_it_was_begun_with(tmp_path: Path) -> None:
+    begun, auto = small(**{"training.precision": "bf16"}), small(**{"training.precision": "auto"})
+    folders.store_config(begun, tmp_path)
+    assert folders.as_begun(auto, tmp_path) == begun
+    assert folders.as_begun(auto, tmp_path / "elsewhere") == auto
+    written = small(**{"training.precision": "fp32"})
+    assert folders.as_begun(written, tmp_path) == written
+    with pytest.raises(RunError, match=r"other settings \(training\.precision\)"):
+        folders.check_config(written, tmp_path)
+
+
+def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
+    layers = layers_of("synthetic_pairs", {})
+    (*_, found) = _for_all_trials(layers, "mine")
+    assert found.values == {"training": {"precision": "fp32"}}
+    begun = (*layers, Layer("this machine", {"training": {"precision": "bf16"}}))
+    plan.store(StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), RUNS / "mine")
+    assert _for_all_trials(layers, "mine") == begun
+
+
+@pytest.mark.parametrize(("written", "family", "found"), [("fp16", "bert", "fp32"), ("bf16", "bert", "bf16")])
+def test_a_trained_model_predicts_on_any_machine(
+    written: precision.Precision, family: str, found: precision.Precision
+) -> None:
+    assert fitted(Numerics(CPU, written), family).precision == found
+
+
 def test_a_gpu_attends_in_one_kernel() -> None:
     assert Numerics(GPU, "bf16").attention == "sdpa"
 
 
+@pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
 def test_half_of_the_bits_learn_what_all_do(tmp_path: Path, name: str) -> None:
     def losses(run: str) -> list[float]:

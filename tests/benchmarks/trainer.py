@@ -1,0 +1,95 @@
+"""Hugging Face's Trainer on the very rows and encoder of a run of ours: the peer that training is timed beside."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from dice_ray.training import loop
+
+CLOCK = time.process_time
+"""One thread computes: what else runs on the machine slows neither side."""
+MODES: dict[str, dict[str, Any]] = {"default": {}, "best": {"bf16": True, "train_sampling_strategy": "group_by_length"}}
+"""What the Trainer is given: nothing, which is fp32 in random order; and what makes it fastest."""
+
+
+class Theirs:
+    """The rows of a task as the Trainer takes them, with the stock model and collator of their kind."""
+
+    def __init__(self, parts: loop.Parts, encoder: Path, mode: str, batch_size: int) -> None:
+        from transformers import (
+            AutoModelForQuestionAnswering,
+            AutoModelForSequenceClassification,
+            AutoModelForTokenClassification,
+            DataCollatorForTokenClassification,
+            DataCollatorWithPadding,
+        )
+
+        rows = parts.train.rows
+        self.mode, self.batch_size = mode, batch_size
+        self.collator: Any = DataCollatorWithPadding(parts.tokenizer)
+        labels: list[dict[str, Any]]
+        if "label" in rows[0]:
+            self.model = AutoModelForSequenceClassification.from_pretrained(encoder, num_labels=2)
+            labels = [{"labels": int(row["label"])} for row in rows]
+        elif "tags" in rows[0]:
+            num_labels = max(max(row["tags"], default=0) for row in rows) + 1
+            self.model = AutoModelForTokenClassification.from_pretrained(encoder, num_labels=num_labels)
+            labels = [{"labels": _tag_of_each_token(row)} for row in rows]
+            self.collator = DataCollatorForTokenClassification(parts.tokenizer)
+        else:
+            self.model = AutoModelForQuestionAnswering.from_pretrained(encoder)
+            labels = [
+                {f"{term}_positions": int(row[term][0]) if row["known"] else -100 for term in ("start", "end")}
+                for row in rows
+            ]
+        names = [name for name in ("input_ids", "token_type_ids") if name in rows[0]]
+        self.rows = [
+            {
+                **{name: list(map(int, row[name])) for name in names},
+                "attention_mask": [1] * len(row["input_ids"]),
+                **label,
+            }
+            for row, label in zip(rows, labels, strict=True)
+        ]
+
+    def __call__(self, folder: Path) -> float:
+        """Seconds of this process in an epoch."""
+        from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+        times: list[float] = []
+
+        class Clock(TrainerCallback):
+            def on_epoch_begin(self, *_: Any, **__: Any) -> None:
+                times.append(CLOCK())
+
+            def on_epoch_end(self, *_: Any, **__: Any) -> None:
+                times.append(CLOCK())
+
+        quiet: dict[str, Any] = {
+            "report_to": "none",
+            "save_strategy": "no",
+            "logging_strategy": "no",
+            "disable_tqdm": True,
+            "use_cpu": True,
+            "warmup_steps": 2,
+        }
+        arguments = TrainingArguments(
+            str(folder / "trainer"),
+            num_train_epochs=1,
+            per_device_train_batch_size=self.batch_size,
+            **quiet,
+            **MODES[self.mode],
+        )
+        trainer = Trainer(
+            self.model, arguments, train_dataset=self.rows, data_collator=self.collator, callbacks=[Clock()]
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train()
+        return times[1] - times[0]
+
+
+def _tag_of_each_token(row: dict[str, Any]) -> list[int]:
+    tags = dict(zip(map(int, row["places"]), map(int, row["tags"]), strict=True))
+    return [tags.get(place, -100) for place in range(len(row["input_ids"]))]

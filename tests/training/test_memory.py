@@ -1,0 +1,34 @@
+"""Memory that runs out: torch's own errors of a CPU and of other devices, and no other error, are met."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dice_ray.errors import RunError
+from dice_ray.training.memory import attempted, halved
+
+
+def no_memory() -> torch.Tensor:
+    """Asks torch for more than any machine has."""
+    return torch.empty(2**60, dtype=torch.uint8)
+
+
+def raised(error: Exception) -> torch.Tensor:
+    raise error
+
+
+def test_memory_that_runs_out_gives_nothing_and_other_errors_pass() -> None:
+    assert attempted(lambda: 3) == 3
+    assert attempted(no_memory) is None
+    assert attempted(lambda: raised(torch.OutOfMemoryError("CUDA out of memory"))) is None
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        attempted(lambda: torch.ones(2) + torch.ones(3))
+
+
+def test_half_of_the_largest_is_allowed_until_a_row_stands_alone() -> None:
+    lengths = [10, 8, 4]
+    assert halved(100, [[0, 1], [2]], lengths) == 10
+    assert halved(12, [[0, 1]], lengths) == 6
+    with pytest.raises(RunError, match="a row of 10 tokens must fit into memory"):
+        halved(100, [[0], [2]], lengths)
