@@ -77,7 +77,7 @@ def prepare(config: RunConfig) -> Prepared:
     """Load and encode the data of a run, from the cache if any process did so before; the last ones stay open."""
     sections = {name: nested(config)[name] for name in ("task", "data")}
     written = json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True)
-    return _prepared(written, json.dumps(sources.key(config.data)))
+    return _prepared(written, json.dumps(sources.key(config.data, config.task.positive_label())))
 
 
 def start(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
@@ -171,14 +171,24 @@ def build(config: RunConfig) -> Parts:
     losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
     model = EncoderWithHeads(encoder, heads).to(numerics.device)
     sides = prepared.train, prepared.dev
-    return Parts(prepared.task, prepared.tokenizer, model, losses, *sides, objective(config), numerics)
+    weights = _weights(config, prepared)
+    return Parts(prepared.task, prepared.tokenizer, model, losses, *sides, objective(config), numerics, weights)
+
+
+def _weights(config: RunConfig, prepared: Prepared) -> list[float] | None:
+    """How often each training row is drawn, where `data.oversampling` draws those of a class more often."""
+    oversampling, positive = config.data.oversampling, config.task.positive_label()
+    if oversampling.name == "none" or positive is None:
+        return None
+    label = prepared.task.classes.index(positive)
+    return oversampling.weights([row["label"] == label for row in prepared.train.rows])
 
 
 @lru_cache(maxsize=2)
 def _prepared(written: str, key: str) -> Prepared:
     """What these sections say; the key tells a changed file from the one that was read."""
     config = resolve([Layer("the run", json.loads(written))])
-    splits = sources.load(config.data)
+    splits = sources.load(config.data, config.task.positive_label())
     encoded = encode(config.task, config.model, splits, sources.describe(config.data))
     train, dev = EncodedSplit(splits.train, encoded.train), EncodedSplit(splits.dev, encoded.dev)
     return Prepared(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)

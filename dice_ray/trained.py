@@ -112,7 +112,7 @@ class Trained:
             if not Path(data).is_file():
                 raise DataError(f"what is scored must be {' or '.join(SPLITS)}, or a file that is there, got {data!r}")
             return self.encoded(files.read(self.config.data, Path(data), "read")[0])
-        splits = sources.load(self.config.data)
+        splits = sources.load(self.config.data, self.config.task.positive_label())
         check_digest(self.digest, splits.digest, f"to score {data}, the run")
         records = getattr(splits, data)
         if not records:

@@ -45,7 +45,8 @@ def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
     found = []
     for preset in presets:
         config = validate(preset)
-        found.append(inspection.inspect(Path(preset).stem, config.task, sources.load(config.data)))
+        splits = sources.load(config.data, config.task.positive_label())
+        found.append(inspection.inspect(Path(preset).stem, config.task, splits))
     return found
 
 

@@ -17,6 +17,7 @@ def check(config: RunConfig) -> list[Problem]:
     return [
         *_the_task_reads_the_records(config),
         *_the_loss_takes_the_links(config),
+        *_an_altered_class_is_named(config),
         *_a_step_feeds_every_worker(config),
     ]
 
@@ -59,6 +60,15 @@ def _the_loss_takes_the_links(config: RunConfig) -> Iterator[Problem]:
         if link == "position":
             must += f" (task.{config.task.name}.formulation=token has another, which every loss takes)"
         yield Problem("loss", must, config.loss.name, known=tuple(takers))
+
+
+def _an_altered_class_is_named(config: RunConfig) -> Iterator[Problem]:
+    if config.task.positive_label() is not None:
+        return
+    must = "must be none for a task without a positive class (task.sentence_pair, or task.text_classification.positive)"
+    for name, chosen in (("imbalance", config.data.imbalance), ("oversampling", config.data.oversampling)):
+        if chosen.name != "none":
+            yield Problem(f"data.{name}", must, chosen.name)
 
 
 def _a_step_feeds_every_worker(config: RunConfig) -> Iterator[Problem]:

@@ -162,7 +162,7 @@ def store(
         read=read,
         sizes={split: len(hashes) for split, hashes in contents.items()},
         drawn=None if "dev" in parts else f"{share:g} of train, drawn with seed {seed}",
-        shared=_shared(contents),
+        shared=shared(contents),
     )
     digest = Digest()
     for split in ("train", "dev", "test"):
@@ -212,15 +212,15 @@ def _refuse_empty(contents: Mapping[str, Hashes], read: Mapping[str, ReadReport]
             raise DataError(f"the {split} split must hold a record, got none from {report.origin}{dropped}")
 
 
-def _shared(contents: Mapping[str, Hashes]) -> dict[str, int]:
+def shared(contents: Mapping[str, Hashes]) -> dict[str, int]:
     """How many records of one split also stand in another, by content."""
-    shared = {}
+    found = {}
     for first, second in [("train", "dev"), ("train", "test"), ("dev", "test")]:
         if first in contents and second in contents:
             count = int(np.isin(contents[second], contents[first]).sum())
             if count:
-                shared[f"{first} and {second}"] = count
-    return shared
+                found[f"{first} and {second}"] = count
+    return found
 
 
 def _chunks(rows: Iterable[Found]) -> Iterator[tuple[list[Found], DataError | None]]:

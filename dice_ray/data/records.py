@@ -132,6 +132,7 @@ class LoadReport:
         drawn: How the dev split was drawn from the training split, if it was.
         shared: For two splits ("train and test"), how many records of the second also stand in the first.
         cut: How many rows of each split lost text to the length limit, once they are encoded.
+        altered: What was done to the training split, if anything was.
     """
 
     read: dict[str, ReadReport]
@@ -139,6 +140,7 @@ class LoadReport:
     drawn: str | None
     shared: dict[str, int]
     cut: dict[str, int] = field(default_factory=dict)
+    altered: str | None = None
 
     def plain(self) -> dict[str, Any]:
         """The report as plain values, to be stored with a run."""
@@ -161,6 +163,7 @@ class LoadReport:
         """A line, and one more for each thing that a reader of the results should know."""
         sizes = ", ".join(f"{self.sizes[split]} {split}" for split in ("train", "dev", "test") if split in self.sizes)
         lines = [f"data: {sizes} records{f' (dev is {self.drawn})' if self.drawn else ''}"]
+        lines += [f"  train: {self.altered}"] if self.altered else []
         for read in self.read.values():
             of_rows = f"of {read.rows} rows of {read.origin}"
             lines += [f"  {tally.count} {of_rows} dropped: {_told(why, tally)}" for why, tally in read.dropped.items()]

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
-from itertools import count, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+import numpy as np
 from pydantic import Field
 
 from dice_ray.data import cache
-from dice_ray.data.arrow import Records
+from dice_ray.data.arrow import Records, Writer, batch_of_records
+from dice_ray.data.augment import AugmentConfig
 from dice_ray.data.cache import file_hash
 from dice_ray.data.hub import HubConfig
+from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, altered
+from dice_ray.data.oversampling import NoneConfig, OversamplingConfig
 from dice_ray.data.places import filled
 from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.readers.base import Found, Kept
-from dice_ray.data.reading import OnBadRow, Part, Reading, store
-from dice_ray.data.records import LoadReport, ReadReport, Record, Splits
+from dice_ray.data.reading import Hashes, OnBadRow, Part, Reading, chunked, shared, store
+from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, nearest
 from dice_ray.settings import Branch, Choice, Settings, nested
@@ -81,11 +86,17 @@ class DataConfig(Settings):
         source: Where they come from.
         dev_share: The share of the training split that becomes the dev split where the source has none.
         split_seed: The seed of that draw.
+        imbalance: What becomes of the training split: records of a class dropped or added; dev and test stay.
+        augment: How records are added.
+        oversampling: How often the training records of each class are drawn.
     """
 
     source: SourceConfig = SyntheticConfig()
     dev_share: float = Field(default=0.1, gt=0, lt=1)
     split_seed: int = 0
+    imbalance: ImbalanceConfig = AsReadConfig()
+    augment: AugmentConfig = AugmentConfig()
+    oversampling: OversamplingConfig = NoneConfig()
 
     def yields(self) -> type[Record]:
         """The kind of record that the source gives, known before anything is read."""
@@ -101,24 +112,37 @@ def describe(config: DataConfig) -> str:
     return filled(config.source.folder).resolve().name
 
 
-def key(config: DataConfig) -> dict[str, Any]:
-    """What the splits depend on: the settings, and what files hold."""
+def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
+    """What the splits depend on: the settings, and what files hold.
+
+    Args:
+        config: The data.
+        positive: The label of the positive class of the task, which `imbalance` needs.
+    """
     source = config.source
     of_source = nested(source) if isinstance(source, SyntheticConfig) else source.key()
-    return {source.name: of_source, "dev_share": config.dev_share, "split_seed": config.split_seed}
+    found = {source.name: of_source, "dev_share": config.dev_share, "split_seed": config.split_seed}
+    if isinstance(config.imbalance, AlteredConfig):
+        found["imbalance"] = [config.imbalance.name, nested(config.imbalance), config.augment.key(), positive]
+    return found
 
 
-def load(config: DataConfig) -> Splits:
-    """Read all splits, draw a dev split if there is none, and say what was dropped and what stands in two splits.
+def load(config: DataConfig, positive: str | None = None) -> Splits:
+    """Read all splits, draw a dev split if there is none, alter the training split, and say what was done.
 
     What was read before, by whichever process, comes from the cache.
+
+    Args:
+        config: The data.
+        positive: The label of the positive class of the task, which `imbalance` needs.
     """
-    before, kind = key(config), config.yields()
+    as_read = config.model_copy(update={"imbalance": AsReadConfig()})
+    before, kind = key(as_read), config.yields()
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         parts = generated(config.source) if isinstance(config.source, SyntheticConfig) else config.source.read()
         report, digest = store(parts, kind, config.dev_share, config.split_seed, folder)
-        if key(config) != before:
+        if key(as_read) != before:
             raise DataError(
                 f"the files of {describe(config)} must stay as they are while they are read: one was changed"
             )
@@ -127,7 +151,46 @@ def load(config: DataConfig) -> Splits:
     found = cache.entry("records", before, {"data": describe(config)}, write)
     splits = {split: Records(table, kind) for split, table in found.tables.items()}
     report = LoadReport.of(found.holds["report"])
-    return Splits(splits["train"], splits["dev"], splits.get("test", ()), report, found.holds["digest"])
+    read = Splits(splits["train"], splits["dev"], splits.get("test", ()), report, found.holds["digest"])
+    return _altered(config, read, positive) if isinstance(config.imbalance, AlteredConfig) else read
+
+
+def _altered(config: DataConfig, read: Splits, positive: str | None) -> Splits:
+    """The splits with the training split altered."""
+    assert isinstance(config.imbalance, AlteredConfig)
+    assert positive is not None, "config.checks asks for a task with a positive class"
+    imbalance, label = config.imbalance, positive
+
+    def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
+        held_out = {split: _hashes(records) for split, records in (("dev", read.dev), ("test", read.test)) if records}
+        outside = {one for hashes in held_out.values() for one in hashes.tolist()}
+        found = altered(imbalance, config.augment, read.train, outside, label)
+        digest, contents = Digest(), list[int]()
+        with Writer(folder / "train.arrow") as file:
+            for records in chunked(chain((read.train[place] for place in found.kept), found.added)):
+                file.write(batch_of_records(records))
+                digest.add(records)
+                contents += (hash(record.content) for record in records)
+        digest.end()
+        for split in (read.dev, read.test):
+            for records in chunked(split):
+                digest.add(records)
+            digest.end()
+        report = replace(
+            read.report,
+            sizes={**read.report.sizes, "train": len(contents)},
+            shared=shared({"train": np.array(contents), **held_out}),
+            altered=found.told,
+        )
+        return {"train": len(contents)}, {"report": report.plain(), "digest": str(digest)}
+
+    found = cache.entry("records", key(config, positive), {"data": describe(config)}, write)
+    train = Records(found.tables["train"], config.yields())
+    return replace(read, train=train, report=LoadReport.of(found.holds["report"]), digest=str(found.holds["digest"]))
+
+
+def _hashes(records: Iterable[Record]) -> Hashes:
+    return np.fromiter((hash(record.content) for record in records), np.int64)
 
 
 def generated(config: SyntheticConfig) -> dict[str, Part]:

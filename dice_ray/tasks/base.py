@@ -146,6 +146,10 @@ class TaskBranch(Branch, ABC):
         """The metric on dev that decides which checkpoint and which trial is best."""
         return self.metric
 
+    def positive_label(self) -> str | None:
+        """The label of the positive class, where each record has one label of two; else none."""
+        return None
+
     @abstractmethod
     def links(self) -> frozenset[Link]:
         """The links of the task's terms: a loss must take them all."""

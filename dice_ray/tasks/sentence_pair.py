@@ -51,6 +51,9 @@ class SentencePairConfig(TaskBranch):
     link: Literal["softmax", "sigmoid"] = "softmax"
     max_length: int = Field(128, ge=8)
 
+    def positive_label(self) -> str:
+        return self.positive
+
     def links(self) -> frozenset[Link]:
         return frozenset({self.link})
 

@@ -74,6 +74,9 @@ class TextClassificationConfig(WindowedBranch):
     def objective(self) -> str:
         return self.score
 
+    def positive_label(self) -> str | None:
+        return self.positive
+
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax" if self.labels == "one" else "sigmoid"})
 

@@ -15,36 +15,45 @@ def num_steps(num_rows: int, epochs: float, batch_size: int) -> int:
 
 
 class Steps:
-    """The rows of each step: an endless run of shuffled epochs, cut by `batch_size`, rows of like length together."""
+    """The rows of each step: an endless run of shuffled passes, cut by `batch_size`, rows of like length together.
 
-    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+    A pass holds every row once; with weights as often as its weight says, a fraction by chance, anew in each pass.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], batch_size: int, seed: int, weights: Sequence[float] | None = None
+    ) -> None:
         self.lengths, self.batch_size, self.seed = lengths, batch_size, seed
+        weights = weights or [1.0] * len(lengths)
+        self._always = [row for row, weight in enumerate(weights) for _ in range(int(weight))]
+        self._sometimes = [row for row, weight in enumerate(weights) if weight % 1]
+        self._num_sometimes = round(sum(weight % 1 for weight in weights))
         self._orders: dict[int, list[int]] = {}
 
     def rows(self, step: int) -> list[int]:
         """The `batch_size` rows of a step, whatever steps were asked for before."""
-        num_rows = len(self.lengths)
+        size = len(self._always) + self._num_sometimes
         positions = range(step * self.batch_size, (step + 1) * self.batch_size)
-        epochs = range(positions[0] // num_rows, positions[-1] // num_rows + 1)
-        self._orders = {epoch: self._orders.get(epoch) or self._order(epoch) for epoch in epochs}
-        return [self._orders[position // num_rows][position % num_rows] for position in positions]
+        passes = range(positions[0] // size, positions[-1] // size + 1)
+        self._orders = {number: self._orders.get(number) or self._order(number) for number in passes}
+        return [self._orders[position // size][position % size] for position in positions]
 
-    def _order(self, epoch: int) -> list[int]:
-        """The rows of an epoch: shuffled, then each pool of steps sorted by length and its steps shuffled.
+    def _order(self, number: int) -> list[int]:
+        """The rows of a pass: shuffled, then each pool of steps sorted by length and its steps shuffled.
 
-        Rows that share their step with the epoch before or with the next one stay as they fell.
+        Rows that share their step with the pass before or with the next one stay as they fell.
         """
-        num_rows, size = len(self.lengths), self.batch_size
-        shuffle = random.Random(f"{self.seed} {epoch}").shuffle
-        order = list(range(num_rows))
-        shuffle(order)
-        begin = min(-epoch * num_rows % size, num_rows)
+        state, size = random.Random(f"{self.seed} {number}"), self.batch_size
+        order = self._always + state.sample(self._sometimes, self._num_sometimes)
+        state.shuffle(order)
+        num_rows = len(order)
+        begin = min(-number * num_rows % size, num_rows)
         end = num_rows - (num_rows - begin) % size
         for start in range(begin, end, POOL * size):
             stop = min(start + POOL * size, end)
             pool = sorted(order[start:stop], key=lambda row: self.lengths[row])
             steps = [pool[first : first + size] for first in range(0, len(pool), size)]
-            shuffle(steps)
+            state.shuffle(steps)
             order[start:stop] = [row for step in steps for row in step]
         return order
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """What is trained, on what, by which losses, with which numbers, and the metric by which a checkpoint is best."""
+    """What is trained, on what, by which losses, with which numbers, and the metric by which a checkpoint is best.
+
+    Attributes:
+        weights: How often each training row is drawn, all alike where not given.
+    """
 
     task: Task[Any]
     tokenizer: PreTrainedTokenizerBase
@@ -40,6 +44,7 @@ class Parts:
     dev: EncodedSplit
     objective: str
     numerics: Numerics
+    weights: Sequence[float] | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
     gradient = Gradient(
         parts.task, parts.tokenizer, parts.model, parts.losses, rows, parts.numerics, Tally(config.tokens)
     )
-    steps = batches.Steps(gradient.lengths, config.batch_size, config.seed)
+    steps = batches.Steps(gradient.lengths, config.batch_size, config.seed, parts.weights)
     optimizer = build_optimizer(parts.model, config)
     scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
     moving: dict[str, Any] = {"model": parts.model, "optimizer": optimizer, "scaler": scaler}

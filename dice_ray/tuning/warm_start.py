@@ -68,7 +68,8 @@ def check(plan: SweepPlan, earlier: Path) -> None:
         InputError: The space does not search what a trial of it has, or in another range.
     """
     base, space = plan.base(), Space(plan.space)
-    for begun in sweep_in(earlier, base, sources.load(base.data).digest).trials():
+    digest = sources.load(base.data, base.task.positive_label()).digest
+    for begun in sweep_in(earlier, base, digest).trials():
         _check_trial(begun.id, begun.params, space, earlier)
 
 

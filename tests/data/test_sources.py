@@ -50,6 +50,7 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
         "drawn": None,
         "shared": {"train and dev": 1, "train and test": 2},
         "cut": {},
+        "altered": None,
     }
 
 

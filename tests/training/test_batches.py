@@ -33,6 +33,28 @@ def test_epochs_and_seeds_differ_in_order() -> None:
     assert steps.rows(0) != other.rows(0)
 
 
+@given(
+    weights=st.lists(st.sampled_from([1.0, 2.0, 2.5, 9.25]), min_size=1, max_size=60),
+    batch_size=st.integers(1, 40),
+    seed=st.integers(0, 5),
+)
+def test_a_pass_holds_each_row_as_often_as_its_weight(weights: list[float], batch_size: int, seed: int) -> None:
+    steps = Steps([1] * len(weights), batch_size, seed, weights)
+    size = sum(map(int, weights)) + round(sum(weight % 1 for weight in weights))
+    seen = [row for step in range(-(-2 * size // batch_size)) for row in steps.rows(step)]
+    for start in (0, size):
+        counts = Counter(seen[start : start + size])
+        assert all(counts[row] in (int(weight), int(weight) + bool(weight % 1)) for row, weight in enumerate(weights))
+        assert counts.total() == size
+
+
+def test_rows_without_weights_come_as_with_equal_ones() -> None:
+    lengths = [row % 7 + 1 for row in range(100)]
+    plain, weighted = Steps(lengths, 8, 1), Steps(lengths, 8, 1, [1.0] * 100)
+    assert [plain.rows(step) for step in range(30)] == [weighted.rows(step) for step in range(30)]
+    assert plain.rows(0) == [23, 9, 79, 58, 86, 51, 37, 30], "the draws of earlier results"
+
+
 def test_rows_of_like_length_share_a_step_and_steps_come_in_no_order_of_length() -> None:
     lengths = [row % 40 + 1 for row in range(10 * POOL)]
     steps = Steps(lengths, 10, seed=3)
