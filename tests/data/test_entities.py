@@ -79,7 +79,7 @@ def test_spacy_is_used_where_it_and_its_pipeline_are_installed(tmp_path: Path) -
             found_in(lambda: TEXTS, "en_core_web_sm")
         return
     language = spacy.blank("en")
-    language.add_pipe("entity_ruler").add_patterns(  # type: ignore[attr-defined]
+    language.add_pipe("entity_ruler").add_patterns(
         [{"label": "GPE", "pattern": "New Delhi"}, {"label": "GPE", "pattern": "Rome"}]
     )
     language.to_disk(tmp_path / "pipeline")
