@@ -58,6 +58,10 @@ class ConfigError(DiceRayError, ValueError):
         return type(self), (self.problems,)
 
 
+class UnfitError(ConfigError):
+    """Sections that are right each by itself, and do not go together."""
+
+
 class InputError(DiceRayError, ValueError):
     """A name, file or module given by the user that cannot be used."""
 

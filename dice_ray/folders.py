@@ -12,8 +12,6 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
-    from dice_ray.tuning.ledger import Begun
-
 RUNS = Path("dice_ray_runs")
 """Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
 TRAIN_EXPERIMENT = "train"
@@ -86,7 +84,8 @@ def place(run: str) -> Place:
     """The run of a name.
 
     Args:
-        run: The name of a run trained alone, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
+        run: The name of a run trained alone, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, `STUDY/VARIANT/ARM/SEED` where the study
+            has variants, or the path of a run's folder.
 
     Raises:
         UnknownNameError: There is no such run.
@@ -107,11 +106,11 @@ def place(run: str) -> Place:
 
 
 def _trial(parent: str, trial: str) -> Place:
-    """A trial of a sweep by its id, or a cell of a study by its arm and seed or by its id."""
+    """A trial of a sweep by its id, or a cell of a study by its variant, arm and seed or by its id."""
     from dice_ray.tuning.ledger import Ledger
 
     ledger = Ledger(RUNS / parent / "ledger.jsonl")
-    ids = {_called(begun): id_ for id_, begun in ledger.begun.items()}
+    ids = {begun.called: id_ for id_, begun in ledger.begun.items()}
     scores = {called: ledger.ended[id_].score for called, id_ in ids.items() if id_ in ledger.ended}
     if not trial:
         best = max(scores, key=lambda called: scores[called] or 0.0, default=None)
@@ -130,10 +129,6 @@ def _trial(parent: str, trial: str) -> Place:
         best = max(scores, key=lambda called: scores[called] or 0.0, default=trial)
         raise RunError(f"of a sweep the checkpoint of the best trial alone is kept: {parent}/{best}, got {trial}")
     return Place(folder, parent, ids[trial])
-
-
-def _called(begun: Begun) -> str:
-    return begun.id if begun.arm is None else f"{begun.arm}/{begun.seed}"
 
 
 def _holds_a_run(folder: Path) -> bool:

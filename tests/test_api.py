@@ -12,7 +12,6 @@ import torch
 
 import dice_ray
 from dice_ray import api, launch
-from dice_ray.api.searches import _arms
 from dice_ray.cli.screen import ProgressScreen
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.folders import TRAIN_EXPERIMENT
@@ -64,16 +63,6 @@ def test_every_shipped_preset_resolves(monkeypatch: pytest.MonkeyPatch, tmp_path
         assert api.validate(preset).task.name
 
 
-def test_every_shipped_arm_resolves() -> None:
-    studies = api.names()["studies"]
-    assert len(studies) >= 1
-    for study in studies:
-        arms, baseline = _arms(study)
-        assert baseline in arms
-        for values in arms.values():
-            api.validate("synthetic_pairs", values)
-
-
 def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("BASELINE = 'x'")
     with pytest.raises(InputError, match=r"must define ARMS and BASELINE, and .* lacks ARMS"):
@@ -85,6 +74,28 @@ def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
     (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {arms}")
     with pytest.raises(InputError, match=r"ARMS of .*odd\.py must map names"):
         dice_ray.ablate(str(tmp_path / "odd.py"))
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ("VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to what they write"),
+        ("DATA = 'mrpc'", r"DATA of .*odd\.py must be names of presets, got 'mrpc'"),
+    ],
+)
+def test_variants_and_data_have_their_forms(line: str, match: str, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {{'a': {{}}}}\n{line}")
+    with pytest.raises(InputError, match=match):
+        dice_ray.ablate(str(tmp_path / "odd.py"))
+
+
+def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
+    with pytest.raises(InputError, match="and two are 'synthetic_pairs'"):
+        dice_ray.ablate("loss_comparison", ["synthetic_pairs", "synthetic_pairs"])
+    with pytest.raises(InputError, match="give one --data and one --encoder"):
+        dice_ray.ablate("loss_comparison", ["synthetic_pairs", "mrpc"], tuned_from=["sweep"])
+    with pytest.raises(InputError, match="give one --data and one --encoder"):
+        dice_ray.ablate("loss_comparison", encoders=["tiny", "minilm"], tuned_from=["sweep"])
 
 
 def test_a_name_goes_on_with_its_own_run_alone() -> None:

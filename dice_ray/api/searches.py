@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from dice_ray import folders, shipped
 from dice_ray.api import tracking
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
-from dice_ray.errors import DataError, InputError, RunError, UnknownNameError
+from dice_ray.api.studies import digest_of, layers_by_variant, study_of
+from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.folders import RUNS
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def resume(
         more = {"seeds": stored.seeds if seeds is None else seeds, "top": stored.top if top is None else top}
         stored = stored.model_copy(update={"trials": stored.trials + more_trials, **more})
     elif more_trials or seeds or top:
-        raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms and seeds")
+        raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms, variants and seeds")
     if dry_run:
         return _estimated(stored, address)
     if isinstance(stored, plan.SweepPlan):
@@ -182,9 +183,10 @@ def resume(
 
 def ablate(
     study: str = "loss_comparison",
-    preset: str | Path = EMBEDDED_PRESET,
+    data: str | Path | Sequence[str | Path] = (),
     settings: Written = (),
     *,
+    encoders: Sequence[str] = (),
     arms: Sequence[str] = (),
     seeds: int = 3,
     tuned_from: Sequence[str] = (),
@@ -195,12 +197,13 @@ def ablate(
     dry_run: bool = False,
     show: Show | None = None,
 ) -> Result:
-    """Run the arms of a study over the same seeds; cells that were run before are kept.
+    """Run the arms of a study over the same seeds, on each of its variants; cells that were run before are kept.
 
     Args:
-        study: A shipped study's name, or a Python file with ARMS and BASELINE.
-        preset: A shipped preset's name, or a YAML file.
-        settings: What is written over it, below the arms.
+        study: A shipped study's name, or a Python file with ARMS and BASELINE, and VARIANTS and DATA if it has any.
+        data: Names of shipped presets, or YAML files; the study's own, or generated pairs, where none is given.
+        settings: What is written over them, below the arms.
+        encoders: The encoders that the arms are compared on; that of the preset where none is given.
         arms: Those that are run, the baseline among them; all where none is given.
         seeds: Seeds 1 to this number.
         tuned_from: Sweeps: each arm takes what the best trial of its own loss searched.
@@ -211,27 +214,37 @@ def ablate(
         dry_run: Run only the first steps, say what all would take in `Result.estimate`, leave nothing.
         show: Makes the screen that shows progress.
     """
-    from dice_ray.config.load import resolve
-    from dice_ray.data import sources
     from dice_ray.tuning import ablation
-    from dice_ray.tuning.plan import StudyPlan
+    from dice_ray.tuning.plan import StudyPlan, Variant
     from dice_ray.tuning.tuned import tuned
 
-    every, baseline = _arms(study)
-    if unknown := [arm for arm in arms if arm not in every]:
-        raise UnknownNameError("arm", unknown[0], every)
-    layers = _for_all_trials(layers_of(preset, settings))
+    found = study_of(study)
+    if unknown := [arm for arm in arms if arm not in found.arms]:
+        raise UnknownNameError("arm", unknown[0], found.arms)
+    presets = [data] if isinstance(data, str | Path) else list(data) or list(found.data)
+    if tuned_from and len(presets) * max(1, len(encoders)) > 1:
+        raise InputError(
+            "sweeps are of one data set and one encoder, and so is a study that is tuned from them: give one --data "
+            "and one --encoder, and compare studies by `dice-ray report A B`"
+        )
+    below = {
+        variant: _for_all_trials(layers)
+        for variant, layers in layers_by_variant(presets, settings, encoders, found.variants).items()
+    }
+    (base,) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
     name = folders.named(name or Path(study).stem)
-    splits = sources.load(resolve(layers).data)
-    if not splits.test:
-        raise DataError("a study compares on the test split, and the data has none: name it as `test` in data.source")
     plan = StudyPlan(
         name=name,
-        layers=layers,
-        arms={arm: values for arm, values in every.items() if not arms or arm in arms},
-        baseline=baseline,
+        layers=_for_all_trials(base),
+        arms={arm: values for arm, values in found.arms.items() if not arms or arm in arms},
+        baseline=found.baseline,
         seeds=tuple(range(1, seeds + 1)),
-        digest=splits.digest,
+        digest=digest_of(base),
+        variants={
+            variant: Variant(layers=layers, digest=digest_of(layers))
+            for variant, layers in below.items()
+            if variant is not None
+        },
         trial_timeout=trial_timeout,
     )
     if tuned_from:
@@ -261,23 +274,6 @@ def _for_all_trials(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     if found == config.training.precision:
         return tuple(layers)
     return (*layers, values_layer(THIS_MACHINE, {"training.precision": found}))
-
-
-def _arms(study: str) -> tuple[dict[str, dict[str, Any]], str]:
-    """The arms and the baseline of a shipped study, or of a Python file."""
-    from dice_ray.tuning.space import module_at
-
-    studies = shipped.studies()
-    if not study.endswith(".py") and study not in studies:
-        raise UnknownNameError("study", study, studies)
-    module = module_at(studies.get(study, study))
-    if missing := [name for name in ("ARMS", "BASELINE") if not hasattr(module, name)]:
-        raise InputError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
-    if not isinstance(module.ARMS, dict) or not all(isinstance(values, dict) for values in module.ARMS.values()):
-        raise InputError(f"ARMS of {study} must map names to what they write, path by path, got {module.ARMS!r:.80}")
-    if module.BASELINE not in module.ARMS:
-        raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
-    return module.ARMS, module.BASELINE
 
 
 def _ended(name: str, progress: Progress, split: Literal["dev", "test"], register: str | None = None) -> Result:

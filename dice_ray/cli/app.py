@@ -214,7 +214,15 @@ def ablate(
     study: Annotated[
         str, typer.Argument(help="A study's name (`dice-ray list`), or a Python file with ARMS, BASELINE.")
     ],
-    preset: Annotated[str, typer.Option(help="A preset's name, or a YAML file of your own.")] = "synthetic_pairs",
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PRESET", help="A preset's name, or a YAML file of your own; repeatable. Else the study's own."
+        ),
+    ] = None,
+    encoder: Annotated[
+        list[str] | None, typer.Option(help="An encoder for all arms, as model.encoder; repeatable.")
+    ] = None,
     settings: SetOption = None,
     arm: Annotated[list[str] | None, typer.Option(help="Run this arm of the study; repeatable. Else all.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 1 to this number for every arm.")] = 3,
@@ -230,14 +238,15 @@ def ablate(
     price_per_hour: PriceOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare the arms of a study over the same seeds; what was run before is kept."""
+    """Compare the arms of a study over the same seeds, on one or several data sets; what was run before is kept."""
     from dice_ray import api
     from dice_ray.cli.screen import ProgressScreen
 
     result = api.ablate(
         study,
-        preset,
+        data or (),
         settings or [],
+        encoders=encoder or (),
         arms=arm or (),
         seeds=seeds,
         tuned_from=tuned_from or (),

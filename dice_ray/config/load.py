@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dice_ray.config.checks import check
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, Problem
+from dice_ray.errors import ConfigError, Problem, UnfitError
 from dice_ray.settings import Nested, merge, nest, nested, problems_of
 
 
@@ -29,17 +29,18 @@ def resolve(layers: Sequence[Layer]) -> RunConfig:
     """The configuration of these layers, a later one over an earlier one; defaults are filled after the last.
 
     Raises:
-        ConfigError: Every problem at once, each with its path and the layer it was written in.
+        ConfigError: Every problem at once, each with its path and the layer it was written in; an UnfitError where
+            each section is right by itself.
     """
     try:
         config = RunConfig.model_validate(_merged(layers))
     except ValidationError as error:
-        problems = problems_of(error, RunConfig)
+        kind, problems = ConfigError, problems_of(error, RunConfig)
     else:
-        problems = check(config)
+        kind, problems = UnfitError, check(config)
         if not problems:
             return config
-    raise ConfigError([replace(problem, origin=_origin(problem, layers)) for problem in problems])
+    raise kind([replace(problem, origin=_origin(problem, layers)) for problem in problems])
 
 
 def _merged(layers: Sequence[Layer]) -> Nested:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
-"""A run trained alone; a sweep, its trials, and the best ones with other seeds; a study and its cells (arm x seed)."""
+"""A run trained alone; a sweep, its trials, and the best ones with other seeds; a study and its cells."""
 State: TypeAlias = Literal["done", "pruned", "failed"]
 Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
 """How a run may end, in MLflow's words."""
@@ -16,6 +16,8 @@ ID: Final = "dice_ray.id"
 """Our id of a run; MLflow gives its own, and a run is found again by this tag."""
 KIND: Final = "dice_ray.kind"
 ARM: Final = "dice_ray.arm"
+VARIANT: Final = "dice_ray.variant"
+"""On a cell: what its arm is run on (data, encoder, an altered training set); absent where a study has no variants."""
 SEED: Final = "dice_ray.seed"
 TASK: Final = "dice_ray.task"
 DATA: Final = "dice_ray.data"

@@ -95,11 +95,12 @@ class Recorder:
         }
         if isinstance(plan, StudyPlan):
             tags[schema.BASELINE] = plan.baseline
-        params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms"})
+        params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms", "variants"})
         self._writer.open(plan.name, name=plan.name, params=params, tags=tags | self._made_with)
         self._writer.text(plan.name, "plan.yaml", plans.as_yaml(plan))
-        if plan.digest:
-            self._tell_data(plan.name, self._config, plan.digest)
+        for variant, digest in plan.digests.items():
+            if digest:
+                self._tell_data(plan.name, plan.base(variant), digest)
         for ended in self._ledger.ended.values():
             if ended.id not in stored:
                 self._open_run(self._ledger.begun[ended.id])
@@ -162,6 +163,9 @@ class Recorder:
         if trial.arm is not None:
             tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
             name = f"{trial.arm} seed {trial.seed}"
+            if trial.variant is not None:
+                tags[schema.VARIANT] = trial.variant
+                name = f"{trial.variant}: {name}"
             if isinstance(self._plan, StudyPlan) and trial.arm in self._plan.tuned:
                 tags[schema.TUNED] = self._plan.tuned[trial.arm]
         try:

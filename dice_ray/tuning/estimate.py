@@ -76,7 +76,10 @@ def estimate(
         DiceRayError: It would be refused, fits nowhere, or fails in its first steps.
     """
     base = plan.base()
-    plan = plan.on(sources.load(base.data).digest)
+    bases = {variant: plan.base(variant) for variant in plan.digests}
+    plan = plan.on(
+        {variant: sources.load(one.data, one.task.positive_label()).digest for variant, one in bases.items()}
+    )
     stored, ledger = grown(plan, folder), Ledger(folder / "ledger.jsonl")
     if isinstance(plan, SweepPlan):
         notes = search.check(plan, folder)

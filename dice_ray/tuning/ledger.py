@@ -26,6 +26,7 @@ class Begun(BaseModel):
         params: What the search or the arm wrote, by path.
         seed: Its `training.seed`.
         arm: The arm of a study.
+        variant: What the arm is run on, where the study has variants.
         rerun_of: The trial of a sweep whose configuration runs again, with another seed.
     """
 
@@ -35,7 +36,14 @@ class Begun(BaseModel):
     params: Flat
     seed: int
     arm: str | None = None
+    variant: str | None = None
     rerun_of: str | None = None
+
+    @property
+    def called(self) -> str:
+        """What users call it: a trial by its id, a cell by its variant, arm and seed."""
+        parts = [self.variant, self.arm, str(self.seed)]
+        return self.id if self.arm is None else "/".join(part for part in parts if part is not None)
 
 
 class Ended(BaseModel):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -13,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import ASIDE, RunConfig
-from dice_ray.errors import ConfigError, Problem, RunError
+from dice_ray.errors import ConfigError, Problem, RunError, UnfitError
 from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, Nested, decisive
 from dice_ray.tuning.ledger import Begun
@@ -54,30 +56,47 @@ class Plan(BaseModel):
         layer = values_layer("trial" if trial.arm is None else f"arm {trial.arm}", trial.params)
         if problems := [*self._written_seed(layer), *_written_aside(layer)]:
             raise ConfigError(problems)
-        return resolve([*self.layers, layer, values_layer("seed", {"training.seed": trial.seed})])
+        return resolve([*self.below(trial.variant), layer, values_layer("seed", {"training.seed": trial.seed})])
 
-    def base(self) -> RunConfig:
-        """The configuration below its trials.
+    def base(self, variant: str | None = None) -> RunConfig:
+        """The configuration below its trials, or below the cells of a variant.
 
         Raises:
             ConfigError: It cannot run, or the settings over the preset write the seed.
         """
-        if problems := [problem for layer in self.layers[1:] for problem in self._written_seed(layer)]:
+        layers = self.below(variant)
+        if problems := [problem for layer in layers[1:] for problem in self._written_seed(layer)]:
             raise ConfigError(problems)
-        return resolve(self.layers)
+        return resolve(layers)
 
-    def on(self, digest: str) -> Self:
-        """The plan on the data of this digest.
+    def below(self, variant: str | None) -> tuple[Layer, ...]:
+        """What was written below the trials, or below the cells of a variant."""
+        assert variant is None, "studies have variants"
+        return self.layers
+
+    @property
+    def digests(self) -> dict[str | None, str]:
+        """The digest of the data of each variant; of none, where there are no variants."""
+        return {None: self.digest}
+
+    def with_digests(self, digests: Mapping[str | None, str]) -> Self:
+        """The same on data of these digests, whatever it was on before."""
+        return self.model_copy(update={"digest": digests[None]})
+
+    def on(self, digests: Mapping[str | None, str]) -> Self:
+        """The plan on the data of these digests.
 
         Raises:
             RunError: It was made for other data.
         """
-        if self.digest not in ("", digest):
-            raise RunError(
-                f"{self.name} must go on with the data that it was begun on, and they were changed (digest "
-                f"{self.digest} then, {digest} now): bring the old data back, or choose another name"
-            )
-        return self.model_copy(update={"digest": digest})
+        for variant, then in self.digests.items():
+            if then not in ("", now := digests.get(variant, then)):
+                which = "they" if variant is None else f"those of {variant}"
+                raise RunError(
+                    f"{self.name} must go on with the data that it was begun on, and {which} were changed "
+                    f"(digest {then} then, {now} now): bring the old data back, or choose another name"
+                )
+        return self.with_digests(digests)
 
     def _written_seed(self, layer: Layer) -> Iterator[Problem]:
         if "training.seed" in _paths(layer.values):
@@ -128,13 +147,40 @@ class SweepPlan(Plan):
         )
 
 
+class Variant(BaseModel):
+    """What all arms of a study are run on: one of its data sets, encoders, or altered training sets.
+
+    Attributes:
+        layers: What was written below the arms, in place of the study's own layers.
+        digest: Of the data; none before they are read.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    layers: tuple[Layer, ...]
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """An arm that does not go with the task or data of a variant, such as a loss that cannot take its link."""
+
+    variant: str | None
+    arm: str
+    reason: str
+
+    def __str__(self) -> str:
+        on = "" if self.variant is None else f" on {self.variant}"
+        return f"left out: {self.arm}{on}, as {self.reason}"
+
+
 class StudyPlan(Plan):
-    """A comparison of arms.
+    """A comparison of arms, on one thing or on several variants.
 
     Attributes:
         arms: What each arm writes over the layers, by path.
         baseline: The arm that the others are compared to.
         seeds: `training.seed` of the cells of each arm.
+        variants: What the arms are run on, by name; none where that is the layers alone.
         encoders: Of the content of each encoder that lies in a folder, by its name.
         tuned: The trial that an arm has its settings of, in words; no arm that was not tuned.
     """
@@ -144,8 +190,27 @@ class StudyPlan(Plan):
     arms: dict[str, Flat]
     baseline: str
     seeds: tuple[int, ...] = Field(min_length=1)
+    variants: dict[str, Variant] = {}
     encoders: dict[str, str] = {}
     tuned: dict[str, str] = {}
+
+    def below(self, variant: str | None) -> tuple[Layer, ...]:
+        return self.layers if variant is None else self.variants[variant].layers
+
+    @property
+    def digests(self) -> dict[str | None, str]:
+        if not self.variants:
+            return {None: self.digest}
+        return {name: variant.digest for name, variant in self.variants.items()}
+
+    def with_digests(self, digests: Mapping[str | None, str]) -> StudyPlan:
+        if not self.variants:
+            return self.model_copy(update={"digest": digests.get(None, self.digest)})
+        variants = {
+            name: variant.model_copy(update={"digest": digests.get(name, variant.digest)})
+            for name, variant in self.variants.items()
+        }
+        return self.model_copy(update={"variants": variants})
 
     def with_encoders(self) -> StudyPlan:
         """The same, bound to what the folders of its encoders hold now.
@@ -158,60 +223,108 @@ class StudyPlan(Plan):
         return self.model_copy(update={"encoders": {name: content for name, content in found.items() if content}})
 
     def cells(self) -> list[Begun]:
-        """Arms by seeds, all arms of a seed before the next seed.
+        """Variants by arms by seeds, all of a seed before the next seed; what does not go together is left out.
 
         Raises:
             ConfigError: An arm cannot run, or runs what another one runs.
         """
-        problems: list[Problem] = []
-        try:
-            self.base()
-        except ConfigError as error:
-            problems += error.problems
-        identities: dict[str, str] = {}
+        return self._grid()[0]
+
+    def left_out(self) -> list[LeftOut]:
+        """The arms that are not run on a variant, and why.
+
+        Raises:
+            ConfigError: An arm cannot run, or runs what another one runs.
+        """
+        return self._grid()[1]
+
+    def _grid(self) -> tuple[list[Begun], list[LeftOut]]:
+        problems = [*self._problems_of_variants()]
         for arm, values in self.arms.items():
             problems += _not_plain(arm, values)
+        if self.baseline not in self.arms:
+            problems.append(Problem("baseline", "must be an arm", self.baseline, known=tuple(self.arms)))
+        identities: dict[str, str] = {}
+        fitting, left_out = list[tuple[str | None, str]](), list[LeftOut]()
+        for variant, arm in product(self.digests, self.arms):
+            called = Begun(id="", params={}, seed=0, arm=arm, variant=variant).called.rpartition("/")[0]
             try:
-                same = identities.setdefault(self.identity(arm, self.seeds[0]), arm)
+                same = identities.setdefault(self.identity(arm, self.seeds[0], variant), called)
+            except UnfitError as error:
+                left_out.append(LeftOut(variant, arm, "; ".join(map(str, error.problems))))
+                problems += error.problems if arm == self.baseline else ()
             except ConfigError as error:
                 problems += error.problems
             else:
-                if same != arm:
-                    problems.append(Problem(f"arms.{arm}", f"must differ from arm {same}", repr(values)))
-        if self.baseline not in self.arms:
-            problems.append(Problem("baseline", "must be an arm", self.baseline, known=tuple(self.arms)))
+                fitting.append((variant, arm))
+                if same != called:
+                    kind, of_kind = ("arms", "arm ") if variant is None else ("variants", "")
+                    must = f"must differ from {of_kind}{same}"
+                    problems.append(Problem(f"{kind}.{called}", must, repr(self.arms[arm])))
         if problems:
             raise ConfigError(list(dict.fromkeys(problems)))
-        return [
-            Begun(id=self.identity(arm, seed), params=values, seed=seed, arm=arm)
+        cells = [
+            Begun(id=self.identity(arm, seed, variant), params=self.arms[arm], seed=seed, arm=arm, variant=variant)
             for seed in self.seeds
-            for arm, values in self.arms.items()
+            for variant, arm in fitting
         ]
+        return cells, left_out
 
-    def identity(self, arm: str, seed: int) -> str:
+    def _problems_of_variants(self) -> Iterator[Problem]:
+        """What keeps a variant from being run, or variants from being compared."""
+        bases: dict[str | None, RunConfig] = {}
+        for variant in self.digests:
+            try:
+                bases[variant] = self.base(variant)
+            except ConfigError as error:
+                yield from error.problems
+        first = next(iter(bases), None)
+        for variant, base in bases.items():
+            for path, theirs, ours in (
+                ("launch", base.launch, bases[first].launch),
+                ("metric", base.task.objective(), bases[first].task.objective()),
+            ):
+                if theirs != ours:
+                    yield Problem(f"variants.{variant}", f"must have the {path} of {first}, {ours}", str(theirs))
+
+    def identity(self, arm: str, seed: int, variant: str | None = None) -> str:
         """What decides the numbers of a cell: its configuration, but for where it runs and for defaults.
 
         However a value is written, and whether it is written or a default: the same configuration is the same cell.
         Where a default changes, `RESULTS_VERSION` does.
         """
-        return self._identity(self.config(Begun(id="", params=self.arms[arm], seed=seed, arm=arm)))
+        cell = Begun(id="", params=self.arms[arm], seed=seed, arm=arm, variant=variant)
+        return self._identity(self.config(cell), variant)
 
     def continues(self, there: StudyPlan) -> bool:
-        """Whether it can go on where another one was: an arm's name means the same in both."""
-        shared = self.arms.keys() & there.arms.keys()
-        return self._identity(self.base()) == there._identity(there.base()) and all(
-            self.identity(arm, 0) == there.identity(arm, 0) for arm in shared
+        """Whether it can go on where another one was: names of arms and variants mean the same in both."""
+        if bool(self.variants) != bool(there.variants):
+            return False
+        return all(
+            self._meant(variant, arm) == there._meant(variant, arm)
+            for variant in self.digests.keys() & there.digests.keys()
+            for arm in [None, *(self.arms.keys() & there.arms.keys())]
         )
 
     def over(self, there: StudyPlan) -> StudyPlan:
-        """Both as one: this one with the arms and seeds that only the other one has."""
+        """Both as one: this one with the arms, variants and seeds that only the other one has."""
         seeds = tuple(dict.fromkeys([*there.seeds, *self.seeds]))
-        merged = {name: getattr(there, name) | getattr(self, name) for name in ("arms", "encoders", "tuned")}
+        names = ("arms", "variants", "encoders", "tuned")
+        merged = {name: getattr(there, name) | getattr(self, name) for name in names}
         return self.model_copy(update={**merged, "seeds": seeds})
 
-    def _identity(self, config: RunConfig) -> str:
+    def _meant(self, variant: str | None, arm: str | None) -> str:
+        """The identity of an arm on a variant, or of what lies below its arms; why there is none, if it is left out."""
+        try:
+            if arm is None:
+                return self._identity(self.base(variant), variant)
+            return self.identity(arm, 0, variant)
+        except UnfitError as error:
+            return str(error)
+
+    def _identity(self, config: RunConfig, variant: str | None) -> str:
         written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] not in ASIDE}
-        content = self.digest + self.encoders.get(config.model.encoder, "")
+        content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
@@ -231,7 +344,7 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
 
 
 def grown(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
-    """The plan, over one that the folder holds: a sweep's grows by trials and seeds, a study's by arms and seeds.
+    """The plan, over one that the folder holds, which grows by trials or arms, by variants and by seeds.
 
     Raises:
         RunError: The folder holds another plan, or this one for other data.
@@ -242,15 +355,15 @@ def grown(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
         raise RunError(f"{folder} holds a run trained alone: choose another --name")
     if path.exists():
         there = read(folder)
-        there_now = there.model_copy(update={"digest": plan.digest})
+        there_now = there.with_digests(plan.digests)
         if isinstance(plan, StudyPlan) and isinstance(there_now, StudyPlan) and plan.continues(there_now):
-            there.on(plan.digest)
+            there.on(plan.digests)
             plan = plan.over(there_now)
             plan.cells()
         elif plan == there_now or (
             isinstance(plan, SweepPlan) and isinstance(there_now, SweepPlan) and plan.extends(there_now)
         ):
-            there.on(plan.digest)
+            there.on(plan.digests)
         else:
             raise RunError(
                 f"{path} must hold this plan, and holds another {there.kind} of that name (of {_origins(there)}): go "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from dice_ray.data.records import LoadReport
     from dice_ray.tuning.callback import Progress, Recorder, Screen
 
+LEFT_OUT = "left_out.json"
+"""The artifact of a study that lists the arms which are not run on a variant, and why."""
 Show: TypeAlias = "Callable[[TextIO], AbstractContextManager[Screen]]"
 """Makes the screen on the stdout of before, while Ray's words go to the log."""
 
@@ -37,7 +40,7 @@ class Session:
     ledger: Ledger
     writer: Writer
     screen: Screen | None
-    loaded: LoadReport
+    loaded: dict[str | None, LoadReport]
     address: str | None
     num_cpus: int | None
     max_hours: float | None
@@ -63,7 +66,7 @@ class Session:
             )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored)
-        self.writer.text(self.plan.name, "data.json", self.loaded.as_json())
+        self._tell_data()
         try:
             with ExitStack() as stack:
                 log = self.folder / "log.txt"
@@ -78,6 +81,14 @@ class Session:
         if self.screen is not None:
             self.screen.update(progress)
         return progress
+
+    def _tell_data(self) -> None:
+        """What was read, of each variant where there are several, and what is left out."""
+        plan, told = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
+        data = told if isinstance(plan, StudyPlan) and plan.variants else told[None]
+        self.writer.text(plan.name, "data.json", json.dumps(data, ensure_ascii=False, indent=2))
+        if isinstance(plan, StudyPlan) and (left_out := plan.left_out()):
+            self.writer.text(plan.name, LEFT_OUT, json.dumps([asdict(each) for each in left_out], indent=2))
 
     def _run(
         self,
@@ -128,15 +139,21 @@ def session(
     notes: Sequence[str] = (),
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
-    prepared = launch.prepare(plan.base())  # the data's mistakes are told before anything starts
-    plan = plan.on(prepared.splits.digest)
-    scored = [prepared.test()] if isinstance(plan, StudyPlan) else []  # a search sees no test split
-    loaded = prepared.report(prepared.train, prepared.dev, *scored)
+    digests: dict[str | None, str] = {}
+    loaded: dict[str | None, LoadReport] = {}
+    for variant in plan.digests:
+        prepared = launch.prepare(plan.base(variant))  # the data's mistakes are told before anything starts
+        digests[variant] = prepared.splits.digest
+        scored = [prepared.test()] if isinstance(plan, StudyPlan) else []  # a search sees no test split
+        loaded[variant] = prepared.report(prepared.train, prepared.dev, *scored)
+    plan = plan.on(digests)
     with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal, ExitStack() as stack:
         plan = store(plan, folder)
         cluster.prepare(address)
         if show:
-            terminal.writelines(f"{said}\n" for said in [loaded, *notes])
+            of_variants = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
+            left_out = plan.left_out() if isinstance(plan, StudyPlan) else []
+            terminal.writelines(f"{said}\n" for said in [*of_variants, *left_out, *notes])
         writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = stack.enter_context(show(terminal)) if show else None
         yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus, max_hours)

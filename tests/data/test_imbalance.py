@@ -112,7 +112,9 @@ def test_smaller_sets_of_the_sweep_lie_in_larger_ones() -> None:
 def test_no_copy_is_made_of_a_record_of_dev_or_test_and_none_like_one() -> None:
     train = pairs(30, 5)
     plain = {record.content for record in set_of(AddPositiveConfig(), train)}
-    copied_to = [PairRecord("t", content[0], content[1], "1") for content in plain if content not in {r.content for r in train}]
+    copied_to = [
+        PairRecord("t", content[0], content[1], "1") for content in plain if content not in {r.content for r in train}
+    ]
     held_out = [train[30], *copied_to]
     found = set_of(AddPositiveConfig(), train, held_out)
     added = [record for record in found if "+" in record.id]

@@ -38,7 +38,8 @@ COMMANDS = {
     },
     "ablate": {
         "study",
-        "--preset",
+        "--data",
+        "--encoder",
         "--set",
         "--arm",
         "--seeds",

@@ -11,10 +11,8 @@ import pytest
 from optuna.trial import TrialState
 
 from dice_ray.config.load import Layer, resolve, values_layer
-from dice_ray.settings import flat
 from search_spaces import loss_tuning
 from search_spaces.loss_tuning import LOSSES
-from search_spaces.studies import loss_comparison
 
 BASE = Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}})
 SPACES = {
@@ -57,9 +55,3 @@ def test_joint_tuning_has_the_space_of_every_loss() -> None:
     names = {name.partition(":")[2] for name in SPACES}
     assert names == {"loss_tuning", "joint_tuning", "tversky_free", *LOSSES}
     assert len(SPACES) == 2 * len(LOSSES) + 4
-
-
-def test_the_arms_of_the_comparison_can_be_run_and_differ() -> None:
-    configs = [flat(resolve([BASE, values_layer(name, values)])) for name, values in loss_comparison.ARMS.items()]
-    assert len({str(config) for config in configs}) == len(configs) >= 10
-    assert loss_comparison.BASELINE in loss_comparison.ARMS

@@ -34,6 +34,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.state",
         "dice_ray.task",
         "dice_ray.tuned",
+        "dice_ray.variant",
         "dice_ray.version",
         "mlflow.parentRunId",
         "mlflow.source.git.commit",

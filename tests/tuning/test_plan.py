@@ -10,7 +10,7 @@ import pytest
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.tuning.ledger import Begun
-from dice_ray.tuning.plan import StudyPlan, SweepPlan, read, store
+from dice_ray.tuning.plan import StudyPlan, SweepPlan, Variant, read, store
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
 SWEEP = SweepPlan(name="sweep", layers=LAYERS, space="search_spaces.loss_tuning:loss_tuning", trials=4)
@@ -78,13 +78,13 @@ def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plan", [SWEEP, study()])
 def test_a_plan_stays_on_its_data(tmp_path: Path, plan: SweepPlan | StudyPlan) -> None:
-    begun = plan.on("2ee5")
-    assert store(begun, tmp_path).on("2ee5") == read(tmp_path) == begun
+    begun = plan.on({None: "2ee5"})
+    assert store(begun, tmp_path).on({None: "2ee5"}) == read(tmp_path) == begun
     told = r"must go on with the data that it was begun on, and they were changed \(digest 2ee5 then, 77aa now\)"
     with pytest.raises(RunError, match=told):
-        store(plan.on("77aa"), tmp_path)
+        store(plan.on({None: "77aa"}), tmp_path)
     with pytest.raises(RunError, match=told):
-        read(tmp_path).on("77aa")
+        read(tmp_path).on({None: "77aa"})
     assert read(tmp_path) == begun
 
 
@@ -170,7 +170,84 @@ def test_a_trial_writes_neither_its_workers_nor_its_seed(params: dict[str, int])
         SWEEP.config(Begun(id="0001", params=params, seed=0))
 
 
-def test_the_shipped_study_compares_arms_that_differ() -> None:
-    from search_spaces.studies.loss_comparison import ARMS, BASELINE
+ALTERED = {name: {"data.imbalance": name} for name in ("none", "add_positive", "drop_negative")}
 
-    assert len(study(arms=ARMS, baseline=BASELINE, seeds=(1,)).cells()) == len(ARMS)
+
+def varied(**written: dict[str, Any]) -> dict[str, Variant]:
+    """Variants by what they write over the layers."""
+    return {
+        name: Variant(layers=(*LAYERS, values_layer(f"variant {name}", values)), digest=f"digest of {name}")
+        for name, values in (written or ALTERED).items()
+    }
+
+
+def test_cells_of_variants_are_what_their_layers_and_data_make_of_the_arms() -> None:
+    plan = study(variants=varied())
+    cells = plan.cells()
+    assert [(cell.seed, cell.variant, cell.arm) for cell in cells[:4]] == [
+        (1, "none", "ce"),
+        (1, "none", "focal"),
+        (1, "add_positive", "ce"),
+        (1, "add_positive", "focal"),
+    ]
+    assert len({cell.id for cell in cells}) == len(cells) == 12
+    assert [plan.config(cell).data.imbalance.name for cell in cells[:6:2]] == list(ALTERED)
+    ids = {cell.id for cell in cells}
+    moved = plan.with_digests({**plan.digests, "none": "other data"})
+    assert {cell.variant for cell in moved.cells() if cell.id not in ids} == {"none"}
+    assert cells[0].called == "none/ce/1"
+    assert cells[0].id == study(digest="digest of none").cells()[0].id, "what is run decides, not what it is called"
+
+
+def test_a_study_grows_by_variants_and_stays_on_the_data_of_each(tmp_path: Path) -> None:
+    two, three = ({name: varied()[name] for name in list(ALTERED)[:size]} for size in (2, 3))
+    first = study(variants=two, digest="below")
+    store(first, tmp_path)
+    grown = store(study(variants=three, digest="below"), tmp_path)
+    assert grown == read(tmp_path)
+    assert isinstance(grown, StudyPlan)
+    assert {cell.id for cell in first.cells()} < {cell.id for cell in grown.cells()}
+    assert store(first, tmp_path) == grown, "what is stored is never lost"
+    changed = first.with_digests({"none": "digest of none", "add_positive": "changed"})
+    with pytest.raises(RunError, match=r"those of add_positive were changed \(digest digest of add_positive then"):
+        store(changed, tmp_path)
+    for other in (study(), study(variants={"none": varied()["drop_negative"]})):
+        with pytest.raises(RunError, match="holds another study"):
+            store(other, tmp_path)
+
+
+def test_variants_that_run_the_same_or_cannot_be_compared_are_all_named() -> None:
+    written = {"none": {}, "same": {"training.epochs": 1}}
+    variants = varied(
+        **written,
+        wide={"launch.workers": 2},
+        other={"task": "text_classification", "data.source.synthetic.kind": "texts"},
+        wrong={"data.imbalance": "ad_positive"},
+        seeded={"training.seed": 3},
+    )
+    with pytest.raises(ConfigError) as error:
+        study(variants=variants).with_digests(dict.fromkeys(variants, "one")).cells()
+    said = str(error.value)
+    for part in (
+        "variants.same/ce: must differ from none/ce",
+        "variants.wide: must have the launch of none, workers=1",
+        "variants.other: must have the metric of none, f1, got accuracy",
+        "data.imbalance: must name one of its branches, got ad_positive (from variant wrong)",
+        "training.seed: must not be written: --seeds gives it to every trial (from variant seeded)",
+    ):
+        assert part in said
+
+
+def test_an_arm_that_does_not_go_with_a_task_is_left_out_unless_it_is_the_baseline() -> None:
+    arms = study().arms | {"asymmetric": {"loss": "asymmetric"}}
+    plan = study(arms=arms, variants=varied(softmax={}, sigmoid={"task.sentence_pair.link": "sigmoid"}))
+    (left_out,) = plan.left_out()
+    assert str(left_out).startswith(
+        "left out: asymmetric on softmax, as loss: must take the softmax link of task sentence_pair, got asymmetric"
+    )
+    assert sum(cell.arm == "asymmetric" for cell in plan.cells()) == 2
+    assert len(plan.cells()) == 10
+    with pytest.raises(ConfigError, match="must take the softmax link"):
+        study(arms=arms, baseline="asymmetric").cells()
+    with pytest.raises(ConfigError, match=r"loss\.focal\.gama"):
+        study(arms=arms | {"typo": {"loss.focal.gama": 1}}).cells()

@@ -1,0 +1,10 @@
+"""Every loss on answers found as positions, which few losses take, and as tokens, which all take: Table 6."""
+
+from __future__ import annotations
+
+from search_spaces.studies import loss_comparison
+
+ARMS = loss_comparison.ARMS
+BASELINE = loss_comparison.BASELINE
+VARIANTS = {each: {"task.extractive_qa.formulation": each} for each in ("position", "token")}
+DATA = ("synthetic_qa",)

@@ -1,0 +1,14 @@
+"""Are hard negatives worth as much as a dice loss? Cross-entropy and the best dice loss on ever fewer negatives."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from search_spaces.studies.thresholds import LOSSES
+
+ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in LOSSES} | {
+    f"{loss}, {ratio} hard negatives": {"loss": loss, "mining.ratio": ratio}
+    for loss, ratio in product(LOSSES, (10, 3, 1))
+}
+BASELINE = "cross_entropy"

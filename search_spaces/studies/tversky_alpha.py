@@ -1,0 +1,14 @@
+"""What alpha of the Tversky index does, beta being 1 - alpha: Table 10, by the paper's equation and in batch scope."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from search_spaces import arms
+
+ARMS: dict[str, dict[str, Any]] = {"cross_entropy": {"loss": "cross_entropy"}} | {
+    f"{name} {tenths / 10}": {**written, "loss.tversky.alpha": tenths / 10}
+    for name, written in (("paper_tl", arms.PAPER_TL), ("tversky", {"loss": "tversky"}))
+    for tenths in range(1, 10)
+}
+BASELINE = "cross_entropy"

@@ -1,0 +1,71 @@
+"""Every shipped study makes a plan on data that fit it: all its arms are run, and no two of its cells are the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dice_ray import api
+from dice_ray.api.studies import layers_by_variant, study_of
+from dice_ray.losses import LossConfig
+from dice_ray.settings import branches_of
+from dice_ray.tuning.plan import StudyPlan, Variant
+from search_spaces.studies import imbalance_degree, loss_comparison, self_adjusting, tversky_alpha
+
+ACCURACY = {"task.text_classification.score": "accuracy"}
+ON: dict[str, tuple[str, dict[str, Any]]] = {"accuracy_tasks": ("synthetic_texts", ACCURACY)}
+"""The generated data and settings of the studies that do not run on generated pairs by themselves."""
+LEFT_OUT = {"loss_comparison": 1, "formulations": 11}
+"""Arms that do not go with the data: `asymmetric` with softmax; in `formulations`, all but two with positions."""
+
+
+def plan_of(name: str) -> StudyPlan:
+    study = study_of(name)
+    preset, settings = ON.get(name, (study.data[0], {}))
+    found = layers_by_variant([preset], settings, [], study.variants)
+    variants = {variant: Variant(layers=tuple(layers)) for variant, layers in found.items() if variant is not None}
+    layers = tuple(next(iter(found.values())))
+    return StudyPlan(
+        name=name, layers=layers, arms=study.arms, baseline=study.baseline, seeds=(1, 2), variants=variants
+    )
+
+
+@pytest.mark.parametrize("name", api.names()["studies"])
+def test_a_study_has_a_plan(name: str) -> None:
+    plan = plan_of(name)
+    cells, left_out = plan.cells(), plan.left_out()
+    assert len(left_out) == LEFT_OUT.get(name, 0), left_out
+    assert len(cells) == 2 * (len(plan.arms) * len(plan.digests) - len(left_out))
+    assert len({cell.id for cell in cells}) == len(cells)
+    for cell in cells:
+        plan.config(cell)
+
+
+def test_the_comparison_has_every_loss_but_custom_and_the_arms_of_the_paper() -> None:
+    papers = {"paper_dl", "paper_tl", "paper_dsc", "authors_code"}
+    assert set(loss_comparison.ARMS) == {*branches_of(LossConfig), *papers} - {"custom"}
+
+
+def test_what_cannot_take_a_link_is_left_out_with_the_reason() -> None:
+    (left_out,) = plan_of("loss_comparison").left_out()
+    assert (left_out.variant, left_out.arm) == (None, "asymmetric")
+    assert "must take the softmax link of task sentence_pair, got asymmetric" in left_out.reason
+    found = plan_of("formulations").left_out()
+    assert {each.variant for each in found} == {"position"}
+    assert set(loss_comparison.ARMS) - {each.arm for each in found} == {"cross_entropy", "focal"}
+
+
+def test_the_arms_are_those_of_the_tables() -> None:
+    assert {"cross_entropy", "focal", "paper_dl", "paper_dsc"} < set(imbalance_degree.ARMS), "the rows of Table 8"
+    columns = ["original", "+ positive", "+ negative", "- negative", "+ positive & negative"]
+    assert list(imbalance_degree.VARIANTS)[:5] == columns
+    plan = plan_of("tversky_alpha")
+    for cell in plan.cells():
+        if cell.arm != "cross_entropy":
+            assert cell.arm is not None
+            loss: Any = plan.config(cell).loss
+            scope, alpha = {"paper_tl": "example", "tversky": "batch"}[cell.arm.split()[0]], float(cell.arm.split()[1])
+            assert (loss.scope, loss.alpha, loss.beta) == (scope, alpha, pytest.approx(1 - alpha))
+    assert len(tversky_alpha.ARMS) == 1 + 2 * 9
+    assert len(self_adjusting.ARMS) == 1 + 7 * 2 * 2
