@@ -55,12 +55,10 @@ class Found:
         return self.read_curves()
 
     @cached_property
-    def left_out(self) -> dict[str, str]:
-        """The arms that a study could not run, with the reason."""
-        said: dict[str, Any] = {}
-        for text in self.texts(self._of_kinds("study"), "left_out.json").values():
-            said |= json.loads(text)
-        return {name: str(reason) for name, reason in said.items()}
+    def left_out(self) -> list[dict[str, Any]]:
+        """The arms that a study could not run: variant (none where there are none), arm, reason."""
+        texts = self.texts(self._of_kinds("study"), "left_out.json").values()
+        return [each for text in texts for each in json.loads(text)]
 
     def _tables(self, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
         return {

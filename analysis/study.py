@@ -219,8 +219,8 @@ def left_out(found: Found) -> list[Table]:
     """The arms that a study could not run on its data, and why."""
     if not found.left_out:
         return []
-    data = pd.DataFrame({"arm": list(found.left_out), "why": list(found.left_out.values())})
-    return [Table("left_out", "Arms left out", data, data)]
+    data = pd.DataFrame(found.left_out, columns=["variant", "arm", "reason"]).dropna(axis="columns", how="all")
+    return [Table("left_out", "Arms left out", data, data.fillna(""))]
 
 
 def _p(p: float) -> str:

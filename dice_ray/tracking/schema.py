@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
-"""A run trained alone; a sweep, its trials, and the best ones with other seeds; a study and its cells (variant x arm x
-seed)."""
+"""A run trained alone; a sweep, its trials, and the best ones with other seeds; a study and its cells."""
 State: TypeAlias = Literal["done", "pruned", "failed"]
 Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
 """How a run may end, in MLflow's words."""

@@ -101,8 +101,9 @@ class Recorder:
         params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms", "variants"})
         self._writer.open(plan.name, name=plan.name, params=params, tags=tags | self._made_with)
         self._writer.text(plan.name, "plan.yaml", plans.as_yaml(plan))
-        if plan.digest:
-            self._tell_data(plan.name, self._config, plan.digest)
+        for variant, digest in plan.digests.items():
+            if digest:
+                self._tell_data(plan.name, plan.base(variant), digest)
         for ended in self._ledger.ended.values():
             if ended.id not in stored:
                 self._open_run(self._ledger.begun[ended.id])

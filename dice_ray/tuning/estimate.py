@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice_ray import cluster, launch
+from dice_ray import cluster
 from dice_ray.config.schema import RunConfig
+from dice_ray.data import sources
 from dice_ray.errors import DiceRayError, RunError
 from dice_ray.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
@@ -75,7 +76,10 @@ def estimate(
         DiceRayError: It would be refused, fits nowhere, or fails in its first steps.
     """
     base = plan.base()
-    plan = plan.on({variant: launch.prepare(plan.base(variant)).splits.digest for variant in plan.digests})
+    bases = {variant: plan.base(variant) for variant in plan.digests}
+    plan = plan.on(
+        {variant: sources.load(one.data, one.task.positive_label()).digest for variant, one in bases.items()}
+    )
     stored, ledger = grown(plan, folder), Ledger(folder / "ledger.jsonl")
     if isinstance(plan, SweepPlan):
         notes = search.check(plan, folder)

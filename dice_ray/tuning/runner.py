@@ -151,10 +151,9 @@ def session(
         plan = store(plan, folder)
         cluster.prepare(address)
         if show:
-            for variant, report in loaded.items():
-                terminal.write(f"{report}\n" if variant is None else f"{variant}: {report}\n")
-            for each in [*(plan.left_out() if isinstance(plan, StudyPlan) else ()), *notes]:
-                terminal.write(f"{each}\n")
+            of_variants = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
+            left_out = plan.left_out() if isinstance(plan, StudyPlan) else []
+            terminal.writelines(f"{said}\n" for said in [*of_variants, *left_out, *notes])
         writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = stack.enter_context(show(terminal)) if show else None
         yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus, max_hours)

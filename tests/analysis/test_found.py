@@ -12,10 +12,11 @@ from analysis.found import Found
 from dice_ray.errors import RunError
 
 FRAME = pd.DataFrame({"id": ["study", "c0", "c1", "t0"], "kind": ["study", "cell", "cell", "trial"]})
+LEFT_OUT = [{"variant": None, "arm": "asymmetric", "reason": "sigmoid heads only"}]
 FILES = {
     ("c0", "test/items.csv"): "id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn\n007,1,0,0,0,0,1\nNA,0,1,0,0,0,0\n",
     ("c1", "test/classes.csv"): "class,support,tp,fp,fn\nnull,3,1,0,2\n",
-    ("study", "left_out.json"): json.dumps({"asymmetric": "sigmoid heads only"}),
+    ("study", "left_out.json"): json.dumps(LEFT_OUT),
 }
 
 
@@ -31,7 +32,7 @@ def test_files_are_frames_by_the_id_of_their_cell() -> None:
         "NA": {"tp": 0, "fp": 1, "fn": 0, "tuned_tp": 0, "tuned_fp": 0, "tuned_fn": 0},
     }
     assert found.classes["c1"].loc["null"].to_dict() == {"support": 3, "tp": 1, "fp": 0, "fn": 2}
-    assert found.left_out == {"asymmetric": "sigmoid heads only"}
+    assert found.left_out == LEFT_OUT
 
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
@@ -49,7 +50,8 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
 
 def test_without_files_there_is_nothing() -> None:
     found = Found(FRAME)
-    assert found.items == found.classes == found.left_out == {}
+    assert found.items == found.classes == {}
+    assert found.left_out == []
     assert list(found.curves) == ["id", "step", "metric", "value"]
 
 

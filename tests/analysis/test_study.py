@@ -180,7 +180,7 @@ def test_data_sets_together_only_where_it_is_possible() -> None:
 
 def test_arms_left_out_stand_with_their_reason() -> None:
     frame = study({"cross_entropy": [0.7], "dice": [0.8]})
-    said = {"asymmetric": "takes sigmoid heads alone"}
+    said = [{"variant": None, "arm": "asymmetric", "reason": "takes sigmoid heads alone"}]
     (table,) = left_out(found(frame, {("study", "left_out.json"): json.dumps(said)}))
     assert table.shown.to_numpy().tolist() == [["asymmetric", "takes sigmoid heads alone"]]
     assert not left_out(Found(frame))

@@ -35,6 +35,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.state",
         "dice_ray.task",
         "dice_ray.tuned",
+        "dice_ray.variant",
         "dice_ray.version",
         "mlflow.experimentKind",
         "mlflow.parentRunId",
