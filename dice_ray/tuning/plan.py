@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -18,6 +16,7 @@ from dice_ray.config.schema import ASIDE, RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError, UnfitError
 from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, Nested, decisive
+from dice_ray.tuning.grid import LeftOut, grid
 from dice_ray.tuning.ledger import Begun
 
 RESULTS_VERSION = 2
@@ -160,19 +159,6 @@ class Variant(BaseModel):
     digest: str = ""
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """An arm that does not go with the task or data of a variant, such as a loss that cannot take its link."""
-
-    variant: str | None
-    arm: str
-    reason: str
-
-    def __str__(self) -> str:
-        on = "" if self.variant is None else f" on {self.variant}"
-        return f"left out: {self.arm}{on}, as {self.reason}"
-
-
 class StudyPlan(Plan):
     """A comparison of arms, on one thing or on several variants.
 
@@ -228,7 +214,7 @@ class StudyPlan(Plan):
         Raises:
             ConfigError: An arm cannot run, or runs what another one runs.
         """
-        return self._grid()[0]
+        return grid(self)[0]
 
     def left_out(self) -> list[LeftOut]:
         """The arms that are not run on a variant, and why.
@@ -236,56 +222,7 @@ class StudyPlan(Plan):
         Raises:
             ConfigError: An arm cannot run, or runs what another one runs.
         """
-        return self._grid()[1]
-
-    def _grid(self) -> tuple[list[Begun], list[LeftOut]]:
-        problems = [*self._problems_of_variants()]
-        for arm, values in self.arms.items():
-            problems += _not_plain(arm, values)
-        if self.baseline not in self.arms:
-            problems.append(Problem("baseline", "must be an arm", self.baseline, known=tuple(self.arms)))
-        identities: dict[str, str] = {}
-        fitting, left_out = list[tuple[str | None, str]](), list[LeftOut]()
-        for variant, arm in product(self.digests, self.arms):
-            called = Begun(id="", params={}, seed=0, arm=arm, variant=variant).called.rpartition("/")[0]
-            try:
-                same = identities.setdefault(self.identity(arm, self.seeds[0], variant), called)
-            except UnfitError as error:
-                left_out.append(LeftOut(variant, arm, "; ".join(map(str, error.problems))))
-                problems += error.problems if arm == self.baseline else ()
-            except ConfigError as error:
-                problems += error.problems
-            else:
-                fitting.append((variant, arm))
-                if same != called:
-                    kind, of_kind = ("arms", "arm ") if variant is None else ("variants", "")
-                    must = f"must differ from {of_kind}{same}"
-                    problems.append(Problem(f"{kind}.{called}", must, repr(self.arms[arm])))
-        if problems:
-            raise ConfigError(list(dict.fromkeys(problems)))
-        cells = [
-            Begun(id=self.identity(arm, seed, variant), params=self.arms[arm], seed=seed, arm=arm, variant=variant)
-            for seed in self.seeds
-            for variant, arm in fitting
-        ]
-        return cells, left_out
-
-    def _problems_of_variants(self) -> Iterator[Problem]:
-        """What keeps a variant from being run, or variants from being compared."""
-        bases: dict[str | None, RunConfig] = {}
-        for variant in self.digests:
-            try:
-                bases[variant] = self.base(variant)
-            except ConfigError as error:
-                yield from error.problems
-        first = next(iter(bases), None)
-        for variant, base in bases.items():
-            for path, theirs, ours in (
-                ("launch", base.launch, bases[first].launch),
-                ("metric", base.task.objective(), bases[first].task.objective()),
-            ):
-                if theirs != ours:
-                    yield Problem(f"variants.{variant}", f"must have the {path} of {first}, {ours}", str(theirs))
+        return grid(self)[1]
 
     def identity(self, arm: str, seed: int, variant: str | None = None) -> str:
         """What decides the numbers of a cell: its configuration, but for where it runs and for defaults.
@@ -399,15 +336,6 @@ def _written_aside(layer: Layer) -> Iterator[Problem]:
         if (section := path.partition(".")[0]) in ASIDE:
             must = f"must not be written: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
-
-
-def _not_plain(arm: str, values: Flat) -> Iterator[Problem]:
-    """What of an arm cannot be stored."""
-    for path, value in values.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            yield Problem(path, "must be a number, text, list or mapping of such", f"{value!r:.60}", f"arm {arm}")
 
 
 def _paths(values: Nested, prefix: str = "") -> list[str]:
