@@ -33,7 +33,7 @@ def init(
     typer.echo(starter.imbalance)
     typer.echo(f"Written: {preset}")
     quoted = shlex.quote(str(preset))
-    study = f"dice-ray ablate loss_comparison --preset {quoted} --name {shlex.quote(Path(preset).stem)}"
+    study = f"dice-ray ablate loss_comparison --data {quoted} --name {shlex.quote(Path(preset).stem)}"
     sweep = f"dice-ray tune {quoted} --space loss_tuning"
     print_next([f"dice-ray train {quoted}", f"dice-ray inspect {quoted}", study if test else sweep])
 

@@ -40,7 +40,7 @@ def report(
     typer.echo(f"Written: {page}, and beside it {len(others)} files of its tables and figures")
     print_next(
         [
-            f"dice-ray ablate loss_comparison --preset {api.EMBEDDED_PRESET} --seeds 10 --name ten_seeds",
+            f"dice-ray ablate loss_comparison --data {api.EMBEDDED_PRESET} --seeds 10 --name ten_seeds",
             "dice-ray tune YOUR_PRESET.yaml --space loss_tuning --trials 64",
             "dice-ray ui",
         ]
