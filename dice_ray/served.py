@@ -33,7 +33,8 @@ def keep(writer: Writer, key: str, run: Path, split: Literal["dev", "test"], reg
     """
     best = trained.load(run)
     if best.config.tracking.text:
-        found = best.predictions(getattr(sources.load(best.config.data), split))
+        splits = sources.load(best.config.data, best.config.task.positive_label())
+        found = best.predictions(getattr(splits, split))
         writer.text(key, f"{split}/predictions{found.suffix}", found.text())
     if register is not None:
         writer.model(key, pack(run, run / "model"), register)
