@@ -75,6 +75,19 @@ def test_mined_negatives_train(tmp_path: Path) -> None:
     assert mined[-1].metrics["train/loss"] > all_kept[-1].metrics["train/loss"]
 
 
+def test_oversampling_draws_the_rare_class_more_often_in_as_many_steps(tmp_path: Path) -> None:
+    plain, balanced = small(), small(data__oversampling="balanced")
+    weights = launch.build(balanced).weights
+    labels = [row["label"] for row in launch.prepare(balanced).train.rows]
+    assert launch.build(plain).weights is None
+    assert weights is not None
+    assert {(label, round(weight, 3)) for label, weight in zip(labels, weights, strict=True)} == {(0, 1.0), (1, 2.333)}
+    assert launch.prepare(balanced).facts == launch.prepare(plain).facts, "the prior and the weights of losses stay"
+    ends = [list(launch.start(config, tmp_path / config.data.oversampling.name))[-1] for config in (plain, balanced)]
+    assert ends[0].step == ends[1].step
+    assert ends[0].metrics["train/loss"] != ends[1].metrics["train/loss"]
+
+
 @pytest.fixture(scope="module")
 def ray_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     log = tmp_path_factory.mktemp("ray") / "log.txt"

@@ -67,6 +67,11 @@ def test_what_spans_sections_is_checked() -> None:
     assert line == (
         "data.source: must yield what task sentence_pair reads, PairRecord, got TaggedRecord (from mine.yaml)"
     )
+    texts = {"task": "text_classification", "data": {"source": {"synthetic": {"kind": "texts"}}}}
+    lines = told(Layer("mine.yaml", texts), set_layer(["data.imbalance=add_both", "data.oversampling=balanced"]))
+    assert [line.partition(" (")[0] for line in lines] == [
+        f"data.{name}: must be none for a task without a positive class" for name in ("imbalance", "oversampling")
+    ]
     (line,) = told(PRESET, set_layer(["loss=asymmetric"]))
     assert line.startswith("loss: must take the softmax link of task sentence_pair, got asymmetric (from --set)")
 

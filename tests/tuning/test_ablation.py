@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+import dice_ray
+from dice_ray.cli.screen import ProgressScreen
 from dice_ray.config.load import Layer
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
@@ -44,3 +47,51 @@ def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, la
     assert rows.loc[failed, "metrics.test/f1"] == ledger.ended[failed].test["test/f1"]
     assert not rows.loc[failed, "tags.failure"]
     assert rows.loc["study", "tags.baseline"] == "ce"
+
+
+STUDY = """
+ARMS = {"ce": {}, "asymmetric": {"loss": "asymmetric"}}
+BASELINE = "ce"
+VARIANTS = {
+    "fewer": {"data.imbalance": "drop_negative", "task.sentence_pair.link": "sigmoid"},
+    "as read": {},
+    "more": {"data.imbalance": "add_positive"},
+}
+"""
+
+
+@pytest.mark.ray
+def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_left_out(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    two = STUDY.replace('    "more": {"data.imbalance": "add_positive"},\n', "")
+    quick = {"data.source.synthetic.size": 200, "training.epochs": 1}
+    (tmp_path / "mine.py").write_text(two)
+    dice_ray.ablate("mine.py", settings=quick, seeds=1, show=ProgressScreen)
+    said = capfd.readouterr().out
+    assert "fewer: data: 40 train, 100 dev, 100 test records\n  train: 20 negatives and 20 positives by" in said
+    assert "as read: data: 200 train, 100 dev, 100 test records" in said
+    assert "left out: asymmetric on as read, as loss: must take the softmax link" in said
+
+    before = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
+    (tmp_path / "mine.py").write_text(STUDY)
+    study = dice_ray.ablate("mine.py", settings=quick, seeds=1)
+    after = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
+    assert after.startswith(before), "a variant added later costs itself alone"
+    assert (before.count('"end"'), after.count('"end"')) == (3, 4)
+
+    cells = study.frame[study.frame["kind"] == "cell"]
+    there_are = sorted(zip(cells["tags.variant"], cells["arm"], cells["params.data.imbalance"], strict=True))
+    assert there_are == [
+        ("as read", "ce", "none"),
+        ("fewer", "asymmetric", "drop_negative"),
+        ("fewer", "ce", "drop_negative"),
+        ("more", "ce", "add_positive"),
+    ]
+    assert cells["metrics.test/f1"].notna().all()
+    (file,) = tmp_path.rglob("artifacts/left_out.json")
+    assert [(each["variant"], each["arm"]) for each in json.loads(file.read_text())] == [
+        ("as read", "asymmetric"),
+        ("more", "asymmetric"),
+    ]
+    assert sorted(dice_ray.evaluate("mine/fewer/asymmetric/1").scores.metrics)[0] == "accuracy"

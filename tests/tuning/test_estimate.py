@@ -121,7 +121,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(tmp_path: Path, la
     more = estimate(plan, tmp_path / "dry", num_cpus=1)
     assert (more.num_runs, more.num_ended, more.num_at_once) == (4, 1, 1)
     (tmp_path / "dry/plan.yaml").write_text(more.plan)
-    assert plans.read(tmp_path / "dry") == plan.on(str(plans.read(tmp_path / "dry").digest))
+    assert plans.read(tmp_path / "dry") == plan.on(plans.read(tmp_path / "dry").digests)
     with pytest.raises(RunError, match="holds another sweep of that name"):
         estimate(plan.model_copy(update={"space": "other:space"}), tmp_path / "dry")
 

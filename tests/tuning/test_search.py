@@ -102,7 +102,7 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
 
     rows = read("losses").set_index("id")
     assert not any(ended.test for ended in ledger.ended.values())
-    assert not [name for name in rows if name.startswith("metrics.test/")], "a search sees train and dev alone"
+    assert not [name for name in rows if str(name).startswith("metrics.test/")], "a search sees train and dev alone"
     assert list(rows.index[rows["kind"] == "trial"].sort_values()) == plan.ids
     assert set(rows["status"]) == {"FINISHED", "FAILED"}
     assert rows.loc["losses", "status"] == "FINISHED"
