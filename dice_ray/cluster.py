@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import secrets
 import shutil
@@ -102,6 +103,7 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
             ray.init(address=address, configure_logging=False, **(ours if address == "local" else {}))
             yield Cluster(tuple(_node(node["Resources"]) for node in ray.nodes() if node["Alive"]), scratch)
         finally:
+            gc.collect()  # a handle of an actor that is freed after the shutdown ends this process
             ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
 

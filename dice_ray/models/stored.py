@@ -22,6 +22,7 @@ def load(folder: Path, attention: Literal["eager", "sdpa"] = "sdpa") -> tuple[Pr
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), attn_implementation=attention)
+    asked = {"attn_implementation": "eager"} if attention == "eager" else {}  # a family may know no other
+    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), **asked)
     keep_what_is_read(encoder, tokenizer)
     return encoder, tokenizer

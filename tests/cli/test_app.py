@@ -97,7 +97,7 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
     lines = result.stdout.splitlines()
     assert lines[0] == "data: 100 train, 50 dev, 50 test records"
     assert [line.split()[:4] for line in lines[1:3]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
-    assert "mine: in dice_ray_runs/mine, and in MLflow" in lines
+    assert "mine: in dice_ray_runs/mine, and in MLflow; what others said is in dice_ray_runs/mine/log.txt" in lines
     assert lines[lines.index("Next:") :] == [
         "Next:",
         "  dice-ray evaluate mine test",

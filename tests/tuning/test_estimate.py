@@ -107,7 +107,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(tmp_path: Path, la
     plan = SweepPlan(name="dry", layers=layers, space=SPACE, trials=3, scheduler="none", seeds=1, top=2)
     found = estimate(plan, tmp_path / "dry", num_cpus=2)
     assert (found.num_runs, found.num_at_once, found.needs.cpus) == (5, 2, 1)
-    assert found.rehearsal.num_steps == 21
+    assert found.rehearsal.num_steps == 19
     assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory
     assert list(tmp_path.iterdir()) == []
     assert set(Path(tempfile.gettempdir()).glob("dice_ray-*")) <= scratch
@@ -128,10 +128,10 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(tmp_path: Path, la
 
 @pytest.mark.ray
 def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
-    arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}, "long": {"training.epochs": 6}}
+    arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}, "long": {"training.epochs": 60}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
     found = estimate(plan, tmp_path / "study", num_cpus=1)
-    assert (found.num_runs, found.rehearsal.num_steps, found.stops_early) == (6, 42, False)
+    assert (found.num_runs, found.rehearsal.num_steps, found.stops_early) == (6, 375, False)
     wide = values_layer("--set", {"launch.threads": 512})
     with pytest.raises(RunError, match=r"a trial must find its 512 CPUs \(launch.threads\), got 1"):
         estimate(plan.model_copy(update={"layers": (*layers, wide)}), tmp_path / "study", num_cpus=1)
