@@ -200,7 +200,7 @@ def test_train_leaves_a_run_in_mlflow() -> None:
     assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
     assert run["metrics.dev/best_f1"] == max(evaluation.metrics["dev/f1"] for evaluation in told)
     best = max(told, key=lambda evaluation: evaluation.metrics["dev/f1"])
-    assert result.best == api.Best("mine", "dev/f1", best.metrics["dev/f1"])
+    assert result.best == api.Best(result.name, "dev/f1", best.metrics["dev/f1"])
     assert run["tags.collapsed"] == ("true" if best.metrics["dev/collapsed"] else "false")
     assert result.name in result.report().text()
 

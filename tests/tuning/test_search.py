@@ -178,8 +178,8 @@ def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
     (best,) = [table for table in api.report("seeds").tables if table.name == "best_trials"]
     assert best.data["reruns"].tolist()[0] == 2
     assert best.data["trial"].tolist()[0] == again.rerun_of
-    scores = [ledger.ended[id_].score for id_, begun in ledger.begun.items() if begun.rerun_of]
-    assert best.data["mean_of_reruns"].tolist()[0] == pytest.approx(statistics.fmean(filter(None, scores)))
+    scores = [ledger.ended[id_].score or 0.0 for id_, begun in ledger.begun.items() if begun.rerun_of]
+    assert best.data["mean_of_reruns"].tolist()[0] == pytest.approx(statistics.fmean(scores))
 
 
 @pytest.mark.ray
