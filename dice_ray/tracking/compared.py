@@ -72,7 +72,7 @@ def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
                 {str(status): int(num) for status, num in _children(frame)["status"].value_counts().items()},
                 best.metric if best else None,
                 best.score if best else None,
-                None if pd.isna(last) else last.isoformat(timespec="seconds"),
+                None if pd.isna(last) else last.isoformat(timespec="milliseconds"),
             )
         )
     return sorted(found, key=lambda experiment: experiment.began or "", reverse=True)

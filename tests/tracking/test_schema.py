@@ -8,7 +8,7 @@ from dice_ray.tracking import schema
 
 
 def test_the_stored_names_stay() -> None:
-    names = {value for name, value in vars(schema).items() if name.isupper() and name != "PREFIX"}
+    names = {value for name, value in vars(schema).items() if name.isupper() and name not in ("PREFIX", "OF_STEPS")}
     assert names == {
         "dice_ray.arm",
         "dice_ray.baseline",
@@ -43,6 +43,7 @@ def test_the_stored_names_stay() -> None:
         "mlflow.source.name",
         "mlflow.user",
     }
+    assert schema.OF_STEPS == ("loss", "lr", "padding", "tokens_per_second")
     assert get_args(schema.Kind) == ("run", "sweep", "trial", "rerun", "study", "cell")
     assert get_args(schema.State) == ("done", "pruned", "failed")
 
