@@ -99,7 +99,7 @@ def comparisons(found: Found) -> tuple[Comparison, ...]:
     metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
     known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder", "variant")]
     places = pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
-    groups = cells.groupby(places)
+    groups = cells.groupby(places, sort=False)  # as the study has them
     return tuple(compare(group, metric, baseline, found.items, str(place)) for place, group in groups)
 
 

@@ -12,6 +12,7 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
+
 RUNS = Path("dice_ray_runs")
 """Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
 TRAIN_EXPERIMENT = "train"

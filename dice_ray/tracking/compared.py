@@ -39,7 +39,7 @@ class Compared:
     """A run among others.
 
     Attributes:
-        run: As commands name it: `NAME`, `SWEEP/TRIAL`, `STUDY/ARM/SEED`.
+        run: As commands name it: `NAME`, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, `STUDY/VARIANT/ARM/SEED`.
         state: What became of it: ours where it ended by itself, else MLflow's.
         metric: What is maximised.
         score: Its value, of the best checkpoint.
@@ -107,8 +107,10 @@ def _children(frame: pd.DataFrame) -> pd.DataFrame:
 def _called(experiment: str, row: dict[Hashable, Any]) -> str:
     if row["kind"] == "run":
         return str(row["id"])
-    arm = _value(row, "arm")
-    return f"{experiment}/{row['id']}" if arm is None else f"{experiment}/{arm}/{row['seed']}"
+    if row["kind"] != "cell":
+        return f"{experiment}/{row['id']}"
+    variant = _value(row, f"tags.{schema.VARIANT.removeprefix(schema.PREFIX)}")
+    return "/".join(part for part in (experiment, variant, row["arm"], str(row["seed"])) if part is not None)
 
 
 def _score(row: dict[Hashable, Any], metric: str) -> float | None:

@@ -52,6 +52,10 @@ def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
             writer.end(f"id {arm}", "FINISHED")
     found = [(row.run, row.seed, row.metric, row.score) for row in compared("study", read("study", uri))]
     assert found == [("study/strong/1", 1, "test/f1", 0.75), ("study/plain/1", 1, "test/f1", 0.5)]
+    with Writer("varied", uri) as writer:
+        tags = {schema.KIND: "cell", schema.ARM: "plain", schema.SEED: "1", schema.VARIANT: "- negative"}
+        writer.open("id varied", name="a", params={}, tags=tags)
+    assert [row.run for row in compared("varied", read("varied", uri))] == ["varied/- negative/plain/1"]
     with Writer("train", uri) as writer:
         for key, metric in (("pairs", "dev/f1"), ("texts", "dev/macro_f1")):
             writer.open(key, name=key, params={}, tags={schema.KIND: "run", schema.METRIC: metric, schema.SEED: "1"})
