@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from analysis.found import Found
 from analysis.items import Items, item_parts
 from analysis.new_data import over_seeds_and_items
-from analysis.scores import by_seed, collapsed, column, constant, said_by_parent, scores, tuned_scores
+from analysis.scores import by_seed, collapsed, column, constant, pr_aucs, said_by_parent, scores, tuned_scores
 from analysis.statistics import ALPHA, Difference, Interval, holm_of, paired_difference, t_interval
 
 CONSTANT: Final = "constant predictor"
@@ -33,6 +33,7 @@ class Arm:
         difference: On this test set, to the baseline read the same way, over the seeds shared; none for the baseline
             itself and the constant predictor. Its p is corrected by Holm over all rows.
         new_data: The same on new data; none also where it is not known.
+        pr_auc: The mean area under the precision-recall curve, which no threshold changes; two classes have it.
         collapsed: Cells that predict one class only at the threshold of .5.
         failed: Cells without a score.
     """
@@ -41,6 +42,7 @@ class Arm:
     score: Interval
     difference: Difference | None = None
     new_data: Difference | None = None
+    pr_auc: Interval | None = None
     collapsed: int | None = None
     failed: int | None = None
 
@@ -117,7 +119,7 @@ def compare(
     """
     once = _once_each(cells, metric)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
-    one_class, arms = collapsed(once, metric), []
+    one_class, areas, arms = collapsed(once, metric), pr_aucs(once, metric), []
     for suffix, (rows, _) in readings.items():
         for name, row in rows.items():
             runs = once["arm"] == name
@@ -128,6 +130,7 @@ def compare(
                     t_interval(list(row.scores.values())),
                     row.minus(against) if against else None,
                     row.minus_on_new_data(against) if against else None,
+                    pr_auc=None if suffix or areas[runs].isna().all() else t_interval(areas[runs].dropna().tolist()),
                     collapsed=None if suffix else int(one_class[runs].sum()),
                     failed=int(runs.sum()) - len(row.scores),
                 )

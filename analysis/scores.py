@@ -41,6 +41,12 @@ def tuned_scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     return values.where(runs["state"] != "failed")
 
 
+def pr_aucs(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """The areas under the precision-recall curves of the same runs, where two classes have one."""
+    values = column(runs, f"metrics.{schema.pr_auc_metric(metric)}").astype("float64")
+    return values.where(runs["state"] != "failed")
+
+
 def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
     """The score of the constant predictor; an interval only where the seeds' splits differ."""
     values = (

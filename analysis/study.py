@@ -37,8 +37,8 @@ def _comparison(name: str, made: Comparison) -> Table:
     counts = ("seeds", "shared_seeds", "collapsed", "failed")
     data = pd.DataFrame(rows).astype(dict.fromkeys(counts, "Int64"))
     shown = pd.DataFrame([_cells(arm, made, scale) for arm in made.arms])
-    if not any(arm.new_data for arm in made.arms):
-        data = data[[each for each in data if not str(each).startswith("new_data")]]
+    unknown = [name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in made.arms)]
+    data = data[[each for each in data if not str(each).startswith(tuple(unknown))]]
     title = f"{made.metric} by arm" + (f" on {made.place}" if made.place else "")
     return Table(name, title, data, shown, tuple(_notes(made, scale)), _marks(made, shown))
 
@@ -59,6 +59,9 @@ def _numbers(arm: Arm) -> dict[str, Any]:
         "new_data_low": beyond and beyond.interval.low,
         "new_data_high": beyond and beyond.interval.high,
         "new_data_holm_p": beyond and beyond.p,
+        "pr_auc": arm.pr_auc and arm.pr_auc.mean,
+        "pr_auc_low": arm.pr_auc and arm.pr_auc.low,
+        "pr_auc_high": arm.pr_auc and arm.pr_auc.high,
         "collapsed": arm.collapsed,
         "failed": arm.failed,
     }
@@ -67,10 +70,12 @@ def _numbers(arm: Arm) -> dict[str, Any]:
 HERE: Final = "Holm p"
 INTERVAL: Final = "on new data"
 BEYOND: Final = "its Holm p"
+PR_AUC: Final = "PR-AUC"
 
 
 def _cells(arm: Arm, made: Comparison, scale: Scale) -> dict[str, str]:
     here, beyond = arm.difference, arm.new_data
+    has_pr_auc = any(arm.pr_auc for arm in made.arms)
     on_new_data = {
         INTERVAL: scale.show_bounds(beyond.interval, "+") if beyond else "",
         BEYOND: _p(beyond.p) if beyond else "",
@@ -82,6 +87,7 @@ def _cells(arm: Arm, made: Comparison, scale: Scale) -> dict[str, str]:
         f"minus {made.baseline}": scale.show_interval(here.interval, "+") if here else "",
         HERE: _p(here.p) if here else "",
         **(on_new_data if any(arm.new_data for arm in made.arms) else {}),
+        **({PR_AUC: scale.show_interval(arm.pr_auc) if arm.pr_auc else ""} if has_pr_auc else {}),
         "collapsed": "" if arm.collapsed is None else str(arm.collapsed),
         "failed": "" if arm.failed is None else str(arm.failed),
     }
@@ -116,6 +122,8 @@ def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
         yield (
             f"Scores at a tuned threshold are compared with {made.baseline} at its tuned threshold, the others at .5."
         )
+    if any(arm.pr_auc for arm in made.arms):
+        yield "PR-AUC: how well the scores rank, whatever the threshold; chance has the share of positives."
     yield from _how_sure(made, scale)
     yield _how_tuned(made.cells)
     yield "Bold: the best mean. Grey, or slanted: not told apart from the baseline."

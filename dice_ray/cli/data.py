@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.printing import JsonOption, print_json, print_next
+from dice_ray.cli.options import JsonOption
+from dice_ray.cli.printing import print_json, print_next
 
 
 def init(

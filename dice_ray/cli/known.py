@@ -1,4 +1,4 @@
-"""Commands that say what can be named: list, losses."""
+"""Commands that say what is known, by name or of a preset: list, losses, validate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.printing import JsonOption, print_json
+from dice_ray.cli.options import JsonOption, PresetArgument, SetOption
+from dice_ray.cli.printing import print_json
 
 
 def list_names(as_json: JsonOption = False) -> None:
@@ -41,3 +42,10 @@ def losses(
             typer.echo(f"    {'; '.join(row.parameters)}")
     if plot:
         typer.echo(f"\nDrawn: {plot}")
+
+
+def validate(preset: PresetArgument, settings: SetOption = None) -> None:
+    """Check a preset, and print what it resolves to with all defaults: itself a preset."""
+    from dice_ray import api
+
+    typer.echo(api.resolved_yaml(preset, settings or []), nl=False)

@@ -1,4 +1,4 @@
-"""What several commands print alike: JSON where it is asked for, tables, and the commands to go on with."""
+"""What several commands print alike: JSON where it is asked for, tables, how a run ended and how to go on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+if TYPE_CHECKING:
+    from dice_ray.api import Result
 
 
 def print_next(commands: list[str]) -> None:
@@ -47,3 +48,21 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in (header, *rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         typer.echo("  ".join(cells).rstrip())
+
+
+def print_end(result: Result, commands: list[str], as_json: bool) -> None:
+    """Where the results are and how to go on; what was interrupted exits with 130."""
+    if as_json:
+        facts = {"name": result.name, "experiment": result.experiment, "is_finished": result.is_finished}
+        best = {"metric": result.trained.metric, "score": result.trained.score} if result.trained else None
+        print_json({**facts, "best": best, "folder": result.folder, "log": result.log, "waiting": result.waiting})
+    else:
+        typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow; what others said is in {result.log}")
+        if result.waiting:
+            typer.echo(f"MLflow was away: what it lacks waits in {result.waiting}, `dice-ray runs` sends it.")
+        if result.is_finished:
+            print_next(commands)
+        else:
+            typer.echo(f"It was interrupted. To go on:\n  dice-ray tune --resume {result.name}")
+    if not result.is_finished:
+        raise typer.Exit(130)

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.printing import JsonOption, print_json, print_next
+from dice_ray.cli.options import JsonOption
+from dice_ray.cli.printing import print_json, print_next
 from dice_ray.cli.tracking import send_waiting
 
 

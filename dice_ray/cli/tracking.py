@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dice_ray.cli.printing import JsonOption, print_json, print_table
+from dice_ray.cli.options import JsonOption
+from dice_ray.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from dice_ray.tracking.compared import Compared, Experiment

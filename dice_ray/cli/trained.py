@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.printing import JsonOption, print_json
+from dice_ray.cli.options import JsonOption
+from dice_ray.cli.printing import print_json
 
 RunArgument = Annotated[
     str, typer.Argument(help="A run's name, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")

@@ -114,6 +114,15 @@ def collapsed_metric(metric: str) -> str:
     return _with_name(metric, "collapsed")
 
 
+def pr_auc_metric(metric: str) -> str:
+    """How well the same scores rank, whatever the threshold; only two classes have it.
+
+    >>> pr_auc_metric("test/f1")
+    'test/pr_auc'
+    """
+    return _with_name(metric, "pr_auc")
+
+
 def _with_name(metric: str, form: str) -> str:
     split, slash, name = metric.rpartition("/")
     return f"{split}{slash}{form.format(name)}"

@@ -96,7 +96,7 @@ def estimate(
     ):
         num_at_once = min(needs.slots(ray.nodes), len(configs))
         rehearsed = _rehearsed(configs, needs)
-    runs = [rehearsed[_decisive(config)] for config in configs]
+    runs = [rehearsed[_as_timed(config)] for config in configs]
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
     heaviest = max(runs, key=lambda run: run.peak_memory)
     found = Estimate(
@@ -143,7 +143,7 @@ def _rehearsed(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehears
     threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
     task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(rehearse)
     try:
-        different = {_decisive(config): config for config in configs}
+        different = {_as_timed(config): config for config in configs}
         return {key: ray.get(task.remote(config)) for key, config in different.items()}
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
@@ -154,8 +154,8 @@ def _rehearsed(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehears
         raise RunError(f"the first steps of a trial must run, and their process died: {error}") from error
 
 
-def _decisive(config: RunConfig) -> str:
-    """What decides how long a run takes: all but its loss and seed, nearly."""
+def _as_timed(config: RunConfig) -> str:
+    """What a run's time depends on: all but its loss and seed, nearly."""
     sections = {name: nested(config)[name] for name in ("task", "data", "model", "training")}
     del sections["training"]["seed"], sections["model"]["head_bias"]
     return json.dumps(sections, sort_keys=True)

@@ -108,6 +108,19 @@ def test_on_this_test_set_alone_is_said_to_be_no_more() -> None:
     assert "Winner: dice, told apart from every other row on this test set, not shown on new data" in table.text()
 
 
+def test_the_area_under_the_curve_stands_beside_the_score() -> None:
+    frame = study({"cross_entropy": [0.5, 0.6, 0.7], "dice": [0.6, 0.7, np.nan]})
+    (without,) = comparison(found(frame, {}))
+    assert not [name for name in [*without.data, *without.shown] if "auc" in str(name).lower()]
+    frame["metrics.test/pr_auc"] = [np.nan, 0.7, 0.8, 0.9, 0.6, 0.8, 0.1]
+    (table,) = comparison(found(frame, {}))
+    low, high = stats.t.interval(0.95, 2, 0.8, stats.sem([0.7, 0.8, 0.9]))
+    plain = rows(table)["cross_entropy"]
+    assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == pytest.approx([0.8, low, high])
+    assert rows(table)["dice"]["pr_auc"] == pytest.approx(0.7), "what a failed cell told last does not count"
+    assert table.shown["PR-AUC"].tolist()[0].startswith("80.00 [")
+
+
 @pytest.mark.parametrize("num_best", [2, 6])
 def test_arms_that_are_equally_good_seldom_win(num_best: int) -> None:
     """Of 1,000 studies of six arms, of which so many are the best: one of these must not win."""
@@ -153,8 +166,8 @@ def test_variants_are_compared_by_themselves() -> None:
         ]
     )
     tables = comparison(Found(frame))
-    assert [table.title for table in tables] == ["test/f1 by arm on qqp, + positive", "test/f1 by arm on qqp, original"]
-    assert rows(tables[0])["dice"]["mean"] == pytest.approx(0.445)
+    assert [table.title for table in tables] == ["test/f1 by arm on qqp, original", "test/f1 by arm on qqp, + positive"]
+    assert rows(tables[1])["dice"]["mean"] == pytest.approx(0.445)
     assert not across_data_sets(Found(frame))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.cli.searches import print_estimate
+from dice_ray.cli.estimates import print_estimate
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.rehearsal import Rehearsal
