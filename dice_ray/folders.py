@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 from dataclasses import dataclass
@@ -13,8 +14,6 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
 
-RUNS = Path("dice_ray_runs")
-"""Where runs, sweeps and studies keep plans, ledgers and checkpoints: a folder of the working directory."""
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; a sweep or study has one of its own name."""
 TRIALS = "trials"
@@ -34,6 +33,21 @@ class Place:
     id: str
 
 
+def runs_folder() -> Path:
+    """Where runs, sweeps and studies keep plans, ledgers and checkpoints: of the working directory where not told.
+
+    Raises:
+        InputError: `$DICE_RAY_RUNS` is a URL.
+    """
+    folder = os.environ.get("DICE_RAY_RUNS") or "dice_ray_runs"
+    if "://" in folder:
+        raise InputError(
+            f"DICE_RAY_RUNS must be a folder that every machine sees under this path, got the URL {folder}: ledgers "
+            "are appended to and checkpoints renamed, which only a file system does as a whole. Mount it"
+        )
+    return Path(folder).expanduser()
+
+
 def named(name: str) -> str:
     """A name that can be a folder and an experiment of its own."""
     if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:
@@ -49,7 +63,7 @@ def new_name(stem: str) -> str:
     stem = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-") or "run"
     while True:
         name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
-        if not (RUNS / name).exists():
+        if not (runs_folder() / name).exists():
             return name
 
 
@@ -102,14 +116,16 @@ def place(run: str) -> Place:
         InputError: The name is that of a sweep or study as a whole.
     """
     parent, *rest = run.split("/")
-    if (RUNS / parent / "plan.yaml").exists():
+    if (runs_folder() / parent / "plan.yaml").exists():
         return _trial(parent, "/".join(rest))
-    found = [folder for folder in (RUNS / run, Path(run)) if _holds_a_run(folder)]
+    found = [folder for folder in (runs_folder() / run, Path(run)) if _holds_a_run(folder)]
     if not found:
-        known = [folder.name for folder in RUNS.glob("*") if (folder / "plan.yaml").exists() or _holds_a_run(folder)]
+        known = [
+            folder.name for folder in runs_folder().glob("*") if (folder / "plan.yaml").exists() or _holds_a_run(folder)
+        ]
         raise UnknownNameError("run", run, known)
     folder = found[0]
-    above, runs = folder.resolve().parent, RUNS.resolve()
+    above, runs = folder.resolve().parent, runs_folder().resolve()
     is_trial = above.name == TRIALS and above.parent.parent == runs and (above.parent / "plan.yaml").exists()
     experiment = above.parent.name if is_trial else TRAIN_EXPERIMENT if above == runs else None
     return Place(folder, experiment, folder.resolve().name)
@@ -120,7 +136,7 @@ def _trial(parent: str, trial: str) -> Place:
     from dice_ray.tuning import kept
     from dice_ray.tuning.ledger import Ledger
 
-    ledger = Ledger(RUNS / parent / "ledger.jsonl")
+    ledger = Ledger(runs_folder() / parent / "ledger.jsonl")
     ids = {begun.called: id_ for id_, begun in ledger.begun.items()}
     winner = kept.best(ledger)
     best = None if winner is None else f"{parent}/{ledger.begun[winner].called}"
@@ -131,7 +147,7 @@ def _trial(parent: str, trial: str) -> Place:
         ids[trial] = trial
     if trial not in ids:
         raise UnknownNameError(f"run of {parent}", trial, ids)
-    folder = RUNS / parent / TRIALS / ids[trial]
+    folder = runs_folder() / parent / TRIALS / ids[trial]
     if (folder / "task.json").exists() and not (folder / "best.pt").exists():
         raise RunError(f"of a sweep the checkpoint of the best trial alone is kept: {best}, got {parent}/{trial}")
     return Place(folder, parent, ids[trial])

@@ -15,7 +15,7 @@ import dice_ray
 from dice_ray import api, launch
 from dice_ray.cli.screen import ProgressScreen
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
-from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
+from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.rehearsal import NUM_STEPS
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
@@ -352,7 +352,7 @@ def test_a_run_is_registered_once_and_its_predictions_are_stored_where_wanted(tm
 
 def file_of(run: Run) -> Path:
     """Where the run lies."""
-    return RUNS / run.data.tags[schema.ID]
+    return runs_folder() / run.data.tags[schema.ID]
 
 
 def test_no_text_is_stored_unless_wanted(tmp_path: Path) -> None:
@@ -366,10 +366,10 @@ def test_no_text_is_stored_unless_wanted(tmp_path: Path) -> None:
 def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
     here = f"sqlite:///{tmp_path}/mlflow.db"
     for name, store in (("killed", here), ("elsewhere", "http://127.0.0.1:9")):
-        spool = Spool(RUNS / name, TRAIN_EXPERIMENT, store)
+        spool = Spool(runs_folder() / name, TRAIN_EXPERIMENT, store)
         spool.add(Open(name, name, {}, {schema.KIND: "run"}, None, 1000))
         spool.close(is_sent=False)
-    busy = Spool(RUNS / "busy", TRAIN_EXPERIMENT, here)
+    busy = Spool(runs_folder() / "busy", TRAIN_EXPERIMENT, here)
     (waiting,) = api.send_waiting()
     assert (waiting.file.parent.name, waiting.why[:40]) == ("elsewhere", "it is for http://127.0.0.1:9: set MLFLOW")
     assert read(TRAIN_EXPERIMENT)[["id", "status"]].to_numpy().tolist() == [["killed", "KILLED"]]

@@ -70,3 +70,16 @@ def test_a_name_that_is_not_there_is_told_with_what_is_known() -> None:
     (Path("dice_ray_runs") / "sweep/ledger.jsonl").unlink()
     with pytest.raises(InputError, match=r"sweep is a sweep or study, and none of its runs has ended"):
         folders.place("sweep")
+
+
+def test_another_folder_keeps_the_runs(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = runs.rename(runs.parent / "all runs")
+    monkeypatch.setenv("DICE_RAY_RUNS", str(moved))
+    assert folders.place("mine") == Place(moved / "mine", "train", "mine")
+    assert folders.place("sweep/sweep1") == Place(moved / "sweep/trials/sweep1", "sweep", "sweep1")
+
+
+def test_a_url_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DICE_RAY_RUNS", "s3://bucket/runs")
+    with pytest.raises(InputError, match=r"DICE_RAY_RUNS must be a folder .* got the URL s3://bucket/runs"):
+        folders.place("mine")

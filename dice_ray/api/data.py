@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dice_ray import shipped
 from dice_ray.api.presets import validate
-from dice_ray.folders import RUNS
+from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -61,7 +61,7 @@ def imbalance_report(found: Sequence[Inspection]) -> Report:
 def inspection_folder(presets: Sequence[str | Path]) -> Path:
     """Where tables and plot of these data sets are written unless told otherwise."""
     first, *others = (Path(preset).stem for preset in presets)
-    return RUNS / "inspect" / (f"{first}_and_{len(others)}_more" if others else first)
+    return runs_folder() / "inspect" / (f"{first}_and_{len(others)}_more" if others else first)
 
 
 def cached() -> list[Listed]:

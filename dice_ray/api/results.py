@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dice_ray import shipped
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.folders import RUNS
+from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +57,7 @@ class Result:
 
     @property
     def folder(self) -> Path:
-        return RUNS / self.name
+        return runs_folder() / self.name
 
     @property
     def log(self) -> Path:
@@ -135,7 +135,7 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     Returns:
         The files, the page first.
     """
-    written = made.write(out or RUNS / "_and_".join(names) / "report")
+    written = made.write(out or runs_folder() / "_and_".join(names) / "report")
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
 
@@ -164,7 +164,7 @@ def export_preset(sweep: str) -> str:
     from dice_ray.tuning.export import preset
 
     name, _, trial = sweep.partition("/")
-    return preset(RUNS / name, trial or None)
+    return preset(runs_folder() / name, trial or None)
 
 
 def _best(name: str, found: Found) -> Best:

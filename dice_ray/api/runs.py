@@ -10,7 +10,7 @@ from dice_ray import folders
 from dice_ray.api import tracking
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import Best, Result
-from dice_ray.folders import RUNS, TRAIN_EXPERIMENT
+from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
 
 if TYPE_CHECKING:
     from dice_ray import single
@@ -40,9 +40,9 @@ def train(
     tracking.check_register(register)
     config = validate(preset, settings)
     name = folders.named(name or _train_name(preset, config))
-    config = launch.resolved(folders.as_begun(config, RUNS / name))
-    score = single.run(config, RUNS / name, TRAIN_EXPERIMENT, show)
-    tracking.keep_best(TRAIN_EXPERIMENT, name, RUNS / name, RUNS / name, "dev", register)
+    config = launch.resolved(folders.as_begun(config, runs_folder() / name))
+    score = single.run(config, runs_folder() / name, TRAIN_EXPERIMENT, show)
+    tracking.keep_best(TRAIN_EXPERIMENT, name, runs_folder() / name, runs_folder() / name, "dev", register)
     return Result(name, TRAIN_EXPERIMENT, trained=Best(name, launch.objective(config), score))
 
 
@@ -67,7 +67,7 @@ def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = No
     from dice_ray.rehearsal import rehearse
 
     config = validate(preset, settings)
-    folder = RUNS / folders.named(name or _train_name(preset, config))
+    folder = runs_folder() / folders.named(name or _train_name(preset, config))
     config = launch.resolved(folders.as_begun(config, folder))
     folders.check_config(config, folder)
     return DryRun(as_yaml(config), folder, rehearse(config))

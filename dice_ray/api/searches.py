@@ -12,7 +12,7 @@ from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
 from dice_ray.api.studies import digest_of, layers_by_variant, study_of
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.folders import RUNS
+from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
@@ -101,7 +101,7 @@ def tune(
     )
     if dry_run:
         return _estimated(plan, address)
-    progress = search.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
+    progress = search.run(plan, runs_folder() / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress, "dev", register)
 
 
@@ -164,9 +164,9 @@ def resume(
     from dice_ray.tuning import ablation, plan, search
 
     tracking.check_register(register)
-    stored = plan.read(RUNS / name)
+    stored = plan.read(runs_folder() / name)
     if isinstance(stored, plan.SweepPlan):
-        if more_trials and search.is_exhausted(stored, RUNS / name, address):
+        if more_trials and search.is_exhausted(stored, runs_folder() / name, address):
             raise InputError(f"{name} has tried all that its space holds: there is nothing to add to it")
         more = {"seeds": stored.seeds if seeds is None else seeds, "top": stored.top if top is None else top}
         stored = stored.model_copy(update={"trials": stored.trials + more_trials, **more})
@@ -175,9 +175,9 @@ def resume(
     if dry_run:
         return _estimated(stored, address)
     if isinstance(stored, plan.SweepPlan):
-        progress = search.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
+        progress = search.run(stored, runs_folder() / name, address=address, max_hours=max_hours, show=show)
     else:
-        progress = ablation.run(stored, RUNS / name, address=address, max_hours=max_hours, show=show)
+        progress = ablation.run(stored, runs_folder() / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress, "dev" if isinstance(stored, plan.SweepPlan) else "test", register)
 
 
@@ -248,11 +248,11 @@ def ablate(
         trial_timeout=trial_timeout,
     )
     if tuned_from:
-        plan = tuned(plan, [RUNS / sweep for sweep in tuned_from])
+        plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
     plan = plan.with_encoders()
     if dry_run:
         return _estimated(plan, address)
-    progress = ablation.run(plan, RUNS / name, address=address, max_hours=max_hours, show=show)
+    progress = ablation.run(plan, runs_folder() / name, address=address, max_hours=max_hours, show=show)
     return _ended(name, progress, "test")
 
 
@@ -260,7 +260,7 @@ def _estimated(plan: SweepPlan | StudyPlan, address: str | None) -> Result:
     """What a sweep or study would take, without running it."""
     from dice_ray.tuning.estimate import estimate
 
-    return Result(plan.name, plan.name, False, estimate=estimate(plan, RUNS / plan.name, address=address))
+    return Result(plan.name, plan.name, False, estimate=estimate(plan, runs_folder() / plan.name, address=address))
 
 
 def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
@@ -275,7 +275,7 @@ def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = No
     config = resolve(layers)
     if config.training.precision != "auto":
         return tuple(layers)
-    there = plan.read(RUNS / name) if (RUNS / name / "plan.yaml").exists() else None
+    there = plan.read(runs_folder() / name) if (runs_folder() / name / "plan.yaml").exists() else None
     is_begun = there is not None and (variant is None or variant in there.digests)
     found = there.base(variant) if there is not None and is_begun else launch.resolved(config)
     return (*layers, values_layer(plan.THIS_MACHINE, {"training.precision": found.training.precision}))
@@ -290,10 +290,12 @@ def _ended(name: str, progress: Progress, split: Literal["dev", "test"], registe
     from dice_ray.tuning import kept
     from dice_ray.tuning.ledger import Ledger
 
-    ledger = Ledger(RUNS / name / "ledger.jsonl")
+    ledger = Ledger(runs_folder() / name / "ledger.jsonl")
     if progress.is_finished and progress.failed == progress.total:
         reasons = [ended.failure for ended in ledger.ended.values()]
         raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
     if progress.is_finished and (best := kept.best(ledger)) is not None:
-        tracking.keep_best(name, best, RUNS / name, RUNS / name / folders.TRIALS / best, split, register)
+        tracking.keep_best(
+            name, best, runs_folder() / name, runs_folder() / name / folders.TRIALS / best, split, register
+        )
     return Result(name, name, progress.is_finished)

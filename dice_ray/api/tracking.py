@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from dice_ray.errors import BusyError, InputError, RunError
-from dice_ray.folders import RUNS
+from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     from dice_ray.tracking.compared import Compared, Experiment
@@ -63,7 +63,7 @@ def send_waiting() -> list[Waiting]:
     from dice_ray.tracking.writer import Writer
 
     waiting = []
-    for left in left_in(RUNS) if RUNS.is_dir() else ():
+    for left in left_in(runs_folder()) if runs_folder().is_dir() else ():
         if not left.is_of_this_store:
             waiting.append(Waiting(left.file, f"it is for {left.store}: set MLFLOW_TRACKING_URI to that"))
             continue

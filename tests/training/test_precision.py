@@ -13,7 +13,7 @@ from dice_ray.api.presets import layers_of
 from dice_ray.api.searches import _for_all_trials
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
-from dice_ray.folders import RUNS
+from dice_ray.folders import runs_folder
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
 from dice_ray.training.precision import Numerics, fitted, forward, resolve
@@ -123,7 +123,9 @@ def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
     (*_, found) = _for_all_trials(layers, "mine")
     assert found.values == {"training": {"precision": "fp32"}}
     begun = (*layers, Layer("this machine", {"training": {"precision": "bf16"}}))
-    plan.store(StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), RUNS / "mine")
+    plan.store(
+        StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), runs_folder() / "mine"
+    )
     assert _for_all_trials(layers, "mine") == begun
 
 
