@@ -12,9 +12,10 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.found import Found
 from analysis.layout import Mark, Scale, Table
-from analysis.printed import F1, TABLE_8, TABLE_10, TABLES, Block, Printed, Row
+from analysis.printed import F1, Block, Printed, Row
 from analysis.scores import by_seed, collapsed, column, constant, losses, scores
 from analysis.statistics import ALPHA, Difference, Interval, holm_of, paired_difference, t_interval
+from analysis.transcribed import TABLE_8, TABLE_10, TABLES
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
 

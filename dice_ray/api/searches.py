@@ -74,7 +74,6 @@ def tune(
         dry_run: Run only the first steps of a trial, say what all would take in `Result.estimate`, leave nothing.
         show: Makes the screen that shows progress.
     """
-    from dice_ray.tuning import search
     from dice_ray.tuning.plan import SweepPlan
 
     tracking.check_register(register)
@@ -99,10 +98,7 @@ def tune(
         points=tuple(points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
-    if dry_run:
-        return _estimated(plan, address)
-    progress = search.run(plan, runs_folder() / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress, "dev", register)
+    return _run(plan, address, max_hours, show, is_dry=dry_run, register=register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:
@@ -161,24 +157,19 @@ def resume(
         dry_run: Say what is left and what that would take, as `tune` does.
         show: Makes the screen that shows progress.
     """
-    from dice_ray.tuning import ablation, plan, search
+    from dice_ray.tuning import plan_file, search
+    from dice_ray.tuning.plan import SweepPlan
 
     tracking.check_register(register)
-    stored = plan.read(runs_folder() / name)
-    if isinstance(stored, plan.SweepPlan):
+    stored = plan_file.read(runs_folder() / name)
+    if isinstance(stored, SweepPlan):
         if more_trials and search.is_exhausted(stored, runs_folder() / name, address):
             raise InputError(f"{name} has tried all that its space holds: there is nothing to add to it")
         more = {"seeds": stored.seeds if seeds is None else seeds, "top": stored.top if top is None else top}
         stored = stored.model_copy(update={"trials": stored.trials + more_trials, **more})
     elif more_trials or seeds or top:
         raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms, variants and seeds")
-    if dry_run:
-        return _estimated(stored, address)
-    if isinstance(stored, plan.SweepPlan):
-        progress = search.run(stored, runs_folder() / name, address=address, max_hours=max_hours, show=show)
-    else:
-        progress = ablation.run(stored, runs_folder() / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress, "dev" if isinstance(stored, plan.SweepPlan) else "test", register)
+    return _run(stored, address, max_hours, show, is_dry=dry_run, register=register)
 
 
 def ablate(
@@ -214,7 +205,6 @@ def ablate(
         dry_run: Run only the first steps, say what all would take in `Result.estimate`, leave nothing.
         show: Makes the screen that shows progress.
     """
-    from dice_ray.tuning import ablation
     from dice_ray.tuning.plan import StudyPlan, Variant
     from dice_ray.tuning.tuned import tuned
 
@@ -250,17 +240,32 @@ def ablate(
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
     plan = plan.with_encoders()
-    if dry_run:
-        return _estimated(plan, address)
-    progress = ablation.run(plan, runs_folder() / name, address=address, max_hours=max_hours, show=show)
-    return _ended(name, progress, "test")
+    return _run(plan, address, max_hours, show, is_dry=dry_run)
 
 
-def _estimated(plan: SweepPlan | StudyPlan, address: str | None) -> Result:
-    """What a sweep or study would take, without running it."""
-    from dice_ray.tuning.estimate import estimate
+def _run(
+    plan: SweepPlan | StudyPlan,
+    address: str | None,
+    max_hours: float | None,
+    show: Show | None,
+    *,
+    is_dry: bool,
+    register: str | None = None,
+) -> Result:
+    """Run what a plan says and its folder lacks, or say what that would take."""
+    from dice_ray.tuning import ablation, search
+    from dice_ray.tuning.plan import SweepPlan
 
-    return Result(plan.name, plan.name, False, estimate=estimate(plan, runs_folder() / plan.name, address=address))
+    folder = runs_folder() / plan.name
+    if is_dry:
+        from dice_ray.tuning.estimate import estimate
+
+        return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, address=address))
+    if isinstance(plan, SweepPlan):
+        progress = search.run(plan, folder, address=address, max_hours=max_hours, show=show)
+        return _ended(folder, progress, "dev", register)
+    progress = ablation.run(plan, folder, address=address, max_hours=max_hours, show=show)
+    return _ended(folder, progress, "test", register)
 
 
 def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
@@ -270,18 +275,20 @@ def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = No
     """
     from dice_ray import launch
     from dice_ray.config.load import resolve, values_layer
-    from dice_ray.tuning import plan
+    from dice_ray.tuning import plan_file
+    from dice_ray.tuning.plan import THIS_MACHINE
 
     config = resolve(layers)
     if config.training.precision != "auto":
         return tuple(layers)
-    there = plan.read(runs_folder() / name) if (runs_folder() / name / "plan.yaml").exists() else None
+    folder = runs_folder() / name
+    there = plan_file.read(folder) if (folder / "plan.yaml").exists() else None
     is_begun = there is not None and (variant is None or variant in there.digests)
     found = there.base(variant) if there is not None and is_begun else launch.resolved(config)
-    return (*layers, values_layer(plan.THIS_MACHINE, {"training.precision": found.training.precision}))
+    return (*layers, values_layer(THIS_MACHINE, {"training.precision": found.training.precision}))
 
 
-def _ended(name: str, progress: Progress, split: Literal["dev", "test"], register: str | None = None) -> Result:
+def _ended(folder: Path, progress: Progress, split: Literal["dev", "test"], register: str | None) -> Result:
     """The result of a sweep or study, unless nothing came of it; what only the best of a finished one has is stored.
 
     Raises:
@@ -290,12 +297,10 @@ def _ended(name: str, progress: Progress, split: Literal["dev", "test"], registe
     from dice_ray.tuning import kept
     from dice_ray.tuning.ledger import Ledger
 
-    ledger = Ledger(runs_folder() / name / "ledger.jsonl")
+    ledger = Ledger(folder / "ledger.jsonl")
     if progress.is_finished and progress.failed == progress.total:
         reasons = [ended.failure for ended in ledger.ended.values()]
-        raise RunError(f"all {progress.total} trials of {name} failed, the first one because {reasons[0]}")
+        raise RunError(f"all {progress.total} trials of {folder.name} failed, the first one because {reasons[0]}")
     if progress.is_finished and (best := kept.best(ledger)) is not None:
-        tracking.keep_best(
-            name, best, runs_folder() / name, runs_folder() / name / folders.TRIALS / best, split, register
-        )
-    return Result(name, name, progress.is_finished)
+        tracking.keep_best(folder.name, best, folder, folder / folders.TRIALS / best, split, register)
+    return Result(folder.name, folder.name, progress.is_finished)

@@ -21,10 +21,9 @@ from dice_ray.errors import DiceRayError
 from dice_ray.settings import Flat, flat, nested
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import kept, objectives
-from dice_ray.tuning import plan as plans
+from dice_ray.tuning import kept, objectives, plan_file
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import RESULTS_VERSION, StudyPlan, SweepPlan
 from dice_ray.tuning.trial import SCORE, Result
 
 
@@ -92,7 +91,7 @@ class Recorder:
         tags = {
             schema.KIND: plan.kind,
             schema.METRIC: launch.objective(self._config, "dev" if isinstance(plan, SweepPlan) else "test"),
-            schema.RESULTS_VERSION: str(plans.RESULTS_VERSION),
+            schema.RESULTS_VERSION: str(RESULTS_VERSION),
         }
         if isinstance(plan, StudyPlan):
             tags[schema.BASELINE] = plan.baseline
@@ -100,7 +99,7 @@ class Recorder:
             tags[schema.OBJECTIVES] = " ".join(objectives.signed(name) for name in named)
         params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms", "variants"})
         self._writer.open(plan.name, name=plan.name, params=params, tags=tags | self._made_with)
-        self._writer.text(plan.name, "plan.yaml", plans.as_yaml(plan))
+        self._writer.text(plan.name, "plan.yaml", plan_file.as_yaml(plan))
         for variant, digest in plan.digests.items():
             if digest:
                 self._tell_data(plan.name, plan.base(variant), digest)

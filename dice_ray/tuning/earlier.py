@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError
-from dice_ray.tuning import plan as plans
+from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Begun, History, Ledger
 from dice_ray.tuning.plan import SweepPlan
 
@@ -39,7 +39,7 @@ def sweep_in(folder: Path, config: RunConfig, digest: str) -> Earlier:
     Raises:
         RunError: It is no sweep of the same task and data.
     """
-    plan = plans.read(folder)
+    plan = plan_file.read(folder)
     if not isinstance(plan, SweepPlan):
         raise RunError(f"{folder} must hold a sweep to start from: it holds a study")
     theirs = plan.base()

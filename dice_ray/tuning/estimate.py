@@ -20,7 +20,8 @@ from dice_ray.tracking.store import shown, store_uri
 from dice_ray.tuning import ablation, reruns, search
 from dice_ray.tuning.demand import Demand, demand
 from dice_ray.tuning.ledger import Ledger
-from dice_ray.tuning.plan import StudyPlan, SweepPlan, as_yaml, grown
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan_file import as_yaml, grown
 
 START = 8.0
 """Seconds until the first trials train: Ray, and the imports of their actors."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from dice_ray import launch
 from dice_ray.config.load import as_written, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.tuning import plan as plans
+from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import THIS_MACHINE, SweepPlan
 from dice_ray.tuning.reruns import Ranked, ranking
@@ -21,7 +21,7 @@ def preset(folder: Path, trial: str | None = None) -> str:
         UnknownNameError: There is no such trial, or it has no score.
         InputError: The sweep has several objectives, and no trial was named.
     """
-    plan = plans.read(folder)
+    plan = plan_file.read(folder)
     if not isinstance(plan, SweepPlan):
         raise RunError(f"{folder} must hold a sweep: it holds a study, and its report says which arm is best")
     found = {one.trial.id: one for one in ranking(Ledger(folder / "ledger.jsonl"))}

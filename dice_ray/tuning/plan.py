@@ -1,15 +1,13 @@
-"""What is to run: the settings of a sweep or a study, kept beside its ledger."""
+"""What is to run: the settings of a sweep or a study, and of each of its trials."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import ASIDE, RunConfig
@@ -264,71 +262,6 @@ class StudyPlan(Plan):
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
-
-
-_PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | StudyPlan, Field(discriminator="kind")])
-
-
-def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
-    """Write `plan.yaml`: what `grown` makes of the plan, which is returned; raises what that raises."""
-    plan = grown(plan, folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "plan.yaml"
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(as_yaml(plan), encoding="utf-8")
-    unfinished.replace(path)
-    return plan
-
-
-def grown(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
-    """The plan, over one that the folder holds, which grows by trials or arms, by variants and by seeds.
-
-    Raises:
-        RunError: The folder holds another plan, or this one for other data.
-        ConfigError: An arm runs what a stored one of another name runs.
-    """
-    path = folder / "plan.yaml"
-    if not path.exists() and ((folder / "config.yaml").exists() or (folder / "best.pt").exists()):
-        raise RunError(f"{folder} holds a run trained alone: choose another --name")
-    if path.exists():
-        there = read(folder)
-        there_now = there.with_digests(plan.digests)
-        if isinstance(plan, StudyPlan) and isinstance(there_now, StudyPlan) and plan.continues(there_now):
-            there.on(plan.digests)
-            plan = plan.over(there_now)
-            plan.cells()
-        elif plan == there_now or (
-            isinstance(plan, SweepPlan) and isinstance(there_now, SweepPlan) and plan.extends(there_now)
-        ):
-            there.on(plan.digests)
-        else:
-            raise RunError(
-                f"{path} must hold this plan, and holds another {there.kind} of that name (of {_origins(there)}): go "
-                "on with that one, or choose another --name"
-            )
-    return plan
-
-
-def _origins(plan: Plan) -> str:
-    return " and ".join(layer.origin for layer in plan.layers)
-
-
-def read(folder: Path) -> SweepPlan | StudyPlan:
-    """The plan of a sweep's or a study's folder."""
-    path = folder / "plan.yaml"
-    if not path.exists():
-        raise RunError(f"{folder} must hold the plan of a sweep or study: there is no {path.name}")
-    try:
-        return _PLAN.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, ValidationError) as error:
-        raise RunError(f"{path} must be a plan that dice_ray wrote: {' '.join(str(error).split())}") from error
-
-
-def as_yaml(plan: SweepPlan | StudyPlan) -> str:
-    """The plan as it is stored and shown."""
-    values: dict[str, Any] = plan.model_dump(mode="json")
-    text: str = yaml.safe_dump(values, sort_keys=False, allow_unicode=True)
-    return text
 
 
 def _written_aside(layer: Layer) -> Iterator[Problem]:

@@ -16,7 +16,8 @@ from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.demand import demand
 from dice_ray.tuning.ledger import Begun, Ledger, driving
-from dice_ray.tuning.plan import StudyPlan, SweepPlan, store
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan_file import store
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from analysis.printed import TABLE_5, TABLE_7, TABLES, Oddity, Printed, oddities
+from analysis.printed import Oddity, Printed, oddities
+from analysis.transcribed import TABLE_5, TABLE_7, TABLES
 
 ALL = [(table.number, oddity) for table in TABLES for oddity in oddities(table)]
 OFF = [(number, oddity) for number, oddity in ALL if oddity.kind == "F1"]

@@ -17,7 +17,7 @@ from dice_ray.folders import runs_folder
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
 from dice_ray.training.precision import Numerics, fitted, forward, resolve
-from dice_ray.tuning import plan
+from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import StudyPlan
 from tests.contracts.encoders import save
 from tests.training.test_loop import small
@@ -123,7 +123,7 @@ def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
     (*_, found) = _for_all_trials(layers, "mine")
     assert found.values == {"training": {"precision": "fp32"}}
     begun = (*layers, Layer("this machine", {"training": {"precision": "bf16"}}))
-    plan.store(
+    plan_file.store(
         StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), runs_folder() / "mine"
     )
     assert _for_all_trials(layers, "mine") == begun

@@ -12,10 +12,9 @@ from dice_ray.cli.estimates import print_estimate
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.rehearsal import Rehearsal
-from dice_ray.tuning import plan as plans
-from dice_ray.tuning import search
+from dice_ray.tuning import plan_file, search
 from dice_ray.tuning.demand import Demand
-from dice_ray.tuning.estimate import Estimate, _check, _decisive, _last_end, estimate
+from dice_ray.tuning.estimate import Estimate, _as_timed, _check, _last_end, estimate
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
@@ -63,7 +62,7 @@ def test_runs_begin_as_soon_as_others_end() -> None:
 def test_neither_the_loss_nor_the_seed_decides_how_long_a_run_takes(layers: tuple[Layer, ...]) -> None:
     def key(**values: object) -> str:
         paths = {path.replace("__", "."): value for path, value in values.items()}
-        return _decisive(resolve([*layers, values_layer("trial", paths)]))
+        return _as_timed(resolve([*layers, values_layer("trial", paths)]))
 
     assert key() == key(loss="dice", training__seed=3, model__head_bias="prior")
     assert len({key(), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 3
@@ -124,7 +123,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     more = estimate(plan, tmp_path / "dry", num_cpus=1)
     assert (more.num_runs, more.num_ended, more.num_at_once) == (4, 1, 1)
     (tmp_path / "dry/plan.yaml").write_text(more.plan)
-    assert plans.read(tmp_path / "dry") == plan.on(plans.read(tmp_path / "dry").digests)
+    assert plan_file.read(tmp_path / "dry") == plan.on(plan_file.read(tmp_path / "dry").digests)
     with pytest.raises(RunError, match="holds another sweep of that name"):
         estimate(plan.model_copy(update={"space": "other:space"}), tmp_path / "dry")
 

@@ -10,7 +10,8 @@ from dice_ray.config.load import Layer, read_layer, resolve, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.tuning.export import preset
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
-from dice_ray.tuning.plan import THIS_MACHINE, StudyPlan, SweepPlan, store
+from dice_ray.tuning.plan import THIS_MACHINE, StudyPlan, SweepPlan
+from dice_ray.tuning.plan_file import store
 
 METRICS = ({"dev/f1": 0.5},)
 

@@ -10,7 +10,8 @@ import pytest
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.tuning.ledger import Begun
-from dice_ray.tuning.plan import StudyPlan, SweepPlan, Variant, read, store
+from dice_ray.tuning.plan import StudyPlan, SweepPlan, Variant
+from dice_ray.tuning.plan_file import read, store
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
 SWEEP = SweepPlan(name="sweep", layers=LAYERS, space="search_spaces.loss_tuning:loss_tuning", trials=4)

@@ -11,7 +11,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.settings import Flat
-from dice_ray.tuning import plan as plans
+from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from dice_ray.tuning.tuned import tuned
@@ -31,7 +31,7 @@ def sweep(tmp_path: Path, layers: tuple[Layer, ...]) -> Callable[..., Path]:
         written = (*layers, values_layer("--set", over or {}))
         digest = sources.load(resolve(written).data).digest
         plan = SweepPlan(name=name, layers=written, space="m:f", trials=len(trials), digest=digest, seed=seed)
-        plans.store(plan, tmp_path / name)
+        plan_file.store(plan, tmp_path / name)
         ledger = Ledger(tmp_path / name / "ledger.jsonl")
         for id_, (params, score) in zip(plan.ids, trials, strict=True):
             ledger.append(Begun(id=id_, params=params, seed=seed))

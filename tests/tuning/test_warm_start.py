@@ -12,8 +12,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.settings import flat
-from dice_ray.tuning import plan as plans
-from dice_ray.tuning import search, warm_start
+from dice_ray.tuning import plan_file, search, warm_start
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from dice_ray.tuning.searchers import SweepSearcher
@@ -85,7 +84,7 @@ def test_where_nothing_was_published(preset: str, space: str, said: str) -> None
 def earlier(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
     folder = tmp_path / "earlier"
     digest = sources.load(resolve(layers).data).digest
-    plans.store(SweepPlan(name="earlier", layers=layers, space=SPACE, trials=2, digest=digest), folder)
+    plan_file.store(SweepPlan(name="earlier", layers=layers, space=SPACE, trials=2, digest=digest), folder)
     ledger = Ledger(folder / "ledger.jsonl")
     for number, score in ((1, 0.3), (2, 0.6)):
         ledger.append(Begun(id=f"000{number}", params={"training.lr": number * 1e-3}, seed=0))
@@ -131,10 +130,12 @@ def test_a_sweep_of_other_data_or_a_study_says_nothing_here(earlier: Path, layer
     other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
     with pytest.raises(RunError, match="a sweep of the same task and data"):
         warm_start.check(SweepPlan(name="next", layers=other, space=SPACE, trials=2), earlier)
-    plans.store(SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest="77aa"), earlier.with_name("old"))
+    plan_file.store(
+        SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest="77aa"), earlier.with_name("old")
+    )
     with pytest.raises(RunError, match=r"a sweep of the same data, .* \(digest 77aa then"):
         warm_start.check(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), earlier.with_name("old"))
     study = StudyPlan(name="study", layers=layers, arms={"dice": {"loss": "dice"}}, baseline="dice", seeds=(1,))
-    plans.store(study, earlier.with_name("study"))
+    plan_file.store(study, earlier.with_name("study"))
     with pytest.raises(RunError, match="it holds a study"):
         warm_start.check(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), earlier.with_name("study"))
