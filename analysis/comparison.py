@@ -32,6 +32,7 @@ class Arm:
         score: The mean over its seeds.
         difference: On this test set, to the baseline read the same way, over the seeds shared; none for the baseline
             itself and the constant predictor. Its p is corrected by Holm over all rows.
+        ahead: In how many of these seeds it is above the baseline.
         new_data: The same on new data; none also where it is not known.
         pr_auc: The mean area under the precision-recall curve, which no threshold changes; two classes have it.
         collapsed: Cells that predict one class only at the threshold of .5.
@@ -41,6 +42,7 @@ class Arm:
     name: str
     score: Interval
     difference: Difference | None = None
+    ahead: int | None = None
     new_data: Difference | None = None
     pr_auc: Interval | None = None
     collapsed: int | None = None
@@ -129,6 +131,7 @@ def compare(
                     row.name,
                     t_interval(list(row.scores.values())),
                     row.minus(against) if against else None,
+                    row.ahead_of(against) if against else None,
                     row.minus_on_new_data(against) if against else None,
                     pr_auc=None if suffix or areas[runs].isna().all() else t_interval(areas[runs].dropna().tolist()),
                     collapsed=None if suffix else int(one_class[runs].sum()),
@@ -153,6 +156,9 @@ class Row:
 
     def minus(self, other: Row) -> Difference:
         return paired_difference(self.scores, other.scores)
+
+    def ahead_of(self, other: Row) -> int:
+        return sum(self.scores[seed] > other.scores[seed] for seed in self.scores.keys() & other.scores.keys())
 
     def minus_on_new_data(self, other: Row) -> Difference | None:
         """None where a seed that both have lacks its items."""

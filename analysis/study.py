@@ -34,7 +34,7 @@ def comparison(found: Found) -> list[Table]:
 def _comparison(name: str, made: Comparison) -> Table:
     scale = Scale.of(pd.Series([arm.score.mean for arm in made.arms]))
     rows = [_numbers(arm) for arm in made.arms]
-    counts = ("seeds", "shared_seeds", "collapsed", "failed")
+    counts = ("seeds", "shared_seeds", "seeds_ahead", "collapsed", "failed")
     data = pd.DataFrame(rows).astype(dict.fromkeys(counts, "Int64"))
     shown = pd.DataFrame([_cells(arm, made, scale) for arm in made.arms])
     unknown = [name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in made.arms)]
@@ -55,6 +55,7 @@ def _numbers(arm: Arm) -> dict[str, Any]:
         "difference_low": here and here.interval.low,
         "difference_high": here and here.interval.high,
         "shared_seeds": here and here.interval.num,
+        "seeds_ahead": arm.ahead,
         "holm_p": here and here.p,
         "new_data_low": beyond and beyond.interval.low,
         "new_data_high": beyond and beyond.interval.high,
@@ -85,6 +86,7 @@ def _cells(arm: Arm, made: Comparison, scale: Scale) -> dict[str, str]:
         scale.heading(made.metric): scale.show_interval(arm.score),
         "seeds": str(arm.score.num or ""),
         f"minus {made.baseline}": scale.show_interval(here.interval, "+") if here else "",
+        "ahead in": f"{arm.ahead} of {here.interval.num}" if here else "",
         HERE: _p(here.p) if here else "",
         **(on_new_data if any(arm.new_data for arm in made.arms) else {}),
         **({PR_AUC: scale.show_interval(arm.pr_auc) if arm.pr_auc else ""} if has_pr_auc else {}),

@@ -108,6 +108,13 @@ def test_on_this_test_set_alone_is_said_to_be_no_more() -> None:
     assert "Winner: dice, told apart from every other row on this test set, not shown on new data" in table.text()
 
 
+def test_how_often_an_arm_is_ahead_is_counted_over_shared_seeds() -> None:
+    scores = {"cross_entropy": [0.5, 0.6, 0.7, np.nan], "dice": [0.6, 0.6, 0.8, 0.9], "focal": [np.nan] * 4}
+    (table,) = comparison(found(study(scores), {}))
+    assert [rows(table)[arm]["seeds_ahead"] for arm in ("dice", "focal")] == [2, 0]
+    assert table.shown["ahead in"].tolist() == ["", "2 of 3", "0 of 0"]
+
+
 def test_the_area_under_the_curve_stands_beside_the_score() -> None:
     frame = study({"cross_entropy": [0.5, 0.6, 0.7], "dice": [0.6, 0.7, np.nan]})
     (without,) = comparison(found(frame, {}))

@@ -34,7 +34,7 @@ BREACHES = [
     ("ray in launch, cluster and tuning alone", "dice_ray.training", "ray.train"),
     ("mlflow in tracking alone", "analysis", "mlflow"),
     ("transformers in models and tasks alone", "dice_ray.losses", "transformers"),
-    ("yaml in config.load and tuning.plan alone", "dice_ray.config.schema", "yaml"),
+    ("yaml in config.load and tuning.plan_file alone", "dice_ray.config.schema", "yaml"),
 ]
 
 
