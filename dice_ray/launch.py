@@ -145,7 +145,7 @@ def check_here(config: RunConfig) -> None:
     precision.check(precision.resolve(resolved(config).training.precision))
 
 
-def check_gpus(wanted: int, found: int) -> None:
+def check_gpus(wanted: float, found: int) -> None:
     """Whether a run finds its GPUs."""
     if wanted > found:
         raise RunError(f"there must be {wanted} GPUs (launch.workers x launch.gpus), and there are {found}")

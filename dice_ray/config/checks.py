@@ -19,6 +19,7 @@ def check(config: RunConfig) -> list[Problem]:
         *_the_loss_takes_the_links(config),
         *_an_altered_class_is_named(config),
         *_a_step_feeds_every_worker(config),
+        *_a_gpu_has_one_worker_of_a_run(config),
     ]
 
 
@@ -78,3 +79,8 @@ def _a_step_feeds_every_worker(config: RunConfig) -> Iterator[Problem]:
             f"must be at least launch.workers, {config.launch.workers}: each worker takes a share of every step",
             str(config.training.batch_size),
         )
+
+
+def _a_gpu_has_one_worker_of_a_run(config: RunConfig) -> Iterator[Problem]:
+    if 0 < config.launch.gpus < 1 < config.launch.workers:
+        yield Problem("launch.gpus", "must be whole where launch.workers is more than 1", str(config.launch.gpus))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from dice_ray.data.sources import DataConfig, describe
 from dice_ray.losses import LossConfig
@@ -18,6 +18,12 @@ from dice_ray.tracking import schema as names
 from dice_ray.training.settings import TrainingConfig
 
 
+def _whole_or_part(gpus: float) -> float:
+    if gpus > 1 and not gpus.is_integer():
+        raise ValueError("must be whole, or less than 1")
+    return int(gpus) if gpus.is_integer() else gpus
+
+
 class LaunchConfig(Settings):
     """Where a run is trained; without dropout no number of a result depends on it, with dropout its draws do.
 
@@ -25,14 +31,14 @@ class LaunchConfig(Settings):
         workers: Data-parallel workers.
         how: `auto` trains one worker in this process and more on Ray Train; `ray_train` forces it for one.
         threads: CPU threads a worker.
-        gpus: GPUs a worker.
+        gpus: GPUs a worker; less than one where trials of one worker share a GPU, whose memory they then share too.
         max_failures: How often Ray Train starts the workers again when one dies; they go on from the last checkpoint.
     """
 
     workers: int = Field(1, ge=1)
     how: Literal["auto", "ray_train"] = "auto"
     threads: int = Field(1, ge=1)
-    gpus: int = Field(0, ge=0)
+    gpus: Annotated[float, Field(ge=0), AfterValidator(_whole_or_part)] = 0
     max_failures: int = Field(2, ge=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,17 +16,17 @@ class Demand:
     """The CPUs and GPUs of one trial: of its own process, and of each of its Ray Train workers."""
 
     own: int
-    own_gpus: int = 0
+    own_gpus: float = 0
     num_workers: int = 0
     worker: int = 0
-    worker_gpus: int = 0
+    worker_gpus: float = 0
 
     @property
     def cpus(self) -> int:
         return self.own + self.num_workers * self.worker
 
     @property
-    def gpus(self) -> int:
+    def gpus(self) -> float:
         return self.own_gpus + self.num_workers * self.worker_gpus
 
     def slots(self, nodes: Sequence[Node]) -> int:
@@ -48,8 +49,14 @@ class Demand:
                 f"process, got {', '.join(f'{node.cpus} and {node.gpus}' for node in nodes)}"
             )
         if self.num_workers:
-            return min(cpus // self.cpus, gpus // self.gpus if self.gpus else cpus)
-        return sum(min(node.cpus // self.own, node.gpus // self.gpus if self.gpus else cpus) for node in nodes)
+            return min(cpus // self.cpus, self._on_gpus(gpus, cpus))
+        return sum(min(node.cpus // self.own, self._on_gpus(node.gpus, cpus)) for node in nodes)
+
+    def _on_gpus(self, gpus: int, most: int) -> int:
+        """How many trials fit on so many GPUs: those of a fraction share one, and none lies across two."""
+        if not self.gpus:
+            return most
+        return gpus * math.floor(1 / self.gpus + 1e-9) if self.gpus < 1 else int(gpus // self.gpus)
 
 
 def demand(config: RunConfig) -> Demand:

@@ -59,6 +59,16 @@ def test_two_branches_in_one_layer_are_an_error() -> None:
     assert line.startswith("loss: must name one of its branches, got dice and focal (from trial)")
 
 
+def test_a_gpu_is_whole_or_shared_by_runs_of_one_worker() -> None:
+    assert resolve([PRESET, set_layer(["launch.gpus=0.5"])]).launch.gpus == 0.5
+    whole = resolve([PRESET, set_layer(["launch.gpus=2.0", "launch.workers=2"])]).launch.gpus
+    assert (whole, type(whole)) == (2, int), "as it is shown"
+    (line,) = told(PRESET, set_layer(["launch.gpus=1.5"]))
+    assert line == "launch.gpus: must be whole, or less than 1, got 1.5 (from --set)"
+    (line,) = told(PRESET, set_layer(["launch.gpus=0.5", "launch.workers=2"]))
+    assert line == "launch.gpus: must be whole where launch.workers is more than 1, got 0.5 (from --set)"
+
+
 def test_what_spans_sections_is_checked() -> None:
     (line,) = told(PRESET, set_layer(["training.batch_size=1", "launch.workers=2"]))
     assert line.startswith("training.batch_size: must be at least launch.workers, 2")

@@ -19,6 +19,8 @@ def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> 
     found = demand(resolve([*layers, values_layer("--set", wide)]))
     assert found == Demand(1, 0, 2, 3, 1)
     assert (found.cpus, found.gpus) == (7, 2)
+    half = resolve([*layers, values_layer("--set", {"launch.gpus": 0.5})])
+    assert demand(half) == Demand(1, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +29,9 @@ def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> 
         (Demand(1), [Node(2, 0)], 2),
         (ONE_WORKER, [Node(10, 0)], 2),
         (Demand(1, 1), [Node(10, 3)], 3),
+        (Demand(1, 0.1), [Node(40, 1)], 10),
+        (Demand(1, 0.4), [Node(40, 2)], 4),  # none lies across two
+        (Demand(1, 0.5), [Node(1, 2), Node(9, 0)], 1),
         (TWO_ON_GPUS, [Node(10, 3)], 1),
         (Demand(2), [Node(3, 0), Node(3, 0)], 2),  # none spans two machines
         (TWO_ON_GPUS, [Node(4, 1), Node(4, 1)], 1),  # but workers may
