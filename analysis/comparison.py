@@ -51,14 +51,14 @@ class Arm:
 
 @dataclass(frozen=True)
 class Best:
-    """The arm with the best mean, and whether it is more than that.
+    """The row with the best mean, and whether it is more than that, beside the rows of the other arms.
 
     Attributes:
         name: As the row.
-        runner_up: The row with the second-best mean.
-        difference: To the runner-up on this test set; its p is corrected by Holm over the best against each other row.
+        runner_up: The best row of another arm.
+        difference: To the runner-up on this test set; its p is corrected by Holm over the best against each such row.
         new_data: The same on new data, where it is known.
-        wins: Whether it is told apart from every other row on this test set.
+        wins: Whether it is told apart from every row of another arm on this test set.
         wins_on_new_data: The same on new data.
     """
 
@@ -154,6 +154,10 @@ class Row:
     scores: Mapping[int, float]
     parts: Mapping[int, NDArray[np.floating]]
 
+    @property
+    def arm(self) -> str:
+        return self.name.removesuffix(TUNED)
+
     def minus(self, other: Row) -> Difference:
         return paired_difference(self.scores, other.scores)
 
@@ -195,15 +199,17 @@ def _rows(
 
 
 def best_of(rows: Sequence[Row]) -> Best | None:
-    """The row with the best mean against each other one: it wins where it is told apart from all of them.
+    """The row with the best mean against each of another arm: it wins where it is told apart from all of them.
 
+    The same runs at another threshold are no rival: which loss is best, they do not ask.
     Holm's correction takes the smallest p first, so that what is left of it at the runner-up, mostly the largest, is
     the level itself: of two arms that are equally good and best, one wins by chance in 5 % of studies.
     """
     ranked = sorted((row for row in rows if row.scores), key=lambda row: -float(np.mean(list(row.scores.values()))))
-    if len(ranked) < 2:
+    others = [row for row in ranked if row.arm != ranked[0].arm]
+    if not others:
         return None
-    first, *others = ranked
+    first = ranked[0]
     here = holm_of([first.minus(other) for other in others])
     beyond = [first.minus_on_new_data(other) for other in others]
     new_data = holm_of([each for each in beyond if each])

@@ -160,9 +160,9 @@ def who_wins(made: Comparison, scale: Scale) -> str:
     if best.difference.interval.num < FEW_SEEDS:
         return f"Best mean: {best.name}, {ahead}; no winner is named with fewer than {FEW_SEEDS} shared seeds."
     if not best.wins:
-        return f"No winner: {best.name} has the best mean, {ahead}, and is not told apart from every other row."
+        return f"No winner: {best.name} has the best mean, {ahead}, and is not told apart from every other arm."
     beyond = "on new data too" if best.wins_on_new_data else "on this test set, not shown on new data"
-    return f"Winner: {best.name}, told apart from every other row {beyond}; {ahead}."
+    return f"Winner: {best.name}, told apart from every other arm {beyond}; {ahead}."
 
 
 def _missing(cells: pd.DataFrame) -> Iterator[str]:

@@ -20,7 +20,7 @@ def cells(num_seeds: int, gain: float, **columns: Any) -> list[dict[str, Any]]:
 def test_the_winner_is_the_one_that_the_table_names() -> None:
     made = report(study(cells(10, 0.1)))
     first, second, third = made.summary
-    assert first.startswith("Winner: dice, told apart from every other row")
+    assert first.startswith("Winner: dice, told apart from every other arm")
     assert first in made.tables[0].notes
     assert second == "test/f1 (%): plain has 50.55 [50.33, 50.77]; 10 shared seeds are enough for a claim."
     assert third == "All 20 runs ended well."
