@@ -195,12 +195,29 @@ class GainByRatio(Figure):
 
 
 def gain_by_ratio(found: Found) -> list[Figure]:
-    """Of a study over training sets of several ratios, a line for each arm but the baseline."""
+    """Of a study over training sets of several ratios, for each data set and encoder."""
     frame = found.frame
     cells = frame[(frame["kind"] == "cell") & column(frame, RATIO).notna()]
-    if cells.empty or cells[RATIO].nunique() < 2:
+    if cells.empty:
         return []
     metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
+    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder")]
+    groups = [(", ".join(filter(None, names)), group) for names, group in cells.groupby(known, sort=False)]
+    made = [(place, _gains(group, metric, baseline)) for place, group in groups if group[RATIO].nunique() > 1]
+    return [
+        GainByRatio(
+            f"gain_by_ratio_{number}" if len(made) > 1 else "gain_by_ratio",
+            f"Gain against imbalance{f' on {place}' if len(made) > 1 else ''}",
+            metric,
+            baseline,
+            lines,
+        )
+        for number, (place, lines) in enumerate(made, start=1)
+    ]
+
+
+def _gains(cells: pd.DataFrame, metric: str, baseline: str) -> tuple[Line, ...]:
+    """A line for each arm but the baseline, over cells of one data set and encoder."""
     score = scores(cells, metric)
     at = list(zip(cells[RATIO], cells["seed"], strict=True))
     reference = {key: value for key, value, arm in zip(at, score, cells["arm"], strict=True) if arm == baseline}
@@ -208,11 +225,7 @@ def gain_by_ratio(found: Found) -> list[Figure]:
     lines = [
         by_x(str(arm), group, group[RATIO], gain[group.index]) for arm, group in cells.groupby("arm") if arm != baseline
     ]
-    return [
-        GainByRatio(
-            "gain_by_ratio", "Gain against imbalance", metric, baseline, tuple(line for line in lines if line.x)
-        )
-    ]
+    return tuple(line for line in lines if line.x)
 
 
 def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[float]) -> Line:

@@ -86,5 +86,12 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
     assert (line.name, line.x) == ("dice", (1.0, 10.0))
     assert line.y == pytest.approx((0.01, 0.1))
     assert not any(map(math.isnan, (*line.low, *line.high)))
+    easier = [each | {"tags.data": "b", "metrics.test/f1": each["metrics.test/f1"] / 2} for each in cells]
+    first, second = gain_by_ratio(study([*(each | {"tags.data": "a"} for each in cells), *easier]))
+    assert (first.name, first.title) == ("gain_by_ratio_1", "Gain against imbalance on a")
+    assert isinstance(first, GainByRatio)
+    assert isinstance(second, GainByRatio)
+    assert [line.y for line in first.lines] == [pytest.approx(line.y) for line in figure.lines]
+    assert second.lines[0].y == pytest.approx([y / 2 for y in figure.lines[0].y])
     assert gain_by_ratio(study([each for each in cells if each.get(RATIO) != 1])) == []
     assert gain_by_ratio(study([cell("plain", 1, 0.5)])) == []
