@@ -14,7 +14,7 @@ from analysis.found import Found
 from analysis.layout import Mark, Scale, Table
 from analysis.printed import F1, Block, Printed, Row
 from analysis.scores import by_seed, collapsed, column, constant, losses, scores
-from analysis.statistics import ALPHA, Difference, Interval, holm_of, paired_difference, t_interval
+from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
 from analysis.transcribed import TABLE_8, TABLE_10, TABLES
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
@@ -156,7 +156,7 @@ def _marks(number: int, prefix: str, last: str, ours: _Ours, arm: str) -> dict[t
     found: dict[tuple[int, str], Mark] = {}
     if means and max(means, key=lambda name: means[name]) == arm:
         found[number, f"{prefix}ours {last}"] = "bold"
-    if (difference := ours.differences.get(arm)) and not difference.p <= ALPHA:
+    if (difference := ours.differences.get(arm)) and not difference.tells_apart:
         found[number, f"{prefix}difference"] = "grey"
     return found
 

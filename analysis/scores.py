@@ -60,9 +60,12 @@ def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
 
 
 def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:
-    """Whether a run predicts one class only: by its tag, that of the best evaluation, else by the last value."""
+    """Whether a run predicts one class only: by its tag, that of the best evaluation, else by the last value.
+
+    A run that failed is counted as that alone.
+    """
     tag, last = column(runs, "tags.collapsed"), column(runs, f"metrics.{schema.collapsed_metric(metric)}")
-    return (tag == "true") | (tag.isna() & (last > 0))
+    return ((tag == "true") | (tag.isna() & (last > 0))) & (runs["state"] != "failed")
 
 
 def of_reruns(frame: pd.DataFrame, metric: str) -> dict[str, Interval]:

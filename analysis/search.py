@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.scores import losses, said_by_parent, scores
+from analysis.scores import losses, of_reruns, said_by_parent, scores
 
 if TYPE_CHECKING:
     from analysis.found import Found
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BestTrial:
-    """The trial with the best score on dev.
+    """The trial that a sweep ranks first.
 
     Attributes:
+        score: On dev; the mean over its reruns, where it was run again.
+        num_reruns: How many these are.
         settings: What the search chose, by path.
     """
 
@@ -25,23 +27,28 @@ class BestTrial:
     loss: str
     metric: str
     score: float
+    num_reruns: int
     settings: dict[str, Any]
 
 
 def best_trial(found: Found) -> BestTrial | None:
-    """The first of the best ones; none where no trial has a score."""
+    """First of those that were run again the best by their mean, else the best by score; none where none has one."""
     trials = found.frame[found.frame["kind"] == "trial"]
     if trials.empty:
         return None
     metric = said_by_parent(found.frame, "metric")
-    score = scores(trials, metric).reset_index(drop=True)
-    if score.isna().all():
+    again = of_reruns(found.frame, metric)
+    means = {id_: interval.mean for id_, interval in again.items()}
+    ranked = pd.DataFrame({"mean": trials["id"].map(means).astype("float64"), "score": scores(trials, metric)})
+    ranked = ranked.dropna(subset="score").sort_values(["mean", "score"], ascending=False, kind="stable")
+    if ranked.empty:
         return None
-    row = trials.iloc[int(score.argmax())]
+    first = ranked.index[0]
+    row, mean, id_ = trials.loc[first], ranked.loc[first, "mean"], str(trials.loc[first, "id"])
     chosen = {
         path: row[f"params.{path}"] for path in str(row.get("tags.searched", "")).split() if f"params.{path}" in row
     }
     settings = {path: value for path, value in chosen.items() if not pd.isna(value)}
-    return BestTrial(
-        str(row["id"]), str(losses(trials).iloc[int(score.argmax())]), metric, float(score.max()), settings
-    )
+    score = float(ranked.loc[first, "score"] if pd.isna(mean) else mean)
+    num_reruns = again[id_].num if id_ in again else 0
+    return BestTrial(id_, str(losses(trials).loc[first]), metric, score, num_reruns, settings)

@@ -14,6 +14,8 @@ LEVEL: Final = 0.95
 """Of every interval."""
 ALPHA: Final = 0.05
 """Below it a corrected p tells two arms apart."""
+FEW_SEEDS: Final = 5
+"""With fewer shared seeds no two arms are said to be told apart, and none to win."""
 NO_SPREAD: Final = 1e-12
 """Values closer than this are one value: their spread is that of rounding."""
 
@@ -34,6 +36,11 @@ class Difference:
 
     interval: Interval
     p: float
+
+    @property
+    def tells_apart(self) -> bool:
+        """Whether it is more than chance, and over enough seeds to say so; its p is to be a corrected one."""
+        return self.p <= ALPHA and self.interval.num >= FEW_SEEDS
 
 
 def t_interval(values: Sequence[float]) -> Interval:
@@ -88,7 +95,7 @@ def what_seeds_allow(num: int) -> str:
     """What may be said from this many seeds."""
     if num >= 10:
         return "enough for a claim"
-    return "enough to show large effects only" if num >= 5 else "a description, no ground for a claim"
+    return "enough to show large effects only" if num >= FEW_SEEDS else "a description, no ground for a claim"
 
 
 def _standard_error(values: Sequence[float]) -> float:

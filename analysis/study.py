@@ -14,12 +14,7 @@ from analysis.found import Found
 from analysis.layout import Mark, Scale, Table
 from analysis.new_data import over_data_sets
 from analysis.scores import column
-from analysis.statistics import ALPHA, Difference, holm, what_seeds_allow
-
-NUM_ARMS: Final = 6
-"""Arms shown of each class; the file holds all."""
-FEW_SEEDS: Final = 5
-"""With fewer shared seeds no arm is said to be told apart, and none to win."""
+from analysis.statistics import ALPHA, FEW_SEEDS, Difference, holm, what_seeds_allow
 
 
 def comparison(found: Found) -> list[Table]:
@@ -102,9 +97,9 @@ def _marks(made: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]
     for number, arm in enumerate(made.arms):
         if made.best and arm.name == made.best.name:
             marks[number, score] = "bold"
-        if arm.difference and not arm.difference.p <= ALPHA:
+        if arm.difference and not arm.difference.tells_apart:
             marks |= {(number, minus): "grey", (number, HERE): "grey"}
-        if arm.new_data and not arm.new_data.p <= ALPHA:
+        if arm.new_data and not arm.new_data.tells_apart:
             marks |= {(number, INTERVAL): "grey", (number, BEYOND): "grey"}
     return marks
 
@@ -135,10 +130,7 @@ def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
 
 
 def _how_sure(made: Comparison, scale: Scale) -> Iterator[str]:
-    compared = [arm for arm in made.arms if arm.difference]
-    seeds = min(
-        (arm.difference.interval.num for arm in compared if arm.difference and arm.difference.interval.num), default=0
-    )
+    compared, seeds = [arm for arm in made.arms if arm.difference], shared_seeds(made)
     yield f"At least {seeds} seeds shared with {made.baseline}: {what_seeds_allow(seeds)}."
     if seeds < FEW_SEEDS:
         return
@@ -146,9 +138,15 @@ def _how_sure(made: Comparison, scale: Scale) -> Iterator[str]:
         known = [(arm.name, difference) for arm in compared if (difference := difference_of(arm))]
         if not known:
             continue
-        apart = [f"{name} ({scale.show(each.interval.mean, '+')})" for name, each in known if each.p <= ALPHA]
+        apart = [f"{name} ({scale.show(each.interval.mean, '+')})" for name, each in known if each.tells_apart]
         yield f"Told apart from {made.baseline}{question} at p {ALPHA}: {', '.join(apart) or 'no arm'}."
     yield who_wins(made, scale)
+
+
+def shared_seeds(made: Comparison) -> int:
+    """The fewest seeds that an arm shares with the baseline; an arm without a score, listed as failed, has none."""
+    shared = [arm.difference.interval.num for arm in made.arms if arm.difference]
+    return min(filter(None, shared), default=0)
 
 
 def who_wins(made: Comparison, scale: Scale) -> str:

@@ -12,7 +12,7 @@ from analysis.layout import Scale
 from analysis.scores import states
 from analysis.search import best_trial
 from analysis.statistics import what_seeds_allow
-from analysis.study import who_wins
+from analysis.study import shared_seeds, who_wins
 
 
 def summary(found: Found) -> Iterator[str]:
@@ -28,7 +28,7 @@ def summary(found: Found) -> Iterator[str]:
 def _of_comparison(made: Comparison) -> Iterator[str]:
     scale = Scale.of(pd.Series([arm.score.mean for arm in made.arms]))
     yield who_wins(made, scale)
-    seeds = min((arm.difference.interval.num for arm in made.arms if arm.difference), default=0)
+    seeds = shared_seeds(made)
     baseline, *others = made.arms
     constant = [f", the constant predictor has {scale.show(arm.score.mean)}" for arm in others if arm.name == CONSTANT]
     said = f"{baseline.name} has {scale.show_interval(baseline.score)}{''.join(constant)}"
@@ -45,7 +45,8 @@ def _of_search(found: Found) -> Iterator[str]:
     scale = Scale.of(pd.Series([best.score]))
     reached = f"{scale.heading(best.metric)} {scale.show(best.score)}"
     yield f"The best of {(found.frame['kind'] == 'trial').sum()} trials is {best.id}, with {best.loss}: {reached}."
-    yield "The search chose it by this very score, on dev; what it is worth on new data a study over seeds tells."
+    by = f"the mean over {best.num_reruns} other seeds, on dev" if best.num_reruns else "this very score, on dev"
+    yield f"The search chose it by {by}; what it is worth on new data a study over seeds tells."
 
 
 def _without_score(found: Found) -> Iterator[str]:

@@ -27,7 +27,7 @@ class Best:
     Attributes:
         name: A run as `predict` and `evaluate` take it, or of a study the arm.
         metric: Of a sweep and a run on dev, of a study on test.
-        score: The best value, or the arm's mean.
+        score: The best value; the mean of an arm, and of a trial that was run again with other seeds.
         settings: What was written over the preset: by the search, or by the arm; nothing for a run.
     """
 

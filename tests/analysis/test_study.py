@@ -169,6 +169,15 @@ def test_what_is_not_told_apart_is_grey() -> None:
     assert "*" not in table.text()
 
 
+def test_few_seeds_tell_nothing_apart_however_small_their_p() -> None:
+    scores = {"cross_entropy": [0.5, 0.51, 0.52, 0.5, 0.51], "dice": [0.7, 0.711, 0.72, 0.7, 0.711]}
+    (three,) = comparison(found(study({arm: of_arm[:3] for arm, of_arm in scores.items()}), {}))
+    (five,) = comparison(found(study(scores), {}))
+    assert rows(three)["dice"]["holm_p"] < ALPHA
+    assert three.marks[1, "Holm p"] == three.marks[1, "minus cross_entropy"] == "grey"
+    assert (1, "Holm p") not in five.marks
+
+
 def test_what_is_missing_is_named() -> None:
     frame = study({"cross_entropy": [0.7, 0.71, 0.69], "dice": [0.7, 0.72, 0.68]})
     (table,) = comparison(found(frame[~frame["id"].isin(["dice-0", "dice-2"])], {}))

@@ -42,7 +42,7 @@ def test_each_data_set_speaks_for_itself() -> None:
 def test_what_collapsed_and_what_failed_is_counted() -> None:
     told = cells(3, 0.1)
     told[3] |= {"tags.collapsed": "true"}
-    told[4] |= {"state": "failed"}
+    told[4] |= {"state": "failed", "tags.collapsed": "true"}
     told[5] |= {"state": None}
     said = list(summary(study(told)))
     assert "Cells that predict one class only: dice (1 of 2)." in said
@@ -57,3 +57,22 @@ def test_a_sweep_tells_of_its_best_trial() -> None:
     assert list(summary(sweep([{"params.loss": "dice", "state": "failed"}]))) == [
         "Of 1 runs 1 failed: they are listed below."
     ]
+
+
+def test_the_best_trial_is_the_one_that_the_sweep_ranks_first() -> None:
+    trials = [{"params.loss": loss, "metrics.dev/f1": score} for loss, score in (("dice", 0.5), ("focal", 0.75))]
+    reruns = [
+        {"id": f"{trial}-{seed}", "kind": "rerun", "seed": seed, "tags.rerun_of": trial, "metrics.dev/f1": score}
+        for trial, scores in (("0001", (0.5, 0.6)), ("0002", (0.25, 0.5)))
+        for seed, score in enumerate(scores, start=1001)
+    ]
+    first, second, _ = summary(sweep([*trials, *reruns]))
+    assert first == "The best of 2 trials is 0001, with dice: dev/f1 (%) 55.00."
+    assert "chose it by the mean over 2 other seeds" in second
+
+
+def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None:
+    told = [*cells(5, 0.1), *({"arm": "lost", "seed": seed, "state": "failed"} for seed in range(1, 6))]
+    made = report(study(told))
+    assert "At least 5 seeds shared with plain: enough to show large effects only." in made.tables[0].notes
+    assert made.summary[1].endswith("; 5 shared seeds are enough to show large effects only.")
