@@ -42,7 +42,7 @@ class Compared:
         run: As commands name it: `NAME`, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, `STUDY/VARIANT/ARM/SEED`.
         state: What became of it: ours where it ended by itself, else MLflow's.
         metric: What is maximised.
-        score: Its value, of the best checkpoint.
+        score: Its value, of the best checkpoint; a run that failed has none.
         params: What differs between the runs, by path; without what the run does not have.
         failure: Why it failed.
     """
@@ -92,9 +92,9 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[Compared]:
     for row in own.to_dict("records"):
         metric = shared if shared is not None else _value(row, metric_of)
         params = {name.removeprefix("params."): value for name in varying if (value := _value(row, name)) is not None}
-        score = None if metric is None else _score(row, metric)
         seed = _value(row, "seed")
         state = _value(row, "state") or str(row["status"]).lower()
+        score = None if metric is None or state == "failed" else _score(row, metric)
         failure = _value(row, "tags.failure") or None
         found.append(Compared(_called(experiment, row), state, metric, score, seed, params, failure))
     return sorted(found, key=lambda run: -float("inf") if run.score is None else run.score, reverse=True)

@@ -27,6 +27,7 @@ def test_trials_of_a_sweep(uri: str) -> None:
             writer.end(id_, "FINISHED")
         failed = {schema.KIND: "trial", schema.SEED: "0", schema.STATE: "failed", schema.FAILURE: "too high"}
         writer.open("0004", name="0004", params={"loss": "dice", "training.lr": 1e-3}, tags=failed, parent="losses")
+        writer.metrics("0004", 5, {"dev/f1": 0.9, "dev/best_f1": 0.9})
         writer.end("0004", "FAILED")
         writer.end("losses", "FINISHED")
     rows = compared("losses", read("losses", uri))
