@@ -7,11 +7,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dice_ray.errors import BusyError
+from dice_ray.errors import BusyError, RunError
 from dice_ray.tracking.entries import End, Entry, Open, as_line, from_line
 from dice_ray.tracking.store import shown, store_uri
 
@@ -43,6 +44,7 @@ class Spool:
 
     Raises:
         BusyError: Another process writes it.
+        RunError: It is damaged.
     """
 
     def __init__(self, folder: Path, experiment: str, uri: str) -> None:
@@ -52,7 +54,8 @@ class Spool:
         self._file = self._locked()
         last_word = int(1000 * os.fstat(self._file.fileno()).st_mtime)
         lines = self._whole_lines()
-        self.left = _ended(_waiting(lines[1:]), last_word)
+        with _whole(self.path):
+            self.left = _ended(_waiting(lines[1:]), last_word)
         if not lines:
             self._write(json.dumps({"experiment": experiment, "store": store}))
 
@@ -102,14 +105,28 @@ def left_in(folder: Path) -> Iterator[Left]:
         with file.open(encoding="utf-8") as lines:
             head = lines.readline()
         if head.endswith("\n"):
-            yield Left(file, **json.loads(head))
+            with _whole(file):
+                left = Left(file, **json.loads(head))
+            yield left
+
+
+@contextmanager
+def _whole(file: Path) -> Iterator[None]:
+    """Read what a spool holds; one that something else wrote on is named."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError) as error:
+        raise RunError(
+            f"{file} must hold what waits to be sent to MLflow, as dice_ray wrote it, and is damaged ({error}): move "
+            "it away, and what it held is lost"
+        ) from error
 
 
 def _waiting(lines: list[str]) -> list[Entry]:
     """What stands below the last mark, and above it what opened the runs that have not ended there."""
     last = max((number for number, line in enumerate(lines) if line == _SENT), default=-1)
     opened: dict[str, Entry] = {}
-    for line in lines[:last]:
+    for line in lines[: max(last, 0)]:
         if line != _SENT and isinstance(entry := from_line(line), Open | End):
             opened.pop(entry.key, None)
             if isinstance(entry, Open):

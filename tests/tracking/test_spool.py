@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.errors import BusyError
+from dice_ray.errors import BusyError, RunError
 from dice_ray.tracking.entries import End, Open, Points, Tags
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool, left_in
@@ -96,3 +96,26 @@ def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
     assert left.store == "http://***@127.0.0.1:1"
     assert not left.is_of_this_store
     assert "secret" not in first.path.read_text()
+
+
+def test_what_was_never_sent_waits_once(tmp_path: Path) -> None:
+    told = [Open("sweep", "sweep", {}, {}, None, 1), Open("a", "a", {}, {}, "sweep", 1), End("a", "FINISHED", 2)]
+    spool = Spool(tmp_path, "a", "sqlite:////a.db")
+    for entry in told:
+        spool.add(entry)
+    spool.close(is_sent=False)
+    again = Spool(tmp_path, "a", "sqlite:////a.db")
+    assert again.left[:-1] == told
+    again.close(is_sent=True)
+
+
+def test_a_damaged_one_is_named(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a", "sqlite:////a.db")
+    spool.close(is_sent=False)
+    whole = spool.path.read_text()
+    spool.path.write_text(f"{whole}no entry\n")
+    with pytest.raises(RunError, match=rf"{spool.path.name} must hold what waits .* is damaged"):
+        Spool(tmp_path, "a", "sqlite:////a.db")
+    spool.path.write_text(f"no head\n{whole}")
+    with pytest.raises(RunError, match=rf"{spool.path.name} must hold what waits .* is damaged"):
+        list(left_in(tmp_path))
