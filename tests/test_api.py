@@ -14,6 +14,7 @@ import torch
 import dice_ray
 from dice_ray import api, launch
 from dice_ray.cli.screen import ProgressScreen
+from dice_ray.config.load import Layer
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.rehearsal import NUM_STEPS
@@ -23,7 +24,9 @@ from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import alone
+from dice_ray.tuning.plan import SweepPlan
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -77,7 +80,7 @@ def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
         dice_ray.ablate(str(tmp_path / "empty.py"))
 
 
-@pytest.mark.parametrize("arms", ["[]", "{'a': ['loss']}"])
+@pytest.mark.parametrize("arms", ["[]", "{'a': ['loss']}", "{'a': {}, 3: {}}", "{'a': {3: 1}}"])
 def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
     (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {arms}")
     with pytest.raises(InputError, match=r"ARMS of .*odd\.py must map names"):
@@ -95,6 +98,16 @@ def test_variants_and_data_have_their_forms(line: str, match: str, tmp_path: Pat
     (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {{'a': {{}}}}\n{line}")
     with pytest.raises(InputError, match=match):
         dice_ray.ablate(str(tmp_path / "odd.py"))
+
+
+@pytest.mark.parametrize("fewer", [{"seeds": 1}, {"top": 2}])
+def test_a_sweep_goes_on_with_no_fewer_reruns(fewer: dict[str, int]) -> None:
+    layers = (Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}}),)
+    plan_file.store(
+        SweepPlan(name="sw", layers=layers, space="a:b", trials=1, seeds=2, top=3), Path("dice_ray_runs/sw")
+    )
+    with pytest.raises(InputError, match=r"--seeds and --top must be no fewer than sw has, 2 and 3"):
+        api.resume("sw", **fewer)
 
 
 def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:

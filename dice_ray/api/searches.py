@@ -149,8 +149,8 @@ def resume(
     Args:
         name: Of the sweep or study.
         more_trials: What a sweep tries beyond its plan.
-        seeds: With how many other seeds its best configurations run, where its plan says fewer.
-        top: How many these are.
+        seeds: With how many other seeds its best configurations run, no fewer than its plan says.
+        top: How many these are, no fewer than its plan says.
         register: As in `tune`.
         address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
         max_hours: After which it stops again.
@@ -166,6 +166,9 @@ def resume(
         if more_trials and search.is_exhausted(stored, runs_folder() / name, address):
             raise InputError(f"{name} has tried all that its space holds: there is nothing to add to it")
         more = {"seeds": stored.seeds if seeds is None else seeds, "top": stored.top if top is None else top}
+        if more["seeds"] < stored.seeds or more["top"] < stored.top:
+            planned = f"{stored.seeds} and {stored.top}"
+            raise InputError(f"--seeds and --top must be no fewer than {name} has, {planned}, got {seeds} and {top}")
         stored = stored.model_copy(update={"trials": stored.trials + more_trials, **more})
     elif more_trials or seeds or top:
         raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms, variants and seeds")

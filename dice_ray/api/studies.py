@@ -46,7 +46,8 @@ def study_of(study: str) -> Study:
         raise InputError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
     variants = getattr(module, "VARIANTS", {})
     for name, value in (("ARMS", module.ARMS), ("VARIANTS", variants)):
-        if not isinstance(value, dict) or not all(isinstance(values, dict) for values in value.values()):
+        mappings = [value, *value.values()] if isinstance(value, dict) else [value]
+        if not all(isinstance(each, dict) and all(isinstance(key, str) for key in each) for each in mappings):
             raise InputError(f"{name} of {study} must map names to what they write, path by path, got {value!r:.80}")
     if module.BASELINE not in module.ARMS:
         raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
