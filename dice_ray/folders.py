@@ -80,8 +80,9 @@ def as_begun(config: RunConfig, folder: Path) -> RunConfig:
 def store_config(config: RunConfig, folder: Path) -> None:
     """Write `config.yaml`, after `check_config`."""
     from dice_ray.config.load import as_yaml
+    from dice_ray.trained import write_whole
 
-    (folder / "config.yaml").write_text(as_yaml(config), encoding="utf-8")
+    write_whole(folder / "config.yaml", as_yaml(config))
 
 
 def check_config(config: RunConfig, folder: Path) -> None:
@@ -149,6 +150,11 @@ def _trial(parent: str, trial: str) -> Place:
         raise UnknownNameError(f"run of {parent}", trial, ids)
     folder = runs_folder() / parent / TRIALS / ids[trial]
     if (folder / "task.json").exists() and not (folder / "best.pt").exists():
+        if ids[trial] == winner:
+            raise RunError(
+                f"the checkpoint of {parent}/{trial} was deleted before it was the best, which its reruns made it: "
+                f"train it again, `dice-ray export-preset {parent} FILE.yaml` writes its settings"
+            )
         raise RunError(f"of a sweep the checkpoint of the best trial alone is kept: {best}, got {parent}/{trial}")
     return Place(folder, parent, ids[trial])
 

@@ -50,9 +50,15 @@ def store(
     """Write beside the checkpoints all that `load` needs: the folder can then be moved, and the data may go."""
     folder.mkdir(parents=True, exist_ok=True)
     stored.store(model.encoder, tokenizer, folder / ENCODER)
-    (folder / CONFIG).write_text(as_yaml(config), encoding="utf-8")
-    written = json.dumps(_task_json(task, facts) | {"data": digest}, ensure_ascii=False, indent=1)
-    (folder / TASK).write_text(written, encoding="utf-8")
+    write_whole(folder / CONFIG, as_yaml(config))
+    write_whole(folder / TASK, json.dumps(_task_json(task, facts) | {"data": digest}, ensure_ascii=False, indent=1))
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file over the one that is there, whole or not at all: a process that is killed leaves no torn one."""
+    unfinished = file.with_name(f"{file.name}.new")
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(file)
 
 
 def copy(folder: Path, to: Path) -> None:

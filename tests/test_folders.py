@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dice_ray import folders
-from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.config.load import Layer, resolve
+from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.folders import Place
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 
@@ -43,6 +44,15 @@ def test_a_run_is_found_by_its_name() -> None:
     assert folders.place("sweep/sweep1") == Place(root / "sweep/trials/sweep1", "sweep", "sweep1")
     assert folders.place("study/dice/4") == Place(root / "study/trials/study0", "study", "study0")
     assert folders.place("study/study0") == folders.place("study/dice/4")
+
+
+@pytest.mark.parametrize(("trial", "match"), [("sweep0", "alone is kept: sweep/sweep1"), ("sweep1", "was deleted")])
+def test_a_checkpoint_that_was_deleted_is_told_as_such(runs: Path, trial: str, match: str) -> None:
+    folder = runs / "sweep/trials" / trial
+    (folder / "best.pt").unlink()
+    (folder / "task.json").touch()
+    with pytest.raises(RunError, match=match):
+        folders.place(f"sweep/{trial}")
 
 
 def test_a_run_is_found_by_its_folder_wherever_it_lies(runs: Path) -> None:
@@ -83,3 +93,20 @@ def test_a_url_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DICE_RAY_RUNS", "s3://bucket/runs")
     with pytest.raises(InputError, match=r"DICE_RAY_RUNS must be a folder .* got the URL s3://bucket/runs"):
         folders.place("mine")
+
+
+@pytest.mark.usefixtures("runs")
+def test_a_kill_while_the_settings_are_written_leaves_those_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path("dice_ray_runs/mine")
+    config = resolve([Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}})])
+    folders.store_config(config, folder)
+    before = (folder / "config.yaml").read_text()
+
+    def killed(self: Path, target: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", killed)
+    other = config.model_copy(update={"training": config.training.model_copy(update={"epochs": 7.0})})
+    with pytest.raises(KeyboardInterrupt):
+        folders.store_config(other, folder)
+    assert (folder / "config.yaml").read_text() == before

@@ -9,6 +9,7 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dice_ray.errors import RunError
+from dice_ray.trained import write_whole
 from dice_ray.tuning.plan import Plan, StudyPlan, SweepPlan
 
 _PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | StudyPlan, Field(discriminator="kind")])
@@ -18,10 +19,7 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
     """Write `plan.yaml`: what `grown` makes of the plan, which is returned; raises what that raises."""
     plan = grown(plan, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "plan.yaml"
-    unfinished = path.with_suffix(".tmp")
-    unfinished.write_text(as_yaml(plan), encoding="utf-8")
-    unfinished.replace(path)
+    write_whole(folder / "plan.yaml", as_yaml(plan))
     return plan
 
 
