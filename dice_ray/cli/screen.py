@@ -118,7 +118,7 @@ class ProgressScreen(_LiveScreen):
         if self._live:
             self._live.update(_table(state))
         elif ended != self._ended:
-            self._console.print(progress_line(state), highlight=False, soft_wrap=True)
+            self._console.print(progress_line(state), highlight=False, soft_wrap=True, markup=False)
         self._ended = ended
 
 
@@ -126,7 +126,7 @@ def _table(state: Progress) -> Table:
     table = Table("done", "stopped early", "failed", "running", "of", "seconds", "best", "its settings")
     best = "" if state.best_score is None else f"{100 * state.best_score:.2f}"
     counts = (state.done, state.pruned, state.failed, state.running, state.total)
-    table.add_row(*map(str, counts), f"{state.elapsed:.0f}", best, _settings(state))
+    table.add_row(*map(str, counts), f"{state.elapsed:.0f}", best, Text(_settings(state)))
     return table
 
 

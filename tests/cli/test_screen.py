@@ -6,8 +6,9 @@ import io
 
 import pytest
 
-from dice_ray.cli.screen import TrainScreen, step_line
+from dice_ray.cli.screen import ProgressScreen, TrainScreen, step_line
 from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.tuning.callback import Progress as TrialProgress
 
 EVALUATION = Evaluation(10, 0.5, {"train/loss": 0.5, "dev/accuracy": 0.75, "dev/collapsed": 0.0}, finished=False)
 
@@ -59,3 +60,11 @@ def test_on_a_terminal_the_evaluations_stay_and_the_last_line_goes() -> None:
 def test_without_a_second_step_no_speed_is_claimed() -> None:
     assert step_line(at(1), "", 0.0, 0.0) == "epoch 0.02  step 1/100  loss 0.2500"
     assert step_line(at(1), "dev/f1 0.5000", 999.6, 61.4).endswith("dev/f1 0.5000  1000 tokens/s  1:01 left")
+
+
+@pytest.mark.parametrize("terminal", [io.StringIO(), Terminal()], ids=["pipe", "terminal"])
+def test_settings_are_shown_as_they_are(terminal: io.StringIO) -> None:
+    state = TrialProgress(0, 1, 0, 0, 1, 0.5, {"loss": "[/x]"}, 1.0)
+    with ProgressScreen(terminal) as shown:
+        shown.update(state)
+    assert "loss=[/x]" in terminal.getvalue()
