@@ -8,6 +8,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field
 
+from dice_ray.errors import DataError
 from dice_ray.settings import Branch, Choice
 
 
@@ -35,6 +36,10 @@ class BalancedConfig(OversamplingBranch):
 
     def weights(self, is_positive: Sequence[bool]) -> list[float]:
         positives = sum(is_positive)
+        if not positives:
+            raise DataError(
+                f"data.oversampling balanced needs positives in the training split, got none in {len(is_positive)}"
+            )
         ratio = (len(is_positive) - positives) / positives
         return [max(1.0, ratio) if one else max(1.0, 1 / ratio) for one in is_positive]
 
