@@ -6,14 +6,19 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dice_ray.cli.printing import plain, print_json
+
 if TYPE_CHECKING:
     from dice_ray.api import DryRun
     from dice_ray.rehearsal import Rehearsal
     from dice_ray.tuning.estimate import Estimate
 
 
-def print_dry_run(plan: DryRun) -> None:
+def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     """The configuration, and what a run of it would take."""
+    if as_json:
+        print_json(plan)
+        return
     found = plan.rehearsal
     sizes = ", ".join(f"{split} {size} records" for split, size in found.records.items())
     rows = ", ".join(f"{split} {size}" for split, size in found.rows.items())
@@ -28,8 +33,12 @@ def print_dry_run(plan: DryRun) -> None:
     typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
 
 
-def print_estimate(found: Estimate, price_per_hour: float | None) -> None:
+def print_estimate(found: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:
     """The plan, and what it would take."""
+    cost = None if price_per_hour is None else found.seconds / 3600 * price_per_hour
+    if as_json:
+        print_json({**plain(found), "cost": cost})
+        return
     one, needs = found.rehearsal, found.needs
     ended = f", {found.num_ended} have ended" if found.num_ended else ""
     gpus = f" and {needs.gpus} GPUs" if needs.gpus else ""
@@ -43,8 +52,8 @@ def print_estimate(found: Estimate, price_per_hour: float | None) -> None:
     one_process = f"{_gib(one.peak_memory)} a process{_on_gpu(one)}"
     typer.echo(f"memory      {_gib(found.memory)} of {_gib(found.free_memory)} ({one_process})")
     typer.echo(f"disk        {_gib(found.disk)} of {_gib(found.free_disk)}")
-    if price_per_hour is not None:
-        typer.echo(f"cost        {most} {found.seconds / 3600 * price_per_hour:.2f} at {price_per_hour:g} an hour")
+    if cost is not None:
+        typer.echo(f"cost        {most} {cost:.2f} at {price_per_hour:g} an hour")
     typer.echo(f"results in  {found.folder}, and in MLflow's experiment {found.folder.name} in {found.store}")
     for note in found.notes:
         typer.echo(note)

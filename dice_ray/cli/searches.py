@@ -134,7 +134,7 @@ def tune(
             show=show,
         )
     if result.estimate is not None:
-        print_estimate(result.estimate, price_per_hour)
+        print_estimate(result.estimate, price_per_hour, as_json=as_json)
         return
     commands = ["runs {0}", "report {0}", "export-preset {0} {0}.yaml"]
     print_end(result, [f"dice-ray {command.format(result.name)}" for command in commands], as_json)
@@ -188,7 +188,7 @@ def ablate(
         show=None if as_json else ProgressScreen,
     )
     if result.estimate is not None:
-        print_estimate(result.estimate, price_per_hour)
+        print_estimate(result.estimate, price_per_hour, as_json=as_json)
         return
     print_end(result, [f"dice-ray report {result.name}"], as_json)
 

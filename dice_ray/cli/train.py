@@ -30,7 +30,7 @@ def train(
     launch = {"launch.workers": workers, "launch.gpus": gpus_per_worker}
     settings = [*(settings or []), *(f"{path}={value}" for path, value in launch.items() if value is not None)]
     if dry_run:
-        print_dry_run(api.dry_run(preset, settings, name=name))
+        print_dry_run(api.dry_run(preset, settings, name=name), as_json=as_json)
         return
     result = api.train(preset, settings, name=name, register=register, show=None if as_json else TrainScreen)
     if not as_json:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dice_ray.cli.estimates import print_estimate
+from dice_ray.api import DryRun
+from dice_ray.cli.estimates import print_dry_run, print_estimate
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.rehearsal import Rehearsal
@@ -81,7 +83,7 @@ def test_what_finds_no_room_is_refused() -> None:
 
 
 def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    print_estimate(ESTIMATE, 2.0)
+    print_estimate(ESTIMATE, 2.0, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
         "name: x",
         "",
@@ -94,10 +96,20 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "results in  dice_ray_runs/x, and in MLflow's experiment x in sqlite:////here/mlflow.db",
         "note: a note",
     ]
-    print_estimate(replace(ESTIMATE, needs=Demand(1, 0, 2, 1, 1), stops_early=False), None)
+    print_estimate(replace(ESTIMATE, needs=Demand(1, 0, 2, 1, 1), stops_early=False), None, as_json=False)
     printed = capsys.readouterr().out
     assert "each with 3 CPUs and 2 GPUs (2 workers)\ntime        about 1:30:00" in printed
     assert "cost" not in printed
+
+
+def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    print_estimate(ESTIMATE, 2.0, as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["plan"], printed["num_runs"], printed["cost"]) == ("name: x\n", 16, 3.0)
+    assert printed["rehearsal"]["records"] == {"train": 200, "dev": 100, "test": 100}
+    print_dry_run(DryRun("task: x", Path("runs/x"), REHEARSAL), as_json=True)
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["config"], printed["folder"], printed["rehearsal"]["num_steps"]) == ("task: x", "runs/x", 21)
 
 
 @pytest.mark.ray
