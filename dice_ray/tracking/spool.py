@@ -54,8 +54,12 @@ class Spool:
         self._file = self._locked()
         last_word = int(1000 * os.fstat(self._file.fileno()).st_mtime)
         lines = self._whole_lines()
-        with _whole(self.path):
-            self.left = _ended(_waiting(lines[1:]), last_word)
+        try:
+            with _whole(self.path):
+                self.left = _ended(_waiting(lines[1:]), last_word)
+        except RunError:
+            self._file.close()
+            raise
         if not lines:
             self._write(json.dumps({"experiment": experiment, "store": store}))
 
