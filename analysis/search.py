@@ -33,7 +33,7 @@ class BestTrial:
 
 def best_trial(found: Found) -> BestTrial | None:
     """First of those that were run again the best by their mean, else the best by score; none where none has one."""
-    trials = found.frame[found.frame["kind"] == "trial"]
+    trials = found.frame[found.frame["kind"] == "trial"].reset_index(drop=True)
     if trials.empty:
         return None
     metric = said_by_parent(found.frame, "metric")
@@ -43,12 +43,13 @@ def best_trial(found: Found) -> BestTrial | None:
     ranked = ranked.dropna(subset="score").sort_values(["mean", "score"], ascending=False, kind="stable")
     if ranked.empty:
         return None
-    first = ranked.index[0]
-    row, mean, id_ = trials.loc[first], ranked.loc[first, "mean"], str(trials.loc[first, "id"])
+    at = int(ranked.index[0])
+    row = trials.iloc[at]
     chosen = {
         path: row[f"params.{path}"] for path in str(row.get("tags.searched", "")).split() if f"params.{path}" in row
     }
     settings = {path: value for path, value in chosen.items() if not pd.isna(value)}
-    score = float(ranked.loc[first, "score"] if pd.isna(mean) else mean)
-    num_reruns = again[id_].num if id_ in again else 0
-    return BestTrial(id_, str(losses(trials).loc[first]), metric, score, num_reruns, settings)
+    id_, loss = str(row["id"]), str(losses(trials).iloc[at])
+    interval = again.get(id_)
+    score, num_reruns = (interval.mean, interval.num) if interval else (float(ranked["score"].iloc[0]), 0)
+    return BestTrial(id_, loss, metric, score, num_reruns, settings)

@@ -202,8 +202,9 @@ def gain_by_ratio(found: Found) -> list[Figure]:
         return []
     metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
     known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder")]
-    groups = [(", ".join(filter(None, names)), group) for names, group in cells.groupby(known, sort=False)]
-    made = [(place, _gains(group, metric, baseline)) for place, group in groups if group[RATIO].nunique() > 1]
+    of_cells = pd.Series([", ".join(filter(None, names)) for names in zip(*known, strict=True)], cells.index)
+    groups = cells.groupby(of_cells, sort=False)
+    made = [(str(place), _gains(group, metric, baseline)) for place, group in groups if group[RATIO].nunique() > 1]
     return [
         GainByRatio(
             f"gain_by_ratio_{number}" if len(made) > 1 else "gain_by_ratio",
