@@ -40,6 +40,7 @@ def _time_anew() -> Iterator[None]:
         (CPU, {"fp32": 10, "bf16": 9, "fp16": 2}, "fp32"),  # no scaling where fp16 is not known to pay
         (GPU, {"fp32": 10, "bf16": 2, "fp16": 2}, "bf16"),  # A100
         (GPU, {"fp32": 10, "bf16": 12, "fp16": 2}, "fp16"),  # V100
+        (GPU, {"fp32": 10, "bf16": 12, "fp16": 9}, "fp32"),  # GTX 1080
     ],
 )
 def test_what_pays_is_taken(
