@@ -130,7 +130,10 @@ def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
     assert _for_all_trials(layers, "mine") == begun
 
 
-@pytest.mark.parametrize(("written", "family", "found"), [("fp16", "bert", "fp32"), ("bf16", "bert", "bf16")])
+@pytest.mark.parametrize(
+    ("written", "family", "found"),
+    [("fp16", "bert", "fp32"), ("bf16", "bert", "bf16"), ("bf16", "deberta", "fp32")],
+)
 def test_a_trained_model_predicts_on_any_machine(
     written: precision.Precision, family: str, found: precision.Precision
 ) -> None:
