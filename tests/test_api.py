@@ -100,14 +100,14 @@ def test_variants_and_data_have_their_forms(line: str, match: str, tmp_path: Pat
         dice_ray.ablate(str(tmp_path / "odd.py"))
 
 
-@pytest.mark.parametrize("fewer", [{"seeds": 1}, {"top": 2}])
-def test_a_sweep_goes_on_with_no_fewer_reruns(fewer: dict[str, int]) -> None:
+@pytest.mark.parametrize(("seeds", "top"), [(1, None), (None, 2)])
+def test_a_sweep_goes_on_with_no_fewer_reruns(seeds: int | None, top: int | None) -> None:
     layers = (Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}}),)
     plan_file.store(
         SweepPlan(name="sw", layers=layers, space="a:b", trials=1, seeds=2, top=3), Path("dice_ray_runs/sw")
     )
     with pytest.raises(InputError, match=r"--seeds and --top must be no fewer than sw has, 2 and 3"):
-        api.resume("sw", **fewer)
+        api.resume("sw", seeds=seeds, top=top)
 
 
 def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:

@@ -87,6 +87,18 @@ def test_another_folder_keeps_the_runs(runs: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("DICE_RAY_RUNS", str(moved))
     assert folders.place("mine") == Place(moved / "mine", "train", "mine")
     assert folders.place("sweep/sweep1") == Place(moved / "sweep/trials/sweep1", "sweep", "sweep1")
+    monkeypatch.setenv("HOME", str(moved.parent))
+    monkeypatch.setenv("DICE_RAY_RUNS", "~/all runs")
+    assert folders.runs_folder() == moved
+
+
+def test_a_trial_whose_checkpoint_is_not_kept_is_told_which_one_is(runs: Path) -> None:
+    loser = runs / "sweep/trials/sweep0"
+    (loser / "task.json").touch()
+    assert folders.place("sweep/sweep0").folder.samefile(loser)
+    (loser / "best.pt").unlink()
+    with pytest.raises(RunError, match="best trial alone is kept: sweep/sweep1, got sweep/sweep0"):
+        folders.place("sweep/sweep0")
 
 
 def test_a_url_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from dice_ray.errors import DiceRayError, RunError
 from dice_ray.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
 from dice_ray.tracking.store import shown, store_uri
-from dice_ray.tuning import ablation, reruns, search
+from dice_ray.tuning import ablation, search
 from dice_ray.tuning.demand import Demand, demand
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -169,10 +169,10 @@ def _seconds(run: Rehearsal, *, is_scored: bool) -> float:
 
 
 def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
-    """How many runs keep their best weights to the end."""
+    """How many runs keep their best weights at once; of a sweep those that run again, until they have."""
     if isinstance(plan, StudyPlan) or plan.objectives:
         return num_runs
-    return 1 + len(reruns.expected(plan))
+    return 1 + (min(plan.top, plan.trials) if plan.seeds else 0)
 
 
 def _last_end(seconds: Sequence[float], num_at_once: int) -> float:

@@ -49,6 +49,11 @@ def test_a_constant_predictor_where_each_item_has_one_class() -> None:
     assert table.shown["constant predictor"].tolist() == [f"{100 * 4 / 10:.2f}", f"{100 * 12 / 14:.2f}"]
     (spans,) = by_class(found(frame, 9))
     assert "constant predictor" not in spans.shown
+    files["test/classes.csv"] = CLASSES | {"dice-1": "class,support,tp,fp,fn\nO,6,6,0,0\nrare,2,2,1,0\n"}
+    (by_chance,) = by_class(
+        Found(frame, lambda runs, file: {i: files[file][i] for i in runs["id"] if i in files.get(file, {})})
+    )
+    assert "constant predictor" not in by_chance.shown, "eight spans in eight sentences"
 
 
 def test_cells_that_failed_and_studies_without_classes() -> None:

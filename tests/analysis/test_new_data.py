@@ -68,6 +68,15 @@ def test_the_same_counts_are_not_tested() -> None:
     assert math.isnan(found.p)
 
 
+def test_one_seed_or_one_item_has_no_interval() -> None:
+    counts, baseline = np.random.default_rng(0).integers(0, 3, size=(2, 4, 5, 3))
+    for seeds, items in ((slice(1), slice(5)), (slice(4), slice(1))):
+        found = on_new_data(counts[seeds, items], baseline[seeds, items])
+        expected = f1(counts[seeds, items].sum(1)).mean() - f1(baseline[seeds, items].sum(1)).mean()
+        assert found.interval.mean == pytest.approx(expected)
+        assert np.isnan([found.interval.low, found.interval.high, found.p]).all()
+
+
 def studies(num: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Two arms that are equally good, each with items of its own that it is good at; seeds differ a little."""
     rng = np.random.default_rng(0)

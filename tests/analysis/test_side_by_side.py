@@ -29,11 +29,20 @@ def test_an_arm_stands_in_one_row_with_each_study_in_its_columns() -> None:
     ]
 
 
+def test_each_data_set_of_a_study_has_columns_of_its_own() -> None:
+    of_both = [*cells(3, 0.1, **{"tags.data": "x"}), *cells(3, 0.2, **{"tags.data": "y"})]
+    table = side_by_side({"first": study(of_both), "second": study(cells(3, 0.3))}).tables[0]
+    (dice,) = [row for row in table.data.to_dict("records") if row["arm"] == "dice"]
+    found = [dice[f"{place}: difference"] for place in ("first, x", "first, y", "second")]
+    assert found == pytest.approx([0.1, 0.2, 0.3], abs=1e-3)
+
+
 def test_losses_of_sweeps_stand_beside_each_other() -> None:
-    made = side_by_side({"a": sweep(TRIALS), "b": sweep(TRIALS[:1])})
+    worse = {"params.loss": "dice", "metrics.dev/f1": 0.25}
+    made = side_by_side({"a": sweep([*TRIALS, worse]), "b": sweep(TRIALS[:1])})
     table = made.tables[0]
     assert table.name == "losses_side_by_side"
-    assert table.shown.to_numpy().tolist() == [["focal", "75.00", "1", "", ""], ["dice", "50.00", "1", "50.00", "1"]]
+    assert table.shown.to_numpy().tolist() == [["focal", "75.00", "1", "", ""], ["dice", "50.00", "2", "50.00", "1"]]
 
 
 def test_each_part_has_the_name_of_its_experiment() -> None:

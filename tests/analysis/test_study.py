@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,6 +75,44 @@ def test_without_counts_that_fit_nothing_is_said_of_new_data(rights: dict[str, n
     assert f"Not known on new data: {why}." in table.text()
 
 
+def test_the_items_of_test_say_nothing_of_a_score_on_dev() -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "dev/accuracy")))
+    assert "Not known on new data: the score is not that of the test split." in table.text()
+
+
+def test_at_the_tuned_threshold_its_own_counts_say_how_sure_it_is_on_new_data() -> None:
+    frame = study(ACCURACY, "test/accuracy")
+    frame["metrics.test/accuracy_tuned"] = [math.nan, *(score for arm in ACCURACY for score in ACCURACY[arm][::-1])]
+    tuned = {f"{arm}-{seed}": RIGHT[f"{arm}-{9 - seed}"] for arm in ACCURACY for seed in range(10)}
+    texts = {
+        id_: pd.DataFrame(
+            np.hstack([counts(right), counts(tuned[id_])]),
+            columns=["tp", "fp", "fn", "tuned_tp", "tuned_fp", "tuned_fn"],
+        ).to_csv(index_label="id")
+        for id_, right in RIGHT.items()
+    }
+    (table,) = comparison(found(frame, {(id_, "test/items.csv"): text for id_, text in texts.items()}))
+    plain, at_tuned = rows(table)["dice"], rows(table)["dice, tuned threshold"]
+    assert not pd.isna(at_tuned["new_data_low"])
+    assert at_tuned["new_data_low"] == pytest.approx(plain["new_data_low"], abs=1e-3)
+
+
+def test_what_this_test_set_tells_apart_a_few_items_may_not() -> None:
+    """Two items of thirty make the difference, in every seed."""
+    right = {
+        f"{arm}-{seed}": np.arange(30) < better + (seed % 3 == 0)
+        for arm, better in (("cross_entropy", 15), ("dice", 17))
+        for seed in range(10)
+    }
+    right |= {f"dice-{seed}": np.arange(30) < 18 for seed in range(2)}
+    scores = {arm: [float(right[f"{arm}-{seed}"].mean()) for seed in range(10)] for arm in ("cross_entropy", "dice")}
+    (table,) = comparison(with_items(study(scores, "test/accuracy"), right))
+    assert rows(table)["dice"]["holm_p"] < ALPHA < rows(table)["dice"]["new_data_holm_p"]
+    assert "Winner: dice, told apart from every other arm on this test set, not shown on new data" in table.text()
+    grey = {name for (row, name), mark in table.marks.items() if mark == "grey" and row == 1}
+    assert grey == {"on new data", "its Holm p"}
+
+
 def test_an_arm_whose_items_are_lost_has_no_interval_on_new_data() -> None:
     rights = {id_: right for id_, right in RIGHT.items() if id_ != "focal-3"}
     (table,) = comparison(with_items(study(ACCURACY, "test/accuracy"), rights))
@@ -81,6 +120,7 @@ def test_an_arm_whose_items_are_lost_has_no_interval_on_new_data() -> None:
     assert pd.isna(lost["new_data_low"])
     assert not pd.isna(kept["new_data_low"])
     assert not pd.isna(lost["difference_low"])
+    assert "dice, told apart from every other arm on this test set, not shown on new data" in table.text()
     assert "Not known on new data, since cells lack the counts of their items: focal." in table.notes
 
 
@@ -120,12 +160,14 @@ def test_the_area_under_the_curve_stands_beside_the_score() -> None:
     (without,) = comparison(found(frame, {}))
     assert not [name for name in [*without.data, *without.shown] if "auc" in str(name).lower()]
     frame["metrics.test/pr_auc"] = [np.nan, 0.7, 0.8, 0.9, 0.6, 0.8, 0.1]
+    frame["metrics.test/f1_tuned"] = 0.75
     (table,) = comparison(found(frame, {}))
     low, high = stats.t.interval(0.95, 2, 0.8, stats.sem([0.7, 0.8, 0.9]))
     plain = rows(table)["cross_entropy"]
     assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == pytest.approx([0.8, low, high])
     assert rows(table)["dice"]["pr_auc"] == pytest.approx(0.7), "what a failed cell told last does not count"
     assert table.shown["PR-AUC"].tolist()[0].startswith("80.00 [")
+    assert pd.isna(rows(table)["dice, tuned threshold"]["pr_auc"]), "no threshold changes it: it stands once"
 
 
 def test_a_second_reading_of_the_same_runs_is_no_rival() -> None:
@@ -167,6 +209,8 @@ def test_what_is_not_told_apart_is_grey() -> None:
     assert r"\textcolor{gray}{1.000}" in table.latex()
     assert "| *1.000* |" in table.markdown()
     assert "*" not in table.text()
+    (untested,) = comparison(found(study({"cross_entropy": [0.5, 0.75], "dice": [0.25, 0.5]}), {}))
+    assert untested.marks[1, "Holm p"] == "grey", "one difference in all seeds has no p"
 
 
 def test_few_seeds_tell_nothing_apart_however_small_their_p() -> None:
@@ -197,17 +241,20 @@ def test_variants_are_compared_by_themselves() -> None:
         [
             study({"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79]}, data="qqp", variant="original"),
             study({"cross_entropy": [0.5, 0.51], "dice": [0.4, 0.49]}, data="qqp", variant="+ positive"),
+            study({"cross_entropy": [0.6, 0.61], "dice": [0.3, 0.39]}, data="qqp", encoder="mini", variant="original"),
         ]
     )
     tables = comparison(Found(frame))
-    assert [table.title for table in tables] == ["test/f1 by arm on qqp, original", "test/f1 by arm on qqp, + positive"]
+    assert [table.title for table in tables] == [
+        f"test/f1 by arm on {place}" for place in ("qqp, original", "qqp, + positive", "qqp, mini, original")
+    ]
     assert rows(tables[1])["dice"]["mean"] == pytest.approx(0.445)
     assert not across_data_sets(Found(frame))
 
 
-def several(num: int) -> Found:
+def several(num: int, *others: str) -> Found:
     rng = np.random.default_rng(2)
-    arms = ("cross_entropy", "dice")
+    arms = ("cross_entropy", "dice", *others)
     frames = [
         study({arm: rng.normal(0.1 * (arm == "dice"), 0.01, 3).tolist() for arm in arms}, data=f"d{n}")
         for n in range(num)
@@ -223,6 +270,23 @@ def test_data_sets_together_only_where_it_is_possible() -> None:
     assert (row["better_on"], row["data_sets"]) == (6, 6)
     assert row["holm_p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
     assert row["holm_p"] <= ALPHA
+
+
+def test_over_data_sets_each_arm_more_makes_it_harder() -> None:
+    (table,) = across_data_sets(several(6, "focal"))
+    assert table.shown["Holm p"].tolist() == ["impossible below 7 data sets"] * 2
+    (table,) = across_data_sets(several(7, "focal"))
+    dice = next(row for row in table.data.to_dict("records") if row["arm"] == "dice")
+    assert dice["holm_p"] == pytest.approx(2 * stats.wilcoxon([1, 2, 3, 4, 5, 6, 7]).pvalue)
+
+
+def test_a_data_set_on_which_an_arm_failed_is_none_of_its_data_sets() -> None:
+    frame = several(7).frame.reset_index(drop=True)
+    frame.loc[(frame["arm"] == "dice") & (frame["tags.data"] == "d0"), "state"] = "failed"
+    (table,) = across_data_sets(Found(frame))
+    (row,) = table.data.to_dict("records")
+    assert (row["better_on"], row["data_sets"]) == (6, 6)
+    assert row["p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
 
 
 def test_arms_left_out_stand_with_their_reason() -> None:

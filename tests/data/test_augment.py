@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dice_ray.data.augment import AugmentConfig, FileConfig, FoundConfig, GivenConfig, copies
@@ -36,6 +36,13 @@ def test_entities_of_one_sentence_are_swapped_where_that_is_asked_for() -> None:
     assert found == {(f"{city} in {year}", "it was nice") for city, year in product(CITIES[1:], ("1999", "2020"))}
 
 
+def test_an_entity_is_not_swapped_for_one_that_stands_beside_it() -> None:
+    record = PairRecord("7", "Rome and Paris", "is it Rome?", "1")
+    found = {copy.content[0] for copy in copies(record, GAZETTEER, "shared", random.Random(0))}
+    assert found == {"Oslo and Paris", "New York and Paris"}
+
+
+@settings(deadline=None)
 @given(seed=st.integers(0, 20))
 def test_several_entities_of_a_kind_stay_apart_and_every_combination_comes_once(seed: int) -> None:
     record = TextRecord("a", "from Rome to Paris in 2016", ("x",))
@@ -70,6 +77,7 @@ def test_entities_come_from_the_split_from_a_file_or_as_given(tmp_path: Path) ->
     given_ones = GivenConfig(by_kind={"city": ["Rome"]})
     assert {*given_ones.gazetteer(records).places} == {"Rome"}
     keys = [AugmentConfig(entities=each).key() for each in (found, of_file, given_ones)]
+    assert AugmentConfig(entities=of_file, swap="any").key() not in keys
     file.write_text("Rome\nParis\n", encoding="utf-8")
     assert AugmentConfig(entities=of_file).key() not in keys
     with pytest.raises(DataError, match=r"entities\.file\.path: there must be a file gone\.txt, and there is none"):

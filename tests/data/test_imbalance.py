@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dice_ray.data import sources
@@ -66,6 +66,7 @@ def test_the_sets_of_table_8_have_its_sizes(config: AlteredConfig, total: int, s
     assert wanted.positives / total == pytest.approx(share, abs=0.0005)
 
 
+@settings(deadline=None)
 @given(
     negatives=st.integers(30, 60),
     positives=st.integers(5, 25),
@@ -129,6 +130,8 @@ def test_as_many_positives_as_negatives_leave_nothing_to_add_but_the_sweep_runs(
         with pytest.raises(DataError, match=rf"imbalance {config.name} needs more negatives .* k = -10"):
             set_of(config, train)
     assert len(set_of(RatioConfig(negatives=9), train)) == 50
+    with pytest.raises(DataError, match="k = 0"):
+        set_of(AddPositiveConfig(), pairs(20, 20))
 
 
 def test_too_few_different_copies_are_an_error_that_says_how_many_there_are() -> None:
@@ -150,6 +153,19 @@ def test_texts_are_altered_too() -> None:
     assert len(found.kept) == 30
     assert {label(record) for record in found.added} == {"yes"}
     assert len(found.added) == 20
+    assert found.told == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 " + (
+        "positives; 20 are copies with given entities swapped"
+    )
+
+
+def test_what_stays_is_in_its_order_and_no_copy_comes_twice() -> None:
+    train = [PairRecord(str(number), f"is w{number % 4} it?", f"{number // 4}", "1") for number in range(20)]
+    train += [PairRecord(f"n{number}", "no", str(number), "0") for number in range(60)]
+    found = altered(AddPositiveConfig(), AUGMENT, train, set(), "1")
+    assert found.kept == list(range(80))
+    assert len({record.content for record in [*train, *found.added]}) == 120
+    dropped = altered(DropNegativeConfig(), AUGMENT, train, set(), "1")
+    assert dropped.kept == sorted(dropped.kept)
 
 
 def data(**written: object) -> DataConfig:

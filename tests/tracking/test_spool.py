@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.errors import BusyError, RunError
-from dice_ray.tracking.entries import End, Open, Points, Tags
+from dice_ray.tracking.entries import End, Entry, Open, Points, Tags
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool, left_in
 from dice_ray.tracking.writer import Writer
@@ -76,11 +76,28 @@ def test_what_was_sent_is_not_read_again_but_for_what_is_open(tmp_path: Path) ->
     spool.close(is_sent=False)
     with spool.path.open("ab") as file:
         file.write(b'{"entry": "Tags", "key": "torn')
+    os.utime(spool.path, (1000.5, 1000.5))
     again = Spool(tmp_path, "a", "sqlite:////a.db")
-    assert again.left[:2] == [opened, Tags("still", {"x": "größer"})]
-    assert [(type(entry), entry.key) for entry in again.left[2:]] == [(End, "still")]
-    again.close(is_sent=True)
+    left = [opened, Tags("still", {"x": "größer"})]
+    assert again.left == [*left, End("still", "KILLED", 1000500)], "ended when it said its last word"
+    again.add(Tags("still", {"more": "y"}))
+    again.close(is_sent=False)
+    third = Spool(tmp_path, "a", "sqlite:////a.db")
+    assert third.left[:3] == [*left, Tags("still", {"more": "y"})], "the torn line was cut off"
+    third.close(is_sent=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_whose_first_line_is_torn_leaves_nothing(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, "a", "sqlite:////a.db")
+    spool.close(is_sent=False)
+    assert len(list(left_in(tmp_path))) == 1
+    spool.path.write_text('{"experiment": "a", "sto')
+    assert list(left_in(tmp_path)) == []
+    again = Spool(tmp_path, "a", "sqlite:////a.db")
+    assert again.left == []
+    again.close(is_sent=False)
+    assert [left.experiment for left in left_in(tmp_path)] == ["a"]
 
 
 def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
@@ -99,7 +116,11 @@ def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
 
 
 def test_what_was_never_sent_waits_once(tmp_path: Path) -> None:
-    told = [Open("sweep", "sweep", {}, {}, None, 1), Open("a", "a", {}, {}, "sweep", 1), End("a", "FINISHED", 2)]
+    told: list[Entry] = [
+        Open("sweep", "sweep", {}, {}, None, 1),
+        Open("a", "a", {}, {}, "sweep", 1),
+        End("a", "FINISHED", 2),
+    ]
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     for entry in told:
         spool.add(entry)

@@ -40,6 +40,7 @@ def _time_anew() -> Iterator[None]:
         (CPU, {"fp32": 10, "bf16": 9, "fp16": 2}, "fp32"),  # no scaling where fp16 is not known to pay
         (GPU, {"fp32": 10, "bf16": 2, "fp16": 2}, "bf16"),  # A100
         (GPU, {"fp32": 10, "bf16": 12, "fp16": 2}, "fp16"),  # V100
+        (GPU, {"fp32": 10, "bf16": 12, "fp16": 9}, "fp32"),  # GTX 1080
     ],
 )
 def test_what_pays_is_taken(
@@ -129,7 +130,10 @@ def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
     assert _for_all_trials(layers, "mine") == begun
 
 
-@pytest.mark.parametrize(("written", "family", "found"), [("fp16", "bert", "fp32"), ("bf16", "bert", "bf16")])
+@pytest.mark.parametrize(
+    ("written", "family", "found"),
+    [("fp16", "bert", "fp32"), ("bf16", "bert", "bf16"), ("bf16", "deberta", "fp32")],
+)
 def test_a_trained_model_predicts_on_any_machine(
     written: precision.Precision, family: str, found: precision.Precision
 ) -> None:

@@ -21,6 +21,8 @@ def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> 
     assert (found.cpus, found.gpus) == (7, 2)
     half = resolve([*layers, values_layer("--set", {"launch.gpus": 0.5})])
     assert demand(half) == Demand(1, 0.5)
+    alone = resolve([*layers, values_layer("--set", {"launch.how": "ray_train"})])
+    assert demand(alone) == Demand(1, 0, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +35,8 @@ def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> 
         (Demand(1, 0.4), [Node(40, 2)], 4),  # none lies across two
         (Demand(1, 0.5), [Node(1, 2), Node(9, 0)], 1),
         (TWO_ON_GPUS, [Node(10, 3)], 1),
+        (Demand(4), [Node(4, 0)], 1),  # all there is
+        (Demand(2), [Node(1, 0), Node(4, 0)], 2),
         (Demand(2), [Node(3, 0), Node(3, 0)], 2),  # none spans two machines
         (TWO_ON_GPUS, [Node(4, 1), Node(4, 1)], 1),  # but workers may
     ],
@@ -51,6 +55,11 @@ def test_trials_fit_by_their_demand(needs: Demand, nodes: list[Node], slots: int
             r"must find its 5 CPUs \(launch.workers x launch.threads, and 1 that waits .*, got 4",
         ),
         (Demand(4), [Node(3, 0)], r"must find its 4 CPUs \(launch.threads\), got 3"),
+        (
+            Demand(2, 1),
+            [Node(4, 0), Node(1, 1)],
+            r"one machine must have the 2 CPUs .* and 1 GPUs .* got 4 and 0, 1 and 1",
+        ),
         (Demand(4), [Node(3, 0), Node(3, 0)], r"one machine must have the 4 CPUs .* got 3 and 0, 3 and 0"),
     ],
 )

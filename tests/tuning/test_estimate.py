@@ -16,7 +16,7 @@ from dice_ray.errors import RunError
 from dice_ray.rehearsal import Rehearsal
 from dice_ray.tuning import plan_file, search
 from dice_ray.tuning.demand import Demand
-from dice_ray.tuning.estimate import Estimate, _as_timed, _check, _last_end, estimate
+from dice_ray.tuning.estimate import Estimate, _as_timed, _check, _last_end, _num_kept, _seconds, estimate
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
@@ -68,6 +68,22 @@ def test_neither_the_loss_nor_the_seed_decides_how_long_a_run_takes(layers: tupl
 
     assert key() == key(loss="dice", training__seed=3, model__head_bias="prior")
     assert len({key(), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 3
+
+
+def test_a_cell_is_scored_on_test_too_which_may_be_larger_than_dev() -> None:
+    run = replace(REHEARSAL, records={"train": 200, "dev": 100, "test": 300})
+    assert _seconds(run, is_scored=False) == 3.9
+    assert _seconds(run, is_scored=True) == pytest.approx(3.9 + 3 * 0.5)
+
+
+def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[Layer, ...]) -> None:
+    sweep = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=4)
+    assert _num_kept(sweep, 4) == 1
+    assert _num_kept(sweep.model_copy(update={"seeds": 10, "top": 2}), 24) == 3
+    assert _num_kept(sweep.model_copy(update={"seeds": 1, "top": 9}), 8) == 5
+    assert _num_kept(sweep.model_copy(update={"objectives": ("precision", "recall")}), 4) == 4
+    arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}}
+    assert _num_kept(StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1,)), 2) == 2
 
 
 def test_what_finds_no_room_is_refused() -> None:

@@ -21,7 +21,9 @@ def folder(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
     folder = tmp_path / "sweep"
     above = values_layer("--set", {})
     machine = values_layer(THIS_MACHINE, {"training.precision": "fp32"})
-    store(SweepPlan(name="sweep", layers=(*layers, above, machine), space="a:b", trials=2, seed=3), folder)
+    store(
+        SweepPlan(name="sweep", layers=(*layers, above, machine), space="a:b", trials=2, seed=3, digest="2ee5"), folder
+    )
     ledger = Ledger(folder / "ledger.jsonl")
     for id_, params, score in (
         ("0001", {"loss": "focal", "loss.focal.gamma": 1.5}, 0.6),
@@ -46,9 +48,9 @@ def test_the_preset_holds_what_was_written_alone(folder: Path, tmp_path: Path) -
     assert text.startswith(
         "# Trial 0001 of the sweep sweep: to be run by `dice-ray train`.\n# From preset, searched in a:b"
     )
-    assert (
-        "\n# dev/f1 0.6000 with seed 3.\n# Ranked by this score, chosen as the best of all and so optimistic.\n" in text
-    )
+    assert "\n# Ranked by this score, chosen as the best of all and so optimistic.\n" in text
+    assert "\n# dev/f1 0.6000 with seed 3.\n" in text
+    assert "\n# Data digest: 2ee5.\n" in text
 
 
 def test_the_preset_is_the_run_of_its_trial(folder: Path, tmp_path: Path, layers: tuple[Layer, ...]) -> None:

@@ -65,6 +65,10 @@ def test_those_that_run_again_are_kept_until_they_have(
     assert kept.best(ledger) == "0001"
     kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
     assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001"}
+    for id_, score in (("0006", 0.8), ("0007", 0.9)):  # more trials, better ones, that are still to run again
+        ledger.append(Begun(id=id_, params={"lr": score}, seed=1))
+        ledger.append(Ended(id=id_, state="done", curve=((5, score),), metrics=({},)))
+    assert kept.chosen(plan, ledger) == {"0001", "0006", "0007"}
 
 
 def test_of_several_objectives_no_trial_is_the_loser(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:

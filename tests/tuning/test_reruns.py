@@ -46,6 +46,8 @@ def test_the_best_that_differ_run_again(plan: SweepPlan, ledger: Ledger) -> None
         (3, 1001, "0003"),
     ]
     assert len(reruns.expected(plan)) == len(cells)
+    assert len(reruns.expected(plan.model_copy(update={"trials": 2}))) == 4, "two seeds for each of two trials"
+    assert list(reruns.seeds(plan.model_copy(update={"seed": 4}))) == [1005, 1006]
     assert {plan.config(cell).training.seed for cell in cells} == {1001, 1002}
 
 

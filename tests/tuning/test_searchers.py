@@ -100,6 +100,13 @@ def test_all_there_is_is_tried_once(layers: tuple[Layer, ...], tmp_path: Path) -
     assert resumed.ids == ["0001", "0002"]
 
 
+def test_a_sampler_that_draws_may_draw_the_same_again(layers: tuple[Layer, ...], tmp_path: Path) -> None:
+    space = f"{Path(__file__).with_name('spaces.py')}:two_rates"
+    plan = SweepPlan(name="sweep", layers=layers, space=space, trials=8, sampler="random")
+    searcher = SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"))
+    assert [searcher.suggest(f"ray{number}")["id"] for number in range(8)] == plan.ids
+
+
 def test_a_sampler_of_the_users_own(layers: tuple[Layer, ...], tmp_path: Path) -> None:
     mine = f"{Path(__file__).with_name('spaces.py')}:of_a_grid"
     plan = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=8, sampler=mine)

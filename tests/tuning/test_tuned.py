@@ -65,10 +65,24 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     assert len(found.cells()) == 6
 
 
+def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(
+    sweep: Callable[..., Path], study: StudyPlan
+) -> None:
+    ce: Flat = {"loss": "cross_entropy"}
+    lucky, steady = sweep("lucky", ({"loss": "focal"}, 0.9), (ce, 0.5)), sweep("steady", ({"loss": "focal"}, 0.7))
+    ledger = Ledger(lucky / "ledger.jsonl")
+    ledger.append(Begun(id="0001-1001", params={"loss": "focal"}, seed=1001, rerun_of="0001"))
+    ledger.append(Ended(id="0001-1001", state="done", curve=((5, 0.6),)))
+    ledger.append(Begun(id="0003", params={"loss": "focal"}, seed=0))  # which has not ended
+    assert tuned(study, [lucky, steady]).tuned["focal"] == "steady 0001, best of 2"
+    assert tuned(study, [steady, lucky]).tuned["focal"] == "steady 0001, best of 2"
+
+
 @pytest.mark.parametrize(
     ("over", "seed", "said"),
     [
         ({"data.source.synthetic.size": 300}, 0, "a sweep of the same task and data"),
+        ({"task.sentence_pair.max_length": 16}, 0, "a sweep of the same task and data"),
         ({"model.encoder": "minilm"}, 0, "encoder 'tiny' to tune its arms, got 'minilm'"),
         ({}, 2, "other seeds than its arms were tuned on, got seed 2 of other"),
     ],
