@@ -155,7 +155,9 @@ def _trial(parent: str, trial: str) -> Place:
                 f"the checkpoint of {parent}/{trial} was deleted before it was the best, which its reruns made it: "
                 f"train it again, `dice-ray export-preset {parent} FILE.yaml` writes its settings"
             )
-        raise RunError(f"of a sweep the checkpoint of the best trial alone is kept: {best}, got {parent}/{trial}")
+        raise RunError(
+            f"of a sweep the checkpoints of the best trials alone are kept, {best} the first, got {parent}/{trial}"
+        )
     return Place(folder, parent, ids[trial])
 
 

@@ -393,7 +393,13 @@ def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
 @pytest.mark.ray
 def test_the_best_of_a_sweep_is_kept_and_registered(tmp_path: Path) -> None:
     result = dice_ray.tune(
-        "synthetic_pairs", QUICK | {"tracking.text": True}, space="loss_tuning:dice", trials=3, name="sw", register="m"
+        "synthetic_pairs",
+        QUICK | {"tracking.text": True},
+        space="loss_tuning:dice",
+        trials=3,
+        top=1,
+        name="sw",
+        register="m",
     )
     rows = result.frame.set_index("id")
     (best,) = rows.index[rows["tags.registered.m"].notna()]
@@ -405,7 +411,7 @@ def test_the_best_of_a_sweep_is_kept_and_registered(tmp_path: Path) -> None:
         rows.loc[best, "metrics.dev/best_f1"]
     )
     loser = next(id_ for id_ in trials if id_ != best)
-    with pytest.raises(RunError, match=rf"the best trial alone is kept: sw/{best}, got sw/{loser}"):
+    with pytest.raises(RunError, match=rf"the best trials alone are kept, sw/{best} the first, got sw/{loser}"):
         api.evaluate(f"sw/{loser}", "dev")
     assert len(list(tmp_path.rglob("artifacts/dev/predictions.tsv"))) == 1
     assert len(list(tmp_path.rglob("artifacts/config.yaml"))) == 3

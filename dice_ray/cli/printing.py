@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dice_ray.errors import RunError
+
 if TYPE_CHECKING:
-    from dice_ray.api import Result
+    from dice_ray.api import Best, Result
 
 
 def print_next(commands: list[str]) -> None:
@@ -54,8 +57,9 @@ def print_end(result: Result, commands: list[str], as_json: bool) -> None:
     """Where the results are and how to go on; what was interrupted exits with 130."""
     if as_json:
         facts = {"name": result.name, "experiment": result.experiment, "is_finished": result.is_finished}
-        best = {"metric": result.trained.metric, "score": result.trained.score} if result.trained else None
-        print_json({**facts, "best": best, "folder": result.folder, "log": result.log, "waiting": result.waiting})
+        print_json(
+            {**facts, "best": _best(result), "folder": result.folder, "log": result.log, "waiting": result.waiting}
+        )
     else:
         typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow; what others said is in {result.log}")
         if result.waiting:
@@ -66,3 +70,10 @@ def print_end(result: Result, commands: list[str], as_json: bool) -> None:
             typer.echo(f"It was interrupted. To go on:\n  dice-ray tune --resume {result.name}")
     if not result.is_finished:
         raise typer.Exit(130)
+
+
+def _best(result: Result) -> Best | None:
+    """What did best; none where the run goes on, MLflow is away, or several data sets have one each."""
+    with suppress(RunError):
+        return result.best if result.is_finished else None
+    return None

@@ -169,10 +169,10 @@ def _seconds(run: Rehearsal, *, is_scored: bool) -> float:
 
 
 def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
-    """How many runs keep their best weights at once; of a sweep those that run again, until they have."""
+    """How many runs keep their best weights at once; of a sweep those that may run again."""
     if isinstance(plan, StudyPlan) or plan.objectives:
         return num_runs
-    return 1 + (min(plan.top, plan.trials) if plan.seeds else 0)
+    return 1 + min(plan.top, plan.trials)
 
 
 def _last_end(seconds: Sequence[float], num_at_once: int) -> float:

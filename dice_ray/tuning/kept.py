@@ -19,16 +19,16 @@ def best(ledger: Ledger) -> str | None:
 
 
 def chosen(plan: SweepPlan, ledger: Ledger) -> set[str]:
-    """The trials of a sweep whose checkpoints are kept: the best one's.
+    """The trials of a sweep whose checkpoints are kept: the best ones', and when they have run again the best one's.
 
-    Until the best ones have run again, any of them may be it; and of several objectives no trial is the best.
+    Whether or not more seeds are planned, they may be asked for later. Of several objectives no trial is the best.
     """
     if plan.objectives:
         return set(ledger.ended)
     again = reruns.cells(plan, ledger)
-    are_done = all(cell.id in ledger.ended for cell in again)
-    candidates = {best(ledger)} if are_done else {best(ledger), *(cell.rerun_of for cell in again)}
-    return {id_ for id_ in candidates if id_ is not None}
+    ran_again = bool(again) and all(cell.id in ledger.ended for cell in again)
+    candidates = [] if ran_again else [trial.id for trial in reruns.top(plan, ledger)]
+    return {id_ for id_ in (best(ledger), *candidates) if id_ is not None}
 
 
 def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterable[str]) -> None:

@@ -34,15 +34,20 @@ class Ranked:
 
 def cells(plan: SweepPlan, history: History) -> list[Begun]:
     """The reruns of the best trials of a search, all of one seed before the next seed."""
-    best: list[Ranked] = []
-    for one in _by_score(history):
-        if len(best) < plan.top and one.trial.params not in [other.trial.params for other in best]:
-            best.append(one)
     return [
-        Begun(id=f"{one.trial.id}-{seed}", params=one.trial.params, seed=seed, rerun_of=one.trial.id)
+        Begun(id=f"{best.id}-{seed}", params=best.params, seed=seed, rerun_of=best.id)
         for seed in seeds(plan)
-        for one in best
+        for best in top(plan, history)
     ]
+
+
+def top(plan: SweepPlan, history: History) -> list[Begun]:
+    """The best trials of a search so far, of different configurations: those that would run again."""
+    best: list[Begun] = []
+    for one in _by_score(history):
+        if len(best) < plan.top and one.trial.params not in [other.params for other in best]:
+            best.append(one.trial)
+    return best
 
 
 def expected(plan: SweepPlan) -> list[str]:

@@ -181,3 +181,14 @@ def test_results_and_listings_are_one_json_document() -> None:
     lines = run("runs", "train").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["run", "mine"]
     assert "did you mean 'train'?" in run("runs", "trian").stderr
+
+
+@pytest.mark.ray
+def test_a_sweep_says_in_json_what_did_best() -> None:
+    quick = ("--set", "data.source.synthetic.size=100", "--trials", "1", "--name", "sw", "--json")
+    swept = json.loads(run("tune", "synthetic_pairs", *quick).stdout)
+    (row,) = json.loads(run("runs", "sw", "--json").stdout)
+    assert swept["is_finished"]
+    assert swept["best"]["name"] == row["run"]
+    assert (swept["best"]["metric"], swept["best"]["score"]) == ("dev/f1", pytest.approx(row["score"]))
+    assert swept["best"]["settings"]["loss"]
