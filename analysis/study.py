@@ -130,17 +130,25 @@ def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
 
 
 def _how_sure(made: Comparison, scale: Scale) -> Iterator[str]:
-    compared, seeds = [arm for arm in made.arms if arm.difference], shared_seeds(made)
+    seeds = shared_seeds(made)
     yield f"At least {seeds} seeds shared with {made.baseline}: {what_seeds_allow(seeds)}."
-    if seeds < FEW_SEEDS:
+    yield from told_apart(made, scale)
+    if seeds >= FEW_SEEDS:
+        yield who_wins(made, scale)
+
+
+def told_apart(made: Comparison, scale: Scale) -> Iterator[str]:
+    """Which arms differ from the baseline, for either question; nothing with few seeds."""
+    if shared_seeds(made) < FEW_SEEDS:
         return
-    for question, difference_of in (("", lambda arm: arm.difference), (" on new data", lambda arm: arm.new_data)):
-        known = [(arm.name, difference) for arm in compared if (difference := difference_of(arm))]
-        if not known:
-            continue
-        apart = [f"{name} ({scale.show(each.interval.mean, '+')})" for name, each in known if each.tells_apart]
-        yield f"Told apart from {made.baseline}{question} at p {ALPHA}: {', '.join(apart) or 'no arm'}."
-    yield who_wins(made, scale)
+    said: dict[str, list[str]] = {}
+    for question, name in (("on this test set", "difference"), ("on new data", "new_data")):
+        known = [(arm.name, difference) for arm in made.arms if (difference := getattr(arm, name))]
+        apart = [f"{arm} ({scale.show(each.interval.mean, '+')})" for arm, each in known if each.tells_apart]
+        if known:
+            said.setdefault(", ".join(apart) or "no arm", []).append(question)
+    for arms, questions in said.items():
+        yield f"Told apart from {made.baseline} {' and '.join(questions)} at p {ALPHA}: {arms}."
 
 
 def shared_seeds(made: Comparison) -> int:
@@ -167,9 +175,12 @@ def _missing(cells: pd.DataFrame) -> Iterator[str]:
     """The seeds that some arms have and others lack."""
     seeds = {str(arm): set(runs["seed"].dropna()) for arm, runs in cells.groupby("arm")}
     every = set().union(*seeds.values())
+    lacking: dict[str, list[str]] = {}
     for arm, known in seeds.items():
-        if lacking := sorted(every - known):
-            yield f"Missing: {arm} has no cell of seed {', '.join(map(str, lacking))}."
+        if known < every:
+            lacking.setdefault(", ".join(map(str, sorted(every - known))), []).append(arm)
+    for seed, arms in lacking.items():
+        yield f"Missing: no cell of seed {seed} for {', '.join(arms)}."
 
 
 def _how_tuned(cells: pd.DataFrame) -> str:

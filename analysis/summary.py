@@ -12,7 +12,7 @@ from analysis.layout import Scale
 from analysis.scores import states
 from analysis.search import best_trial
 from analysis.statistics import what_seeds_allow
-from analysis.study import shared_seeds, who_wins
+from analysis.study import shared_seeds, told_apart, who_wins
 
 
 def summary(found: Found) -> Iterator[str]:
@@ -28,6 +28,7 @@ def summary(found: Found) -> Iterator[str]:
 def _of_comparison(made: Comparison) -> Iterator[str]:
     scale = Scale.of(pd.Series([arm.score.mean for arm in made.arms]))
     yield who_wins(made, scale)
+    yield from told_apart(made, scale)
     seeds = shared_seeds(made)
     baseline, *others = made.arms
     constant = [f", the constant predictor has {scale.show(arm.score.mean)}" for arm in others if arm.name == CONSTANT]

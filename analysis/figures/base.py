@@ -81,9 +81,10 @@ class Figure(ABC):
         """Draw it on an empty canvas."""
 
     def save(self, file: Path) -> None:
-        """Write it as a picture on white, in the format of the file's ending."""
+        """Write it as a picture on white, in the format of the file's ending; the same figure is the same file."""
+        undated = {"Date": None} if file.suffix == ".svg" else None
         with self._drawn() as canvas:
-            canvas.savefig(file, dpi=200, facecolor="white")
+            canvas.savefig(file, dpi=200, facecolor="white", metadata=undated)
 
     def svg(self) -> str:
         """The picture as an SVG element without a background."""

@@ -225,7 +225,7 @@ def test_few_seeds_tell_nothing_apart_however_small_their_p() -> None:
 def test_what_is_missing_is_named() -> None:
     frame = study({"cross_entropy": [0.7, 0.71, 0.69], "dice": [0.7, 0.72, 0.68]})
     (table,) = comparison(found(frame[~frame["id"].isin(["dice-0", "dice-2"])], {}))
-    assert "Missing: dice has no cell of seed 0, 2." in table.notes
+    assert "Missing: no cell of seed 0, 2 for dice." in table.notes
 
 
 def test_tuned_arms_are_named_with_their_budget() -> None:

@@ -19,9 +19,10 @@ def cells(num_seeds: int, gain: float, **columns: Any) -> list[dict[str, Any]]:
 
 def test_the_winner_is_the_one_that_the_table_names() -> None:
     made = report(study(cells(10, 0.1)))
-    first, second, third = made.summary
+    first, apart, second, third = made.summary
     assert first.startswith("Winner: dice, told apart from every other arm")
-    assert first in made.tables[0].notes
+    assert {first, apart} < set(made.tables[0].notes)
+    assert apart == "Told apart from plain on this test set at p 0.05: dice (+10.00)."
     assert second == "test/f1 (%): plain has 50.55 [50.33, 50.77]; 10 shared seeds are enough for a claim."
     assert third == "All 20 runs ended well."
     assert made.text().splitlines()[2] == first
@@ -36,7 +37,7 @@ def test_few_seeds_name_no_winner() -> None:
 def test_each_data_set_speaks_for_itself() -> None:
     said = list(summary(study([*cells(5, 0.1, **{"tags.data": "a"}), *cells(5, -0.1, **{"tags.data": "b"})])))
     assert said[0].startswith("On a: Winner: dice")
-    assert said[2].startswith("On b: Winner: plain")
+    assert said[3].startswith("On b: Winner: plain")
 
 
 def test_what_collapsed_and_what_failed_is_counted() -> None:
@@ -75,4 +76,4 @@ def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None
     told = [*cells(5, 0.1), *({"arm": "lost", "seed": seed, "state": "failed"} for seed in range(1, 6))]
     made = report(study(told))
     assert "At least 5 seeds shared with plain: enough to show large effects only." in made.tables[0].notes
-    assert made.summary[1].endswith("; 5 shared seeds are enough to show large effects only.")
+    assert made.summary[2].endswith("; 5 shared seeds are enough to show large effects only.")

@@ -59,3 +59,11 @@ def test_a_name_has_the_same_colour_whatever_the_order_and_the_baseline_is_grey(
     many = [f"{number:02d}" for number in range(12)]
     looks = list(zip(color_of(many).values(), marker_of(many).values(), strict=True))
     assert len(set(looks)) == len(many)
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_the_same_figure_is_the_same_file(tmp_path: Path, ending: str) -> None:
+    first, second = (tmp_path / f"{name}.{ending}" for name in ("first", "second"))
+    FIGURES[0].save(first)
+    FIGURES[0].save(second)
+    assert first.read_bytes() == second.read_bytes()
