@@ -32,15 +32,20 @@ class BestTrial:
 
 
 def best_trial(found: Found) -> BestTrial | None:
-    """First of those that were run again the best by their mean, else the best by score; none where none has one."""
+    """First by how many reruns have a score, then by their mean, else by its own score; none where none has one."""
     trials = found.frame[found.frame["kind"] == "trial"].reset_index(drop=True)
     if trials.empty:
         return None
     metric = said_by_parent(found.frame, "metric")
     again = of_reruns(found.frame, metric)
-    means = {id_: interval.mean for id_, interval in again.items()}
-    ranked = pd.DataFrame({"mean": trials["id"].map(means).astype("float64"), "score": scores(trials, metric)})
-    ranked = ranked.dropna(subset="score").sort_values(["mean", "score"], ascending=False, kind="stable")
+    ranked = pd.DataFrame(
+        {
+            "reruns": [again[id_].num if id_ in again else 0 for id_ in trials["id"]],
+            "mean": [again[id_].mean if id_ in again else 0.0 for id_ in trials["id"]],
+            "score": scores(trials, metric),
+        }
+    )
+    ranked = ranked.dropna(subset="score").sort_values([*ranked], ascending=False, kind="stable")
     if ranked.empty:
         return None
     at = int(ranked.index[0])

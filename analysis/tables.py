@@ -36,7 +36,7 @@ def best_trials(found: Found) -> list[Table]:
         means = {name: [getattr(again.get(id_), name, math.nan) for id_ in data["trial"]] for name in ("mean", "num")}
         data.insert(2, "mean_of_reruns", means["mean"])
         data.insert(3, "reruns", pd.Series(means["num"], data.index, "Int64"))
-    by = ["mean_of_reruns", "score"] if again else ["score"]
+    by = ["reruns", "mean_of_reruns", "score"] if again else ["score"]
     data = data.dropna(subset="score").sort_values(by, ascending=False, kind="stable")
     if data.empty:
         return []
@@ -59,7 +59,10 @@ def best_trials(found: Found) -> list[Table]:
     )
     notes = ["The trials were chosen by this very score, so it is optimistic: a study compares on the test split."]
     if again:
-        notes.append("The best were run again with other seeds, and are ranked by the mean over these alone.")
+        notes.append(
+            "The best were run again with other seeds, and are ranked by the mean over these alone; one that failed "
+            "with some stands behind the others."
+        )
     if num > NUM_BEST:
         notes.append(f"The first {NUM_BEST} of {num}.")
     return [Table("best_trials", "The best trials", data, shown, tuple(notes))]

@@ -61,13 +61,16 @@ def seeds(plan: SweepPlan) -> range:
 
 
 def ranking(history: History) -> list[Ranked]:
-    """The trials with a score: first those that were run again, by the mean over their reruns, then by the score."""
+    """The trials with a score: first those that were run again, then by the score.
+
+    Those go by their mean, but behind any with more reruns that have a score: one that failed is no seed to leave out.
+    """
     others: dict[str, list[float]] = {}
     for begun, score in _scored(history):
         if begun.rerun_of is not None:
             others.setdefault(begun.rerun_of, []).append(score)
     found = [Ranked(one.trial, one.score, tuple(others.get(one.trial.id, ()))) for one in _by_score(history)]
-    return sorted(found, key=lambda one: (not one.others, -one.mean))
+    return sorted(found, key=lambda one: (-len(one.others), -one.mean))
 
 
 def _by_score(history: History) -> list[Ranked]:

@@ -234,7 +234,7 @@ def test_trials_that_ran_again_are_ranked_by_the_mean_over_the_other_seeds(frame
     frame = frames["sweep"]
     again = []
     told: dict[str, Any]
-    for trial, seed, score in (("t0", 1001, 0.8), ("t0", 1002, 0.6), ("t3", 1001, 0.65), ("t3", 1002, math.nan)):
+    for trial, seed, score in (("t0", 1001, 0.8), ("t0", 1002, 0.6), ("t3", 1001, 0.95), ("t3", 1002, math.nan)):
         row = frame[frame["id"] == trial].assign(id=f"{trial}-{seed}", kind="rerun", seed=seed)
         failed = "failed" if math.isnan(score) else "done"
         told = {"tags.rerun_of": trial, "metrics.dev/best_f1": score, "state": failed}
@@ -245,10 +245,10 @@ def test_trials_that_ran_again_are_ranked_by_the_mean_over_the_other_seeds(frame
         *(["t0", 0.6], ["t3", 0.7], ["t4", 0.5])
     ]
     assert picked(trials[1], "mean_of_reruns", "reruns") == pytest.approx([0.7, 2])
-    assert picked(trials[2], "mean_of_reruns", "reruns") == pytest.approx([0.65, 1])
+    assert picked(trials[2], "mean_of_reruns", "reruns") == pytest.approx([0.95, 1]), "a failed rerun costs its rank"
     (best,) = [table for table in made.tables if table.name == "best_trials"]
     low, high = stats.t.interval(0.95, 1, 0.7, stats.sem([0.8, 0.6]))
-    assert best.shown["with other seeds"].tolist()[:3] == [f"70.00 [{100 * low:.2f}, {100 * high:.2f}]", "65.00", ""]
+    assert best.shown["with other seeds"].tolist()[:3] == [f"70.00 [{100 * low:.2f}, {100 * high:.2f}]", "95.00", ""]
     assert best.shown["seeds"].tolist()[:3] == ["2", "1", ""]
     assert "t3-1002" in [row["run"] for row in rows(made, "without_score").values()] or "t3-1002" in made.text()
     assert rows(made, "losses")["dice"]["trials"] == rows(report(frame), "losses")["dice"]["trials"]

@@ -70,6 +70,13 @@ def test_the_mean_over_the_other_seeds_ranks(plan: SweepPlan, ledger: Ledger) ->
     assert [one.mean for one in found] == pytest.approx([0.7, 0.65, 0.5, 0.9, 0.5])
 
 
+def test_a_rerun_that_failed_is_no_seed_to_leave_out(plan: SweepPlan, ledger: Ledger) -> None:
+    for cell in reruns.cells(plan, ledger):
+        failed = cell.id == "0002-1002"
+        note(ledger, cell, None if failed else 0.9 if cell.rerun_of == "0002" else 0.5, "failed" if failed else "done")
+    assert [one.trial.id for one in reruns.ranking(ledger)] == ["0003", "0004", "0002", "0005", "0001"]
+
+
 def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
     assert plan.model_copy(update={"seeds": 3, "top": 5}).extends(plan)
     assert not plan.model_copy(update={"seeds": 1, "trials": 9}).extends(plan)
