@@ -17,8 +17,8 @@ from dice_ray.folders import runs_folder
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.settings import Flat
-    from dice_ray.tuning.callback import Progress
     from dice_ray.tuning.plan import StudyPlan, SweepPlan
+    from dice_ray.tuning.progress import Progress
     from dice_ray.tuning.runner import Show
     from dice_ray.tuning.warm_start import Point
 

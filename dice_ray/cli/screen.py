@@ -15,7 +15,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from dice_ray.training.loop import Evaluation
     from dice_ray.training.loop import Progress as StepProgress
-    from dice_ray.tuning.callback import Progress
+    from dice_ray.tuning.progress import Progress
 
 SHOWN_METRICS = (
     *("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),

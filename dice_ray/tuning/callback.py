@@ -7,8 +7,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from ray import tune
 from ray.tune.experiment import Trial
@@ -24,35 +23,8 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import kept, objectives, plan_file
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import RESULTS_VERSION, StudyPlan, SweepPlan
+from dice_ray.tuning.progress import Progress, Screen
 from dice_ray.tuning.trial import SCORE, Result
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a sweep or study is; what earlier drivers did is counted.
-
-    Attributes:
-        elapsed: Seconds since this driver began.
-    """
-
-    running: int
-    done: int
-    failed: int
-    pruned: int
-    total: int
-    best_score: float | None
-    best_params: Flat
-    elapsed: float
-
-    @property
-    def is_finished(self) -> bool:
-        return self.done + self.failed + self.pruned == self.total
-
-
-class Screen(Protocol):
-    """What shows progress to the user; it is told several times a second."""
-
-    def update(self, state: Progress) -> None: ...
 
 
 class Recorder:

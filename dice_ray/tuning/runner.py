@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from ray.tune.search import Searcher
 
     from dice_ray.data.records import LoadReport
-    from dice_ray.tuning.callback import Progress, Recorder, Screen
+    from dice_ray.tuning.callback import Recorder
+    from dice_ray.tuning.progress import Progress, Screen
 
 LEFT_OUT = "left_out.json"
 """The artifact of a study that lists the arms which are not run on a variant, and why."""

@@ -12,7 +12,7 @@ from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import Show, session
 
 if TYPE_CHECKING:
-    from dice_ray.tuning.callback import Progress
+    from dice_ray.tuning.progress import Progress
 
 
 def run(

@@ -21,8 +21,8 @@ from dice_ray import api, cluster
 cluster.prepare("local")  # before the next lines import Ray
 
 from dice_ray.tuning import trial as trials  # noqa: E402
-from dice_ray.tuning.callback import Progress  # noqa: E402
 from dice_ray.tuning.ledger import Begun  # noqa: E402
+from dice_ray.tuning.progress import Progress  # noqa: E402
 
 SPACE = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:rate"
 

@@ -20,7 +20,7 @@ from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
 
 if TYPE_CHECKING:
-    from dice_ray.tuning.callback import Progress
+    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
 

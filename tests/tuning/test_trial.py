@@ -15,7 +15,7 @@ from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import SweepPlan
 
 if TYPE_CHECKING:
-    from dice_ray.tuning.callback import Progress
+    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
 SAME: dict[str, Any] = {"loss": "dice", "training.lr": 1e-3}

@@ -18,7 +18,7 @@ from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import SweepPlan
 
 if TYPE_CHECKING:
-    from dice_ray.tuning.callback import Progress
+    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 
