@@ -88,6 +88,7 @@ def tune(
     from dice_ray import api
     from dice_ray.cli.screen import ProgressScreen
 
+    _check_price(price_per_hour, dry_run)
     if (preset is None) == (resume is None):
         raise typer.BadParameter("give either a preset, or --resume NAME")
     given = [
@@ -172,6 +173,7 @@ def ablate(
     from dice_ray import api
     from dice_ray.cli.screen import ProgressScreen
 
+    _check_price(price_per_hour, dry_run)
     result = api.ablate(
         study,
         data or (),
@@ -208,6 +210,11 @@ def export_preset(
         raise InputError(f"a preset must be written to a new file that ends in .yaml, got {file}")
     file.write_text(preset, encoding="utf-8")
     typer.echo(f"Written: {file}")
+
+
+def _check_price(price_per_hour: float | None, dry_run: bool) -> None:
+    if price_per_hour is not None and not dry_run:
+        raise typer.BadParameter("--price-per-hour needs --dry-run")
 
 
 def _show_points(preset: str, space: str) -> None:

@@ -183,6 +183,13 @@ def test_results_and_listings_are_one_json_document() -> None:
     assert "did you mean 'train'?" in run("runs", "trian").stderr
 
 
+@pytest.mark.parametrize("command", [("tune", "synthetic_pairs"), ("ablate", "mining")], ids=lambda given: given[0])
+def test_a_price_is_of_a_dry_run(command: tuple[str, ...]) -> None:
+    refused = run(*command, "--price-per-hour", "4")
+    assert (refused.returncode, "--price-per-hour needs --dry-run" in refused.stderr) == (2, True)
+    assert not Path("dice_ray_runs").exists()
+
+
 @pytest.mark.ray
 def test_a_sweep_says_in_json_what_did_best() -> None:
     quick = ("--set", "data.source.synthetic.size=100", "--trials", "1", "--name", "sw", "--json")
