@@ -78,7 +78,8 @@ def test_a_cell_is_scored_on_test_too_which_may_be_larger_than_dev() -> None:
 
 def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[Layer, ...]) -> None:
     sweep = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=4)
-    assert _num_kept(sweep, 4) == 1
+    assert _num_kept(sweep, 4) == 5, "seeds may be asked for later"
+    assert _num_kept(sweep.model_copy(update={"top": 1}), 4) == 2
     assert _num_kept(sweep.model_copy(update={"seeds": 10, "top": 2}), 24) == 3
     assert _num_kept(sweep.model_copy(update={"seeds": 1, "top": 9}), 8) == 5
     assert _num_kept(sweep.model_copy(update={"objectives": ("precision", "recall")}), 4) == 4

@@ -53,7 +53,7 @@ class Killer:
     def update(self, state: Progress) -> None:
         if state.best_score is not None and self.watching is None:
             self.left = processes("RayTrainWorker")
-            (trial,) = processes("Trainable.train")
+            (trial,) = processes("ray::ResourceTrainable") | processes("ray::Trial")  # at work, and between two steps
             self.watching = threading.Thread(target=self.watch)
             os.kill(trial, signal.SIGKILL)
             self.watching.start()
