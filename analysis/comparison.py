@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from analysis.found import Found
 from analysis.items import Items, item_parts
 from analysis.new_data import over_seeds_and_items
-from analysis.scores import by_seed, collapsed, column, constant, pr_aucs, said_by_parent, scores, tuned_scores
+from analysis.scores import by_seed, collapsed, constant, place_of, pr_aucs, said_by_parent, scores, tuned_scores
 from analysis.statistics import ALPHA, Difference, Interval, holm_of, paired_difference, t_interval
 
 CONSTANT: Final = "constant predictor"
@@ -101,9 +101,7 @@ def comparisons(found: Found) -> tuple[Comparison, ...]:
     if cells.empty:
         return ()
     metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
-    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder", "variant")]
-    places = pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
-    groups = cells.groupby(places, sort=False)  # as the study has them
+    groups = cells.groupby(place_of(cells, "data", "encoder", "variant"), sort=False)  # as the study has them
     return tuple(compare(group, metric, baseline, found.items, str(place)) for place, group in groups)
 
 

@@ -27,6 +27,12 @@ def column(runs: pd.DataFrame, name: str) -> pd.Series[Any]:
     return runs[name] if name in runs else pd.Series(np.nan, index=runs.index)
 
 
+def place_of(cells: pd.DataFrame, *names: str) -> pd.Series[str]:
+    """Of each cell what these tags say of where it ran, those that are known: data set, encoder, variant."""
+    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in names]
+    return pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
+
+
 def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     """The score of each run: the best value where one is stored, else the last; none for a run that failed."""
     last = column(runs, f"metrics.{metric}")

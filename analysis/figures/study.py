@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.comparison import Comparison, comparisons
 from analysis.figures.base import COLORS, MARKERS, QUIET, Figure, Line, color_of, draw_line, label_score, marker_of
-from analysis.scores import by_seed, collapsed, column, said_by_parent, scores
+from analysis.scores import by_seed, collapsed, column, place_of, said_by_parent, scores
 from analysis.statistics import Interval, t_interval
 
 if TYPE_CHECKING:
@@ -201,9 +201,7 @@ def gain_by_ratio(found: Found) -> list[Figure]:
     if cells.empty:
         return []
     metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
-    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in ("data", "encoder")]
-    of_cells = pd.Series([", ".join(filter(None, names)) for names in zip(*known, strict=True)], cells.index)
-    groups = cells.groupby(of_cells, sort=False)
+    groups = cells.groupby(place_of(cells, "data", "encoder"), sort=False)
     made = [(str(place), _gains(group, metric, baseline)) for place, group in groups if group[RATIO].nunique() > 1]
     return [
         GainByRatio(

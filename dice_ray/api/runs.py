@@ -40,9 +40,10 @@ def train(
     tracking.check_register(register)
     config = validate(preset, settings)
     name = folders.named(name or _train_name(preset, config))
-    config = launch.resolved(folders.as_begun(config, runs_folder() / name))
-    score = single.run(config, runs_folder() / name, TRAIN_EXPERIMENT, show)
-    tracking.keep_best(TRAIN_EXPERIMENT, name, runs_folder() / name, runs_folder() / name, "dev", register)
+    folder = runs_folder() / name
+    config = launch.resolved(folders.as_begun(config, folder))
+    score = single.run(config, folder, TRAIN_EXPERIMENT, show)
+    tracking.keep_best(TRAIN_EXPERIMENT, name, folder, folder, "dev", register)
     return Result(name, TRAIN_EXPERIMENT, trained=Best(name, launch.objective(config), score))
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, UnknownNameError
 
 if TYPE_CHECKING:
     from dice_ray.api import Best, Result
@@ -74,6 +74,6 @@ def print_end(result: Result, commands: list[str], as_json: bool) -> None:
 
 def _best(result: Result) -> Best | None:
     """What did best; none where the run goes on, MLflow is away, or several data sets have one each."""
-    with suppress(RunError):
+    with suppress(RunError, UnknownNameError):
         return result.best if result.is_finished else None
     return None

@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.api import Result
+from dice_ray.cli.printing import print_end
+from dice_ray.tracking import schema
+from dice_ray.tracking.writer import Writer
+
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
 
 
@@ -199,3 +204,15 @@ def test_a_sweep_says_in_json_what_did_best() -> None:
     assert swept["best"]["name"] == row["run"]
     assert (swept["best"]["metric"], swept["best"]["score"]) == ("dev/f1", pytest.approx(row["score"]))
     assert swept["best"]["settings"]["loss"]
+
+
+@pytest.mark.parametrize("holds", ["nothing", "another"])
+def test_a_result_that_mlflow_does_not_hold_is_json_all_the_same(
+    holds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if holds == "another":
+        with Writer("another") as writer:
+            writer.open("a", name="a", params={}, tags={schema.KIND: "sweep"})
+    print_end(Result("sw", "sw"), [], as_json=True)
+    found = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["best"]) == ("sw", None)
