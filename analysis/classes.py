@@ -32,14 +32,14 @@ def _table(
 ) -> Table:
     scored = made.cells[made.cells["id"].isin(list(classes)) & (made.cells["state"] != "failed")]
     of_cells = [(str(arm), classes[id_]) for arm, id_ in zip(scored["arm"], scored["id"], strict=True)]
-    support = (
-        pd.concat([of_class["support"] for _, of_class in of_cells]).groupby(level=0).max().sort_values(kind="stable")
-    )
+    supports = pd.concat([of_class["support"] for _, of_class in of_cells]).groupby(level=0)
+    support = supports.mean().round().astype(int).sort_values(kind="stable")  # seeds may have test splits of their own
     f1: dict[str, dict[str, list[float]]] = {}
     for arm, of_class in of_cells:
         for label, row in of_class.iterrows():
             f1.setdefault(arm, {}).setdefault(str(label), []).append(_f1(row))
-    intervals = {arm: {label: t_interval(values) for label, values in of.items()} for arm, of in f1.items()}
+    ratio = made.test_per_train
+    intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
     num_items = _single_label(of_cells, [items[id_] for id_ in scored["id"] if id_ in items])
     chosen = [arm.name for arm in made.arms if arm.name in intervals]
     rows = [

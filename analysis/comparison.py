@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from analysis.found import Found
 from analysis.items import Items, item_parts
 from analysis.new_data import over_seeds_and_items
-from analysis.scores import by_seed, collapsed, constant, place_of, pr_aucs, said_by_parent, scores, tuned_scores
+from analysis.scores import (
+    by_seed,
+    collapsed,
+    constant,
+    place_of,
+    pr_aucs,
+    said_by_parent,
+    scores,
+    test_per_train,
+    tuned_scores,
+)
 from analysis.statistics import ALPHA, Difference, Interval, holm_of, paired_difference, t_interval
 
 CONSTANT: Final = "constant predictor"
@@ -79,6 +89,8 @@ class Comparison:
         cells: One for each arm and seed.
         arms: The baseline first, then the others by their mean, those without a score, and the constant predictor.
         best: None where there is nothing to compare.
+        test_per_train: How many test records there are for each training record where each seed drew splits of its
+            own, else 0: all intervals are wider by it, and hold for other splits, not for one test set.
         why_not: Why nothing is known on new data, where nothing is.
         num_replaced: Cells left out since another has their arm and seed.
     """
@@ -89,6 +101,7 @@ class Comparison:
     cells: pd.DataFrame
     arms: tuple[Arm, ...]
     best: Best | None
+    test_per_train: float
     why_not: str
     num_replaced: int
 
@@ -118,6 +131,7 @@ def compare(
         place: What the cells share.
     """
     once = _once_each(cells, metric)
+    ratio = test_per_train(once)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
     one_class, areas, arms = collapsed(once, metric), pr_aucs(once, metric), []
     for suffix, (rows, _) in readings.items():
@@ -127,11 +141,13 @@ def compare(
             arms.append(
                 Arm(
                     row.name,
-                    t_interval(list(row.scores.values())),
+                    t_interval(list(row.scores.values()), ratio),
                     row.minus(against) if against else None,
                     row.ahead_of(against) if against else None,
                     row.minus_on_new_data(against) if against else None,
-                    pr_auc=None if suffix or areas[runs].isna().all() else t_interval(areas[runs].dropna().tolist()),
+                    pr_auc=None
+                    if suffix or areas[runs].isna().all()
+                    else t_interval(areas[runs].dropna().tolist(), ratio),
                     collapsed=None if suffix else int(one_class[runs].sum()),
                     failed=int(runs.sum()) - len(row.scores),
                 )
@@ -141,7 +157,8 @@ def compare(
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
     why_not = "" if any(arm.new_data for arm in arms) else readings[""][1]
-    return Comparison(place, metric, baseline, once, tuple(_corrected(arms)), best, why_not, len(cells) - len(once))
+    num_replaced = len(cells) - len(once)
+    return Comparison(place, metric, baseline, once, tuple(_corrected(arms)), best, ratio, why_not, num_replaced)
 
 
 @dataclass(frozen=True)
@@ -151,13 +168,14 @@ class Row:
     name: str
     scores: Mapping[int, float]
     parts: Mapping[int, NDArray[np.floating]]
+    test_per_train: float = 0.0
 
     @property
     def arm(self) -> str:
         return self.name.removesuffix(TUNED)
 
     def minus(self, other: Row) -> Difference:
-        return paired_difference(self.scores, other.scores)
+        return paired_difference(self.scores, other.scores, self.test_per_train)
 
     def ahead_of(self, other: Row) -> int:
         return sum(self.scores[seed] > other.scores[seed] for seed in self.scores.keys() & other.scores.keys())
@@ -179,7 +197,10 @@ def _rows(
     """
     values = tuned_scores(cells, metric) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
-    if metric.startswith("test/"):
+    ratio = test_per_train(cells)
+    if ratio:
+        known = Items({}, "each seed has test items of its own")
+    elif metric.startswith("test/"):
         known = item_parts(items, stored, "tuned_" if suffix else "")
     else:
         known = Items({}, "the score is not that of the test split")
@@ -192,7 +213,7 @@ def _rows(
             if id_ in known.parts
         }
         if scored or not suffix:
-            rows[str(name)] = Row(f"{name}{suffix}", scored, parts)
+            rows[str(name)] = Row(f"{name}{suffix}", scored, parts, ratio)
     return rows, known.why_not
 
 

@@ -166,16 +166,17 @@ def _ours(made: Comparison, block: Block) -> _Ours:
     one_class = collapsed(cells, f"test/{last}")
     by_arm: dict[str, dict[str, Interval]] = {}
     seeds: dict[str, dict[int, float]] = {}
+    ratio = made.test_per_train
     marks: dict[str, str] = {}
     for name, runs in cells.groupby("arm"):
         read = {heading: by_seed(scores(runs, f"test/{of}"), runs["seed"]) for heading, of in block.metrics.items()}
-        by_arm[str(name)] = {heading: t_interval(list(values.values())) for heading, values in read.items()}
+        by_arm[str(name)] = {heading: t_interval(list(values.values()), ratio) for heading, values in read.items()}
         seeds[str(name)] = list(read.values())[-1]
         num = {"failed": len(runs) - len(seeds[str(name)]), "collapsed": int(one_class[runs.index].sum())}
         marks[str(name)] = "".join(f"; {count} {what}" for what, count in num.items() if count)
     against = seeds.get(BASELINE, {})
     names = [name for name in seeds if name != BASELINE and against]
-    differences = holm_of([paired_difference(seeds[name], against) for name in names])
+    differences = holm_of([paired_difference(seeds[name], against, ratio) for name in names])
     predictor = constant(cells, f"test/{last}")
     return _Ours(made, by_arm, dict(zip(names, differences, strict=True)), marks, predictor)
 

@@ -33,6 +33,12 @@ def place_of(cells: pd.DataFrame, *names: str) -> pd.Series[str]:
     return pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
 
 
+def test_per_train(cells: pd.DataFrame) -> float:
+    """How many test records there are for each training record where each seed drew splits of its own, else 0."""
+    known = column(cells, "tags.test_per_train").astype("float64").dropna()
+    return float(known.max()) if len(known) else 0.0
+
+
 def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     """The score of each run: the best value where one is stored, else the last; none for a run that failed."""
     last = column(runs, f"metrics.{metric}")
@@ -62,7 +68,7 @@ def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
         return None
     if np.ptp(values) < NO_SPREAD:
         return Interval(float(values.iloc[0]), math.nan, math.nan, 0)
-    return t_interval(values.tolist())
+    return t_interval(values.tolist(), test_per_train(runs))
 
 
 def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:

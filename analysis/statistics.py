@@ -43,8 +43,13 @@ class Difference:
         return self.p <= ALPHA and self.interval.num >= FEW_SEEDS
 
 
-def t_interval(values: Sequence[float]) -> Interval:
+def t_interval(values: Sequence[float], test_per_train: float = 0.0) -> Interval:
     """Student's interval of the mean.
+
+    Args:
+        values: One a seed.
+        test_per_train: Where each seed drew splits of its own: n_test/n_train. The training sets of such seeds overlap,
+            so that their mean varies more than s^2/n says: by (1/n + n_test/n_train) s^2 (Nadeau and Bengio 2003).
 
     >>> t_interval([1.0, 2.0, 3.0])
     Interval(mean=2.0, low=-0.48413771175033027, high=4.48413771175033, num=3)
@@ -53,21 +58,23 @@ def t_interval(values: Sequence[float]) -> Interval:
     if num < 2:
         return Interval(float(values[0]) if num else math.nan, math.nan, math.nan, num)
     mean = float(np.mean(values))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, num - 1)) * _standard_error(values)
+    half = float(stats.t.ppf((1 + LEVEL) / 2, num - 1)) * _standard_error(values, test_per_train)
     return Interval(mean, mean - half, mean + half, num)
 
 
-def paired_difference(values: Mapping[int, float], baseline: Mapping[int, float]) -> Difference:
-    """Student's paired test of the mean difference over the seeds that both have.
+def paired_difference(
+    values: Mapping[int, float], baseline: Mapping[int, float], test_per_train: float = 0.0
+) -> Difference:
+    """Student's paired test of the mean difference over the seeds that both have, on the same splits each.
 
     Differences without any spread (two arms that collapse to the same score) are shown and not tested.
     """
     shared = sorted(values.keys() & baseline.keys())
     differences = [values[seed] - baseline[seed] for seed in shared]
-    interval = t_interval(differences)
+    interval = t_interval(differences, test_per_train)
     if len(shared) < 2 or np.ptp(differences) < NO_SPREAD:
         return Difference(interval, math.nan)
-    t = interval.mean / _standard_error(differences)
+    t = interval.mean / _standard_error(differences, test_per_train)
     return Difference(interval, float(2 * stats.t.sf(abs(t), len(shared) - 1)))
 
 
@@ -98,5 +105,5 @@ def what_seeds_allow(num: int) -> str:
     return "enough to show large effects only" if num >= FEW_SEEDS else "a description, no ground for a claim"
 
 
-def _standard_error(values: Sequence[float]) -> float:
-    return float(np.std(values, ddof=1)) / math.sqrt(len(values))
+def _standard_error(values: Sequence[float], test_per_train: float) -> float:
+    return float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + test_per_train)

@@ -106,7 +106,12 @@ def _marks(made: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]
 
 def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
     yield "Means over seeds with 95 % t intervals; differences paired by seed; p corrected by Holm over all rows."
-    if made.why_not:
+    if made.test_per_train:
+        yield (
+            "Each seed drew a test split of its own, the same for all arms: intervals and p are for other splits, with "
+            f"the variance (1/n + {made.test_per_train:.2f}) s^2 of Nadeau and Bengio (2003), as training sets overlap."
+        )
+    elif made.why_not:
         yield f"Other seeds on this very test set. Not known on new data: {made.why_not}."
     else:
         yield (
@@ -123,6 +128,8 @@ def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
         yield "PR-AUC: how well the scores rank, whatever the threshold; chance has the share of positives."
     yield from _how_sure(made, scale)
     yield _how_tuned(made.cells)
+    if made.test_per_train and column(made.cells, "tags.tuned").notna().any():
+        yield "The searches saw records that other splits test on: scores of tuned arms are a little too high."
     yield "Bold: the best mean. Grey, or slanted: not told apart from the baseline."
     if made.num_replaced:
         yield f"Left out: {made.num_replaced} of the same arm and seed as another; the latest with a score counts."
@@ -142,13 +149,18 @@ def told_apart(made: Comparison, scale: Scale) -> Iterator[str]:
     if shared_seeds(made) < FEW_SEEDS:
         return
     said: dict[str, list[str]] = {}
-    for question, name in (("on this test set", "difference"), ("on new data", "new_data")):
+    for question, name in ((where(made), "difference"), ("on new data", "new_data")):
         known = [(arm.name, difference) for arm in made.arms if (difference := getattr(arm, name))]
         apart = [f"{arm} ({scale.show(each.interval.mean, '+')})" for arm, each in known if each.tells_apart]
         if known:
             said.setdefault(", ".join(apart) or "no arm", []).append(question)
     for arms, questions in said.items():
         yield f"Told apart from {made.baseline} {' and '.join(questions)} at p {ALPHA}: {arms}."
+
+
+def where(made: Comparison) -> str:
+    """What the differences over seeds hold for."""
+    return "on other splits" if made.test_per_train else "on this test set"
 
 
 def shared_seeds(made: Comparison) -> int:
@@ -167,7 +179,10 @@ def who_wins(made: Comparison, scale: Scale) -> str:
         return f"Best mean: {best.name}, {ahead}; no winner is named with fewer than {FEW_SEEDS} shared seeds."
     if not best.wins:
         return f"No winner: {best.name} has the best mean, {ahead}, and is not told apart from every other arm."
-    beyond = "on new data too" if best.wins_on_new_data else "on this test set, not shown on new data"
+    if made.test_per_train:
+        beyond = where(made)
+    else:
+        beyond = "on new data too" if best.wins_on_new_data else f"{where(made)}, not shown on new data"
     return f"Winner: {best.name}, told apart from every other arm {beyond}; {ahead}."
 
 

@@ -20,7 +20,7 @@ from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.rehearsal import NUM_STEPS
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
-from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation, Progress
@@ -130,8 +130,31 @@ def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
     rows = [f"a {number}\tb\t{number % 2}" for number in range(40)]
     (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
     (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
-    with pytest.raises(DataError, match="a study compares on the test split, and the data has none"):
+    with pytest.raises(DataError, match=r"a study compares on the test split, and .* none .*data\.test_share=0\.2"):
         dice_ray.ablate("loss_comparison", "mine.yaml")
+
+
+@pytest.mark.ray
+def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path) -> None:
+    rows = [f"{'odd' if number % 4 else 'even'} {number}\tb\t{int(number % 4 > 0)}" for number in range(80)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
+    (tmp_path / "mine.py").write_text(STUDY)
+    settings = {"training.epochs": 1, "data.test_share": 0.25}
+    study = dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="own")
+    cells = study.frame[study.frame["kind"] == "cell"].set_index("id")
+    assert set(cells["params.data.split_seed"]) == {1, 2}
+    tested: dict[int, set[tuple[str, ...]]] = {1: set(), 2: set()}
+    for id_, text in texts(cells.reset_index(), "test/items.csv").items():
+        ids = tuple(line.partition(",")[0] for line in text.splitlines()[1:])
+        assert len(ids) == 20
+        tested[int(cells.loc[id_, "seed"])].add(ids)
+    assert [len(ids) for ids in tested.values()] == [1, 1], "arms are compared on the same items"
+    assert tested[1] != tested[2]
+    assert "each seed drew a test split of its own" in study.report().text().lower()
+    assert dice_ray.evaluate("own/strong/2").scores.metrics["f1"] == pytest.approx(
+        float(cells[(cells["arm"] == "strong") & (cells["seed"] == 2)]["metrics.test/f1"].iloc[0])
+    )
 
 
 def test_files_that_changed_are_read_again(tmp_path: Path) -> None:

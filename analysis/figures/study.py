@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.comparison import Comparison, comparisons
 from analysis.figures.base import COLORS, MARKERS, QUIET, Figure, Line, color_of, draw_line, label_score, marker_of
-from analysis.scores import by_seed, collapsed, column, place_of, said_by_parent, scores
+from analysis.scores import by_seed, collapsed, column, place_of, said_by_parent, scores, test_per_train
 from analysis.statistics import Interval, t_interval
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ def _point(arm: str, cells: pd.DataFrame, metric: str) -> Point:
     both = both[scored].astype("float64").dropna()
     return Point(
         arm,
-        t_interval(both["precision"].tolist()),
-        t_interval(both["recall"].tolist()),
+        t_interval(both["precision"].tolist(), test_per_train(cells)),
+        t_interval(both["recall"].tolist(), test_per_train(cells)),
         tuple(both.itertuples(index=False, name=None)),
         bool(collapsed(cells, metric)[both.index].all()),
     )
@@ -232,7 +232,7 @@ def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[f
     points: list[tuple[float, Interval]] = []
     for at, group in cells.groupby(x):
         if scored := by_seed(score[group.index], group["seed"]):
-            points.append((float(at), t_interval(list(scored.values()))))
+            points.append((float(at), t_interval(list(scored.values()), test_per_train(group))))
     return Line(
         name,
         tuple(at for at, _ in points),

@@ -98,6 +98,6 @@ def digest_of(layers: Sequence[Layer]) -> str:
     if not splits.test:
         raise DataError(
             f"a study compares on the test split, and the data has none ({sources.describe(config.data)}): name it as "
-            "`test` in data.source"
+            "`test` in data.source, or have each seed draw one of its own from the training split: data.test_share=0.2"
         )
     return splits.digest

@@ -17,6 +17,7 @@ def check(config: RunConfig) -> list[Problem]:
     return [
         *_the_task_reads_the_records(config),
         *_the_loss_takes_the_links(config),
+        *_a_test_split_is_there_or_drawn(config),
         *_an_altered_class_is_named(config),
         *_a_step_feeds_every_worker(config),
         *_a_gpu_has_one_worker_of_a_run(config),
@@ -61,6 +62,12 @@ def _the_loss_takes_the_links(config: RunConfig) -> Iterator[Problem]:
         if link == "position":
             must += f" (task.{config.task.name}.formulation=token has another, which every loss takes)"
         yield Problem("loss", must, config.loss.name, known=tuple(takers))
+
+
+def _a_test_split_is_there_or_drawn(config: RunConfig) -> Iterator[Problem]:
+    if config.data.test_share is not None and config.data.has("test"):
+        must = "must be left out: data.source has a test split, and another one cannot be drawn"
+        yield Problem("data.test_share", must, str(config.data.test_share))
 
 
 def _an_altered_class_is_named(config: RunConfig) -> Iterator[Problem]:

@@ -70,7 +70,7 @@ class RunConfig(Settings):
 
     def tags(self) -> dict[str, str]:
         """What runs are grouped and found by."""
-        content = digest(self.model.encoder)
+        content, test_per_train = digest(self.model.encoder), self.data.test_per_train()
         return {
             names.TASK: self.task.name,
             names.DATA: describe(self.data),
@@ -78,4 +78,5 @@ class RunConfig(Settings):
             names.ENCODER: self.model.encoder,
             names.FRESH: self.model.fresh,
             **({names.ENCODER_DIGEST: content} if content else {}),
+            **({names.TEST_PER_TRAIN: f"{test_per_train:g}"} if test_per_train else {}),
         }

@@ -104,14 +104,17 @@ def _training(num_records: int) -> Nested:
 
 
 def _more_reasons(found: Guess, splits: Splits) -> dict[str, str]:
-    drawn = splits.report.drawn
+    drawn = splits.report.drawn.get("dev")
     why = {
         "data": f"`dev: FILE` beside `train` for one of your own: dev is {drawn}." if drawn else "",
         "model": "Small, with random weights: to see that all runs. `encoder: bert-base-uncased` or a folder of "
         "weights, with lr 3e-5, for figures that mean something.",
     }
     if not splits.test:
-        why["data"] += " A study needs `test: FILE`."
+        why["data"] += (
+            " A study needs `test: FILE`, or `test_share: 0.2` beside `source`: each of its seeds then draws a test "
+            "split of its own."
+        )
     if found.bad:
         num, (first, *_) = len(found.bad), found.bad
         why["data.source.files.on_bad_row"] = (
@@ -129,7 +132,7 @@ def _check_labels(config: RunConfig, splits: Splits) -> None:
     known = config.task.label_counts(splits.train)
     for split, records in (("dev", splits.dev), ("test", splits.test)):
         if unknown := [label for label in config.task.label_counts(records) if label not in known]:
-            is_drawn = splits.report.drawn and split == "dev"
+            is_drawn = split in splits.report.drawn
             drawn = (
                 " (dev was drawn from train: give a dev file of your own, or write the preset by hand with another "
                 "data.split_seed or data.dev_share)"

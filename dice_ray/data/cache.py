@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 from dice_ray.data.arrow import Table
 from dice_ray.errors import DataError, RunError
 
-VERSION = 2
+VERSION = 3
 """Raised when the same data, task and tokenizer give other records or rows than before, or other files."""
 NUM_ATTEMPTS = 5
 _ENTRY = re.compile(r"(records|rows)-[0-9a-f]{32}")

@@ -1,4 +1,4 @@
-"""From the rows of a source to stored splits: drops and duplicates counted, a dev split drawn, memory flat throughout.
+"""From the rows of a source to stored splits: drops and duplicates counted, splits drawn, memory flat throughout.
 
 What all records must be compared by, ids, groups and contents, is kept as hashes of 8 bytes.
 """
@@ -134,9 +134,16 @@ class Known:
 
 
 def store(
-    parts: Mapping[str, Part], kind: type[Record], share: float, seed: int, folder: Path
+    parts: Mapping[str, Part], kind: type[Record], shares: Mapping[str, float], seed: int, folder: Path
 ) -> tuple[LoadReport, str]:
-    """Read every part into an Arrow file of the folder, and draw the dev split where there is none.
+    """Read every part into an Arrow file of the folder, and draw from the training split those that are not there.
+
+    Args:
+        parts: The splits of the source.
+        kind: Of its records.
+        shares: The share of each split that is drawn, one after the other of what the one before has left.
+        seed: Of the draws.
+        folder: Where the splits are written.
 
     Returns:
         The report and the digest.
@@ -149,19 +156,24 @@ def store(
             for records in reading.chunks():
                 file.write(batch_of_records(records))
                 found.extend(hash(record.content) for record in records)
-                if split == "train" and "dev" not in parts:
+                if split == "train" and shares:
                     groups.extend(hash(getattr(record, "group", record.id)) for record in records)
         read[split], contents[split] = reading.report(), np.array(found)
     _refuse_empty(contents, read)
-    if "dev" not in parts:
-        is_dev = drawn(np.array(groups), share, seed)
-        contents |= {"train": contents["train"][~is_dev], "dev": contents["train"][is_dev]}
+    of_train = np.array(groups)
+    for split, share in shares.items():
+        is_drawn = drawn(of_train, share, seed)
+        contents |= {"train": contents["train"][~is_drawn], split: contents["train"][is_drawn]}
+        of_train = of_train[~is_drawn]
         _refuse_empty(contents, read)
-        _divide(folder, is_dev)
+        _divide(folder, split, is_drawn)
     report = LoadReport(
         read=read,
         sizes={split: len(hashes) for split, hashes in contents.items()},
-        drawn=None if "dev" in parts else f"{share:g} of train, drawn with seed {seed}",
+        drawn={
+            split: f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}"
+            for number, (split, share) in enumerate(shares.items())
+        },
         shared=shared(contents),
     )
     digest = Digest()
@@ -181,7 +193,7 @@ def chunked(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
 
 
 def drawn(groups: Hashes, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which records make the dev split: those of a share of the groups."""
+    """Which records make the split that is drawn: those of a share of the groups."""
     _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
     order = array("q", np.argsort(firsts).tobytes())
     random.Random(seed).shuffle(order)
@@ -191,15 +203,15 @@ def drawn(groups: Hashes, share: float, seed: int) -> NDArray[np.bool_]:
     return is_chosen
 
 
-def _divide(folder: Path, is_dev: NDArray[np.bool_]) -> None:
-    """Put the records of the training split that make the dev split into a file of their own."""
+def _divide(folder: Path, split: str, is_drawn: NDArray[np.bool_]) -> None:
+    """Put the records of the training split that make another split into a file of their own."""
     whole = (folder / "train.arrow").rename(folder / "whole.arrow")
     first = 0
-    with Writer(folder / "train.arrow") as train, Writer(folder / "dev.arrow") as dev:
+    with Writer(folder / "train.arrow") as train, Writer(folder / f"{split}.arrow") as other:
         for batch in Table(whole).batches():
-            of_batch = pa.array(is_dev[first : first + batch.num_rows])
+            of_batch = pa.array(is_drawn[first : first + batch.num_rows])
             train.write(batch.filter(pa.compute.invert(of_batch)))
-            dev.write(batch.filter(of_batch))
+            other.write(batch.filter(of_batch))
             first += batch.num_rows
     whole.unlink()
 

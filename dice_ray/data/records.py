@@ -129,7 +129,7 @@ class LoadReport:
     Attributes:
         read: What was read, by split.
         sizes: The records of each split.
-        drawn: How the dev split was drawn from the training split, if it was.
+        drawn: How a split was drawn from the training split, by its name, of those that were.
         shared: For two splits ("train and test"), how many records of the second also stand in the first.
         cut: How many rows of each split lost text to the length limit, once they are encoded.
         altered: What was done to the training split, if anything was.
@@ -137,7 +137,7 @@ class LoadReport:
 
     read: dict[str, ReadReport]
     sizes: dict[str, int]
-    drawn: str | None
+    drawn: dict[str, str]
     shared: dict[str, int]
     cut: dict[str, int] = field(default_factory=dict)
     altered: str | None = None
@@ -162,7 +162,8 @@ class LoadReport:
     def __str__(self) -> str:
         """A line, and one more for each thing that a reader of the results should know."""
         sizes = ", ".join(f"{self.sizes[split]} {split}" for split in ("train", "dev", "test") if split in self.sizes)
-        lines = [f"data: {sizes} records{f' (dev is {self.drawn})' if self.drawn else ''}"]
+        drawn = "; ".join(f"{split} is {how}" for split, how in self.drawn.items())
+        lines = [f"data: {sizes} records{f' ({drawn})' if drawn else ''}"]
         lines += [f"  train: {self.altered}"] if self.altered else []
         for read in self.read.values():
             of_rows = f"of {read.rows} rows of {read.origin}"

@@ -84,14 +84,16 @@ class DataConfig(Settings):
 
     Attributes:
         source: Where they come from.
-        dev_share: The share of the training split that becomes the dev split where the source has none.
-        split_seed: The seed of that draw.
+        test_share: The share of the training split that becomes the test split, of a source that has none.
+        dev_share: The share of what is left of it that becomes the dev split where the source has none.
+        split_seed: The seed of these draws; with `test_share` each seed of a study draws splits of its own.
         imbalance: What becomes of the training split: records of a class dropped or added; dev and test stay.
         augment: How records are added.
         oversampling: How often the training records of each class are drawn.
     """
 
     source: SourceConfig = SyntheticConfig()
+    test_share: float | None = Field(default=None, gt=0, lt=1)
     dev_share: float = Field(default=0.1, gt=0, lt=1)
     split_seed: int = 0
     imbalance: ImbalanceConfig = AsReadConfig()
@@ -101,6 +103,21 @@ class DataConfig(Settings):
     def yields(self) -> type[Record]:
         """The kind of record that the source gives, known before anything is read."""
         return self.source.yields()
+
+    def has(self, split: str) -> bool:
+        """Whether the source has this split itself."""
+        return isinstance(self.source, SyntheticConfig) or getattr(self.source, split) is not None
+
+    def drawn(self) -> dict[str, float]:
+        """The share of each split that is drawn from the training split: test first, dev of what is left."""
+        shares = {"test": self.test_share, "dev": None if self.has("dev") else self.dev_share}
+        return {split: share for split, share in shares.items() if share is not None}
+
+    def test_per_train(self) -> float | None:
+        """How many test records there are for each training record, where both are drawn from one split."""
+        if self.test_share is None:
+            return None
+        return self.test_share / (1 - self.test_share) / (1 - self.drawn().get("dev", 0.0))
 
 
 def describe(config: DataConfig) -> str:
@@ -121,14 +138,14 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
     """
     source = config.source
     of_source = nested(source) if isinstance(source, SyntheticConfig) else source.key()
-    found = {source.name: of_source, "dev_share": config.dev_share, "split_seed": config.split_seed}
+    found = {source.name: of_source, "drawn": config.drawn(), "split_seed": config.split_seed}
     if isinstance(config.imbalance, AlteredConfig):
         found["imbalance"] = [config.imbalance.name, nested(config.imbalance), config.augment.key(), positive]
     return found
 
 
 def load(config: DataConfig, positive: str | None = None) -> Splits:
-    """Read all splits, draw a dev split if there is none, alter the training split, and say what was done.
+    """Read all splits, draw those that are to be drawn, alter the training split, and say what was done.
 
     What was read before, by whichever process, comes from the cache.
 
@@ -141,7 +158,7 @@ def load(config: DataConfig, positive: str | None = None) -> Splits:
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         parts = generated(config.source) if isinstance(config.source, SyntheticConfig) else config.source.read()
-        report, digest = store(parts, kind, config.dev_share, config.split_seed, folder)
+        report, digest = store(parts, kind, config.drawn(), config.split_seed, folder)
         if key(as_read) != before:
             raise DataError(
                 f"the files of {describe(config)} must stay as they are while they are read: one was changed"

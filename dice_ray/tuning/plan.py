@@ -51,9 +51,10 @@ class Plan(BaseModel):
             ConfigError: It cannot run, or writes what is not a trial's to write.
         """
         layer = values_layer("trial" if trial.arm is None else f"arm {trial.arm}", trial.params)
-        if problems := [*self._written_seed(layer), *_written_aside(layer)]:
+        if problems := [*self._written_seeds(layer, trial.variant), *_written_aside(layer)]:
             raise ConfigError(problems)
-        return resolve([*self.below(trial.variant), layer, values_layer("seed", {"training.seed": trial.seed})])
+        seed = values_layer("seed", dict.fromkeys(self.seeded(trial.variant), trial.seed))
+        return resolve([*self.below(trial.variant), layer, seed])
 
     def base(self, variant: str | None = None) -> RunConfig:
         """The configuration below its trials, or below the cells of a variant.
@@ -62,7 +63,7 @@ class Plan(BaseModel):
             ConfigError: It cannot run, or the settings over the preset write the seed.
         """
         layers = self.below(variant)
-        if problems := [problem for layer in layers[1:] for problem in self._written_seed(layer)]:
+        if problems := [problem for layer in layers[1:] for problem in self._written_seeds(layer, variant)]:
             raise ConfigError(problems)
         return resolve(layers)
 
@@ -95,10 +96,16 @@ class Plan(BaseModel):
                 )
         return self.with_digests(digests)
 
-    def _written_seed(self, layer: Layer) -> Iterator[Problem]:
-        if "training.seed" in _paths(layer.values):
-            must = f"must not be written: {self.seeds_option} gives it to every trial"
-            yield Problem("training.seed", must, origin=layer.origin)
+    def seeded(self, variant: str | None) -> tuple[str, ...]:
+        """The paths that the seed of a trial is written to."""
+        return ("training.seed",)
+
+    def _written_seeds(self, layer: Layer, variant: str | None) -> Iterator[Problem]:
+        written = _paths(layer.values)
+        for path in self.seeded(variant):
+            if path in written:
+                must = f"must not be written: {self.seeds_option} gives it to every trial"
+                yield Problem(path, must, origin=layer.origin)
 
 
 class SweepPlan(Plan):
@@ -163,7 +170,7 @@ class StudyPlan(Plan):
     Attributes:
         arms: What each arm writes over the layers, by path.
         baseline: The arm that the others are compared to.
-        seeds: `training.seed` of the cells of each arm.
+        seeds: `training.seed` of the cells of each arm, and where a test split is drawn, `data.split_seed` too.
         variants: What the arms are run on, by name; none where that is the layers alone.
         encoders: Of the content of each encoder that lies in a folder, by its name.
         tuned: The trial that an arm has its settings of, in words; no arm that was not tuned.
@@ -180,6 +187,12 @@ class StudyPlan(Plan):
 
     def below(self, variant: str | None) -> tuple[Layer, ...]:
         return self.layers if variant is None else self.variants[variant].layers
+
+    def seeded(self, variant: str | None) -> tuple[str, ...]:
+        sections = (layer.values.get("data") for layer in self.below(variant))
+        shares = [data["test_share"] for data in sections if isinstance(data, Mapping) and "test_share" in data]
+        is_drawn = bool(shares) and shares[-1] is not None
+        return ("training.seed", "data.split_seed") if is_drawn else ("training.seed",)
 
     @property
     def digests(self) -> dict[str | None, str]:

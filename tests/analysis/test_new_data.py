@@ -54,7 +54,8 @@ def test_it_is_never_surer_than_on_this_test_set() -> None:
         right = rng.random((2, 3, 200)) < worth
         arm, baseline = (np.stack([each, ~each, ~each], -1).astype(int) for each in right)
         found = on_new_data(arm, baseline)
-        here = paired_difference(*(dict(enumerate(f1(counts.sum(1)).tolist())) for counts in (arm, baseline)))
+        ours, theirs = (dict(enumerate(f1(counts.sum(1)).tolist())) for counts in (arm, baseline))
+        here = paired_difference(ours, theirs)
         assert found.interval.high - found.interval.low >= here.interval.high - here.interval.low - 1e-12
         assert found.p >= here.p - 1e-12
         narrower += found.p == pytest.approx(here.p)
@@ -94,8 +95,8 @@ def test_an_interval_on_new_data_covers_where_one_on_this_test_set_does_not() ->
     for arm, baseline in studies(300):
         found = on_new_data(arm, baseline).interval
         covered.append(found.low <= 0 <= found.high)
-        scores = [dict(enumerate(f1(counts.sum(1)).tolist())) for counts in (arm, baseline)]
-        here = paired_difference(*scores).interval
+        ours, theirs = (dict(enumerate(f1(counts.sum(1)).tolist())) for counts in (arm, baseline))
+        here = paired_difference(ours, theirs).interval
         too_narrow.append(here.low <= 0 <= here.high)
     assert 0.93 <= np.mean(covered) <= 0.99
     assert np.mean(too_narrow) < 0.85

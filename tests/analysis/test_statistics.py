@@ -52,6 +52,37 @@ def test_the_difference_is_the_paired_t_test(data: st.DataObject) -> None:
     assert ours.interval.low == pytest.approx(reference.confidence_interval(0.95).low, abs=1e-9)
 
 
+def test_overlapping_training_sets_widen_interval_and_p() -> None:
+    """Nadeau and Bengio's t by their formula, as scikit-learn's documentation computes it too."""
+    differences = np.array([0.01, 0.03, -0.005, 0.02, 0.015])
+    ours = paired_difference(dict(enumerate(differences)), dict.fromkeys(range(5), 0.0), test_per_train=0.25)
+    error = math.sqrt(differences.var(ddof=1) * (1 / 5 + 0.25))
+    assert ours.p == pytest.approx(2 * stats.t.sf(differences.mean() / error, 4))
+    half = stats.t.ppf(0.975, 4) * error
+    assert [ours.interval.low, ours.interval.high] == pytest.approx(
+        [differences.mean() - half, differences.mean() + half]
+    )
+
+
+def test_over_own_splits_the_plain_t_test_finds_what_is_not_there_and_the_corrected_one_does_not() -> None:
+    """Two equally good rules, learned on drawn splits of a small pool: each sees half of the features."""
+    draw, plain, corrected = np.random.default_rng(0), 0, 0
+    num_studies, num_records, num_test = 300, 120, 30
+    for _ in range(num_studies):
+        labels = draw.permutation(np.repeat([-1, 1], num_records // 2))
+        features = draw.normal(0.3 * labels[:, None], size=(num_records, 8))
+        scores: tuple[dict[int, float], dict[int, float]] = ({}, {})
+        for seed in range(10):
+            test, train = np.split(draw.permutation(num_records), [num_test])
+            for scored, half in zip(scores, (features[:, :4], features[:, 4:]), strict=True):
+                rule = labels[train] @ half[train]
+                scored[seed] = float(np.mean(np.sign(half[test] @ rule) == labels[test]))
+        plain += paired_difference(*scores).p < ALPHA
+        corrected += paired_difference(*scores, num_test / (num_records - num_test)).p < ALPHA
+    assert plain / num_studies > 0.2
+    assert corrected / num_studies < 0.1
+
+
 def test_only_shared_seeds_are_paired() -> None:
     difference = paired_difference({1: 0.5, 2: 0.7, 9: 0.0}, {2: 0.6, 1: 0.3, 5: 1.0})
     assert difference.interval.num == 2

@@ -75,6 +75,24 @@ def test_without_counts_that_fit_nothing_is_said_of_new_data(rights: dict[str, n
     assert f"Not known on new data: {why}." in table.text()
 
 
+def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -> None:
+    scores = {"cross_entropy": [0.50, 0.52, 0.51, 0.53, 0.50, 0.52], "dice": [0.53, 0.54, 0.52, 0.56, 0.52, 0.55]}
+    frames = study(scores), study(scores, test_per_train="0.28", tuned="sweep 0001")
+    (here,), (drawn,) = (comparison(found(frame, {})) for frame in frames)
+    assert rows(here)["dice"]["holm_p"] < ALPHA
+    assert rows(drawn)["dice"]["holm_p"] > rows(here)["dice"]["holm_p"]
+    for name in ("cross_entropy", "dice"):
+        widths = [rows(table)[name]["high"] - rows(table)[name]["low"] for table in (drawn, here)]
+        assert widths[0] / widths[1] == pytest.approx(math.sqrt((1 / 6 + 0.28) * 6))
+    text = " ".join(drawn.text().split())
+    assert "Each seed drew a test split of its own" in text
+    assert "(1/n + 0.28) s^2" in text
+    assert "scores of tuned arms are a little too high" in text
+    assert "Told apart from cross_entropy on other splits" in text
+    assert "this test set" not in text
+    assert "this very test set" in here.text()
+
+
 def test_the_items_of_test_say_nothing_of_a_score_on_dev() -> None:
     (table,) = comparison(with_items(study(ACCURACY, "dev/accuracy")))
     assert "Not known on new data: the score is not that of the test split." in table.text()

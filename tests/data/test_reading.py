@@ -148,7 +148,7 @@ def test_half_a_character_is_a_bad_row() -> None:
 
 def test_a_drawn_dev_split_is_stored_apart(tmp_path: Path) -> None:
     part = Part("a", Path("a"), lambda: kept([str(line) for line in range(1, 21)]))
-    report, found = store({"train": part}, TextRecord, 0.2, 0, tmp_path)
+    report, found = store({"train": part}, TextRecord, {"dev": 0.2}, 0, tmp_path)
     train, dev = (Records(Table(tmp_path / f"{split}.arrow"), TextRecord) for split in ("train", "dev"))
     assert report.sizes == {"train": 16, "dev": 4}
     assert sorted(int(record.id) for record in [*train, *dev]) == list(range(1, 21))

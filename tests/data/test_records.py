@@ -9,7 +9,7 @@ from dice_ray.data.records import LoadReport, ReadReport, Tally
 CLEAN = LoadReport(
     read={"train": ReadReport("a.tsv", 40, 40), "test": ReadReport("b.tsv", 9, 9)},
     sizes={"train": 36, "test": 9, "dev": 4},
-    drawn="0.1 of train, drawn with seed 0",
+    drawn={"dev": "0.1 of train, drawn with seed 0"},
     shared={},
     cut={"train": 0, "dev": 0},
 )
@@ -24,7 +24,7 @@ def test_what_was_dropped_noted_shared_and_cut_has_a_line_each() -> None:
     report = LoadReport(
         read={"train": read},
         sizes={"train": 36, "dev": 4},
-        drawn=None,
+        drawn={},
         shared={"train and dev": 2},
         cut={"train": 7, "dev": 0},
     )

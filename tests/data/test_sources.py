@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
             "test": {"origin": "c.tsv", "rows": 3, "kept": 3, "dropped": {}, "noted": {}},
         },
         "sizes": {"train": 2, "dev": 1, "test": 3},
-        "drawn": None,
+        "drawn": {},
         "shared": {"train and dev": 1, "train and test": 2},
         "cut": {},
         "altered": None,
@@ -65,6 +66,29 @@ def test_a_missing_dev_split_is_drawn_by_seed_and_loses_nothing(tmp_path: Path) 
     assert (len(splits.train), len(splits.dev), len(splits.test)) == (36, 4, 0)
     assert sorted(int(record.id) for record in [*splits.train, *splits.dev]) == list(range(2, 42))
     assert "0.1 of train, drawn with seed 0" in str(splits.report)
+
+
+def test_a_test_split_is_drawn_before_dev_and_by_the_same_seed(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
+    config = files(tmp_path, train="a.tsv").model_copy(update={"test_share": 0.25})
+    splits, other = load(config), load(config.model_copy(update={"split_seed": 1}))
+    assert (len(splits.train), len(splits.dev), len(splits.test)) == (27, 3, 10)
+    assert sorted(int(record.id) for record in [*splits.train, *splits.dev, *splits.test]) == list(range(2, 42))
+    order = list(range(2, 42))
+    random.Random(0).shuffle(order)
+    assert [int(record.id) for record in splits.test] == sorted(order[:10])
+    assert splits.digest != other.digest
+    assert splits.test != other.test
+    assert "(test is 0.25 of train, drawn with seed 0; dev is 0.1 of the rest, drawn with seed 0)" in str(splits.report)
+    assert config.test_per_train() == pytest.approx(10 / 27)
+
+
+def test_a_dev_split_that_is_there_stays_where_a_test_split_is_drawn(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
+    table(tmp_path, "b.tsv", ["c\td\t1"])
+    config = files(tmp_path, train="a.tsv", dev="b.tsv").model_copy(update={"test_share": 0.25})
+    assert load(config).report.sizes == {"train": 30, "dev": 1, "test": 10}
+    assert config.test_per_train() == pytest.approx(10 / 30)
 
 
 def test_questions_on_one_paragraph_stay_in_one_split(tmp_path: Path) -> None:
@@ -150,7 +174,7 @@ def test_quoting_must_be_stated(tmp_path: Path) -> None:
 
 def test_the_default_is_generated_with_a_dev_split_of_its_own() -> None:
     splits = load(DataConfig())
-    assert splits.report.drawn is None
+    assert splits.report.drawn == {}
     assert DataConfig().yields() is type(splits.train[0]) is PairRecord
     assert splits.report.sizes == {"train": 2000, "dev": 1000, "test": 1000}
     assert describe(DataConfig()) == "synthetic:pairs"

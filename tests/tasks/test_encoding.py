@@ -37,7 +37,7 @@ def _an_empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def splits_of(config: TaskBranch) -> Splits:
     """Records of a task, some so long that they become several rows."""
     records = tuple(longer(record, 1 + number % 5) for number, record in enumerate(records_of(config, 40)))
-    return Splits(records, records[:9], records[5:20], LoadReport({}, {}, None, {}), name_of(config))
+    return Splits(records, records[:9], records[5:20], LoadReport({}, {}, {}, {}), name_of(config))
 
 
 def plain(row: Row) -> Row:

@@ -25,7 +25,7 @@ PAIRS = tuple(PairRecord(str(number), "a b", f"c{number}", label) for number, la
 
 
 def splits(train: tuple[Any, ...], dev: tuple[Any, ...] = ()) -> Splits:
-    return Splits(train, dev, (), LoadReport({}, {"train": len(train)}, None, {}), "")
+    return Splits(train, dev, (), LoadReport({}, {"train": len(train)}, {}, {}), "")
 
 
 def test_tagged_sentences_are_counted_by_words() -> None:

@@ -34,6 +34,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.seed",
         "dice_ray.state",
         "dice_ray.task",
+        "dice_ray.test_per_train",
         "dice_ray.tuned",
         "dice_ray.variant",
         "dice_ray.version",

@@ -169,6 +169,41 @@ def test_the_seed_of_the_layers_would_be_lost_and_is_refused() -> None:
         study(layers=layers).cells()
 
 
+OWN_SPLITS = (
+    values_layer(
+        "preset",
+        {
+            "task": "sentence_pair",
+            "data.source.files.train": "a.tsv",
+            "data.source.files.reader.tables.quoting": False,
+            "data.test_share": 0.2,
+        },
+    ),
+)
+
+
+def test_where_a_test_split_is_drawn_each_seed_draws_its_own_the_same_for_all_arms() -> None:
+    plan = study(layers=OWN_SPLITS)
+    configs = [plan.config(cell) for cell in plan.cells()]
+    assert [(each.training.seed, each.data.split_seed) for each in configs] == [(1, 1), (1, 1), (2, 2), (2, 2)]
+    assert {each.tags()["dice_ray.test_per_train"] for each in configs} == {f"{0.2 / 0.8 / 0.9:g}"}
+    with_dev = (*OWN_SPLITS, values_layer("--set", {"data.source.files.dev": "b.tsv", "data.test_share": 0.5}))
+    assert study(layers=with_dev).base().tags()["dice_ray.test_per_train"] == "1"
+    taken_back = study(layers=(*OWN_SPLITS, values_layer("--set", {"data.test_share": None})))
+    assert {taken_back.config(cell).data.split_seed for cell in taken_back.cells()} == {0}
+    with pytest.raises(ConfigError, match=r"data\.split_seed: must not be written: --seeds gives it .*from --set"):
+        study(layers=(*OWN_SPLITS, values_layer("--set", {"data.split_seed": 3}))).cells()
+    with pytest.raises(ConfigError, match=r"data\.split_seed: must not be written: .*from arm focal"):
+        study(layers=OWN_SPLITS, arms=study().arms | {"focal": {"data.split_seed": 3}}).cells()
+
+
+def test_a_test_split_that_is_there_is_not_drawn_again() -> None:
+    named = (*OWN_SPLITS, values_layer("--set", {"data.source.files.test": "b.tsv"}))
+    for layers in (named, (*LAYERS, values_layer("--set", {"data.test_share": 0.2}))):
+        with pytest.raises(ConfigError, match=r"data\.test_share: must be left out: data\.source has a test split"):
+            study(layers=layers).cells()
+
+
 def test_the_stored_configuration_of_a_run_is_a_preset_for_sweeps_and_studies(tmp_path: Path) -> None:
     run = resolve([*LAYERS, values_layer("--set", {"training.seed": 3, "launch.threads": 2, "loss": "dice"})])
     (tmp_path / "config.yaml").write_text(as_yaml(run))
