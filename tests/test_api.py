@@ -142,13 +142,14 @@ def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path)
     (tmp_path / "mine.py").write_text(STUDY)
     settings = {"training.epochs": 1, "data.test_share": 0.25}
     study = dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="own")
-    cells = study.frame[study.frame["kind"] == "cell"].set_index("id")
+    cells = study.frame[study.frame["kind"] == "cell"]
     assert set(cells["params.data.split_seed"]) == {1, 2}
     tested: dict[int, set[tuple[str, ...]]] = {1: set(), 2: set()}
-    for id_, text in texts(cells.reset_index(), "test/items.csv").items():
+    seeds, items = dict(zip(cells["id"], cells["seed"], strict=True)), texts(cells, "test/items.csv")
+    for id_, text in items.items():
         ids = tuple(line.partition(",")[0] for line in text.splitlines()[1:])
         assert len(ids) == 20
-        tested[int(cells.loc[id_, "seed"])].add(ids)
+        tested[seeds[id_]].add(ids)
     assert [len(ids) for ids in tested.values()] == [1, 1], "arms are compared on the same items"
     assert tested[1] != tested[2]
     assert "each seed drew a test split of its own" in study.report().text().lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -39,10 +40,4 @@ def report(
     typer.echo(made.text())
     page, *others = api.write_report(made, names, out)
     typer.echo(f"Written: {page}, and beside it {len(others)} files of its tables and figures")
-    print_next(
-        [
-            f"dice-ray ablate loss_comparison --data {api.EMBEDDED_PRESET} --seeds 10 --name ten_seeds",
-            "dice-ray tune YOUR_PRESET.yaml --space loss_tuning --trials 64",
-            "dice-ray ui",
-        ]
-    )
+    print_next([*(f"dice-ray runs {shlex.quote(name)}" for name in names), "dice-ray ui"])

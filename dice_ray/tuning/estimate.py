@@ -156,9 +156,9 @@ def _rehearsed(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehears
 
 
 def _as_timed(config: RunConfig) -> str:
-    """What a run's time depends on: all but its loss and seed, nearly."""
+    """What a run's time depends on: all but its loss and its seeds, nearly."""
     sections = {name: nested(config)[name] for name in ("task", "data", "model", "training")}
-    del sections["training"]["seed"], sections["model"]["head_bias"]
+    del sections["training"]["seed"], sections["data"]["split_seed"], sections["model"]["head_bias"]
     return json.dumps(sections, sort_keys=True)
 
 

@@ -66,7 +66,7 @@ def test_neither_the_loss_nor_the_seed_decides_how_long_a_run_takes(layers: tupl
         paths = {path.replace("__", "."): value for path, value in values.items()}
         return _as_timed(resolve([*layers, values_layer("trial", paths)]))
 
-    assert key() == key(loss="dice", training__seed=3, model__head_bias="prior")
+    assert key() == key(loss="dice", training__seed=3, data__split_seed=3, model__head_bias="prior")
     assert len({key(), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 3
 
 
