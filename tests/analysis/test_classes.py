@@ -39,6 +39,17 @@ def test_rare_classes_stand_first_with_the_f1_of_each_arm() -> None:
     assert table.marks == {(0, "dice"): "bold", (1, "dice"): "bold"}
 
 
+def test_seeds_with_test_splits_of_their_own_have_wider_intervals_and_their_mean_support() -> None:
+    frame = study(F1, test_per_train="0.5")
+    texts = CLASSES | {"dice-1": CLASSES["dice-1"].replace("O,6,6", "O,10,10")}
+    (table,) = by_class(Found(frame, lambda runs, file: texts if file == "test/classes.csv" else {}))
+    assert table.shown["support"].tolist() == ["2", "7"]
+    of = {(row["class"], row["arm"]): row for row in table.data.to_dict("records")}
+    expected = t_interval([0.0, 2 / 3], 0.5)
+    rare = of["rare", "cross_entropy"]
+    assert [rare["f1"], rare["low"], rare["high"]] == pytest.approx([expected.mean, expected.low, expected.high])
+
+
 def test_a_constant_predictor_where_each_item_has_one_class() -> None:
     CLASSES_OF_ONE = dict.fromkeys(CLASSES, "class,support,tp,fp,fn\nO,6,5,2,1\nrare,2,0,1,2\n")
     frame = study(F1)

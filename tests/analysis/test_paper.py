@@ -58,6 +58,16 @@ def test_mrpc_stands_in_table_7() -> None:
     assert any("+0.73 on QQP, the table +0.79" in note for note in made["7"].notes)
 
 
+def test_over_splits_of_their_own_intervals_are_wider_beside_the_paper_too() -> None:
+    tags = {"data": "mrpc", "encoder": "minilm", "task": "sentence_pair"}
+    here, drawn = (
+        by_model(paper(study(ARMS, **each))["7"])["BERT+FL"] for each in (tags, tags | {"test_per_train": "1"})
+    )
+    assert here["MRPC ours F1"] == "82.33 [79.46, 85.20]"
+    assert drawn["MRPC ours F1"] == "82.33 [76.60, 88.07]"
+    assert (here["MRPC difference"], drawn["MRPC difference"]) == ("+1.33 [-0.10, +2.77]", "+1.33 [-1.54, +4.20]")
+
+
 def test_xlnet_stands_in_its_own_rows() -> None:
     frame = pd.concat(
         [

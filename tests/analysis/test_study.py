@@ -17,7 +17,7 @@ from analysis.found import Found
 from analysis.items import of_all_counts
 from analysis.layout import Table
 from analysis.new_data import over_seeds_and_items
-from analysis.statistics import ALPHA, holm
+from analysis.statistics import ALPHA, holm, t_interval
 from analysis.study import across_data_sets, comparison, left_out
 from tests.analysis.cells import items, study
 
@@ -78,12 +78,18 @@ def test_without_counts_that_fit_nothing_is_said_of_new_data(rights: dict[str, n
 def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -> None:
     scores = {"cross_entropy": [0.50, 0.52, 0.51, 0.53, 0.50, 0.52], "dice": [0.53, 0.54, 0.52, 0.56, 0.52, 0.55]}
     frames = study(scores), study(scores, test_per_train="0.28", tuned="sweep 0001")
+    for frame in frames:
+        frame["metrics.test/pr_auc"] = frame["metrics.test/f1"]
+        frame["metrics.test/constant_f1"] = frame["seed"].astype("float64") / 100
     (here,), (drawn,) = (comparison(found(frame, {})) for frame in frames)
     assert rows(here)["dice"]["holm_p"] < ALPHA
     assert rows(drawn)["dice"]["holm_p"] > rows(here)["dice"]["holm_p"]
     for name in ("cross_entropy", "dice"):
         widths = [rows(table)[name]["high"] - rows(table)[name]["low"] for table in (drawn, here)]
         assert widths[0] / widths[1] == pytest.approx(math.sqrt((1 / 6 + 0.28) * 6))
+        assert rows(drawn)[name]["pr_auc_low"] == rows(drawn)[name]["low"]
+    constant = rows(drawn)["constant predictor"]
+    assert constant["high"] == pytest.approx(t_interval([seed / 100 for seed in range(6)], 0.28).high)
     text = " ".join(drawn.text().split())
     assert "Each seed drew a test split of its own" in text
     assert "(1/n + 0.28) s^2" in text

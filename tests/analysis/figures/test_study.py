@@ -40,6 +40,18 @@ def test_arms_stand_at_their_mean_precision_and_recall() -> None:
     assert "predict one class only: none." in figure.caption
 
 
+def test_over_splits_of_their_own_the_intervals_of_figures_are_wider() -> None:
+    own = {"tags.test_per_train": "0.5"}
+    cells = [cell("plain", seed, 0.5, **pr(0.2 + seed / 5, 0.7), **own) for seed in (1, 2)]
+    (figure,) = planes(study(cells))
+    assert isinstance(figure, Plane)
+    assert figure.points[0].precision.high == pytest.approx(t_interval([0.4, 0.6], 0.5).high)
+    alphas = [tversky(alpha, seed, "batch", alpha + seed / 100) | own for alpha in (0.1, 0.5, 0.9) for seed in (1, 2)]
+    (by_alpha,) = tversky_alpha(study(alphas))
+    assert isinstance(by_alpha, TverskyAlpha)
+    assert by_alpha.panels[0].lines[0].high[0] == pytest.approx(t_interval([0.11, 0.12], 0.5).high)
+
+
 def test_each_data_set_has_its_plane_and_none_is_made_without_precision() -> None:
     cells = [cell("plain", 1, 0.5, **pr(0.4, 0.7), **{"tags.data": data}) for data in ("a", "b")]
     assert [(figure.name, figure.title) for figure in planes(study(cells))] == [
