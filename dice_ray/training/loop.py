@@ -19,6 +19,7 @@ from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.memory import give_back
 from dice_ray.training.optim import build_optimizer, set_rate
 from dice_ray.training.precision import Numerics, random_state, set_random_state
 from dice_ray.training.settings import TrainingConfig
@@ -127,6 +128,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         num_tokens += sum(gradient.lengths[row] for row in in_step)
         is_evaluated = step + 1 in stops
         if is_evaluated:
+            give_back()
             metrics, decisions = _dev_scores(parts, tally)
             metrics = tally.told() | {"train/lr": lr} | metrics
             history.append(Evaluation(step + 1, epoch, metrics, step + 1 == num_steps))

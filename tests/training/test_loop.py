@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 import torch.distributed as dist
@@ -49,6 +51,16 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
     rates = [evaluation.metrics["train/lr"] for evaluation in told]
     assert rates == sorted(rates, reverse=True)
     assert 0 < rates[-1] < rates[0] < 2e-3
+
+
+def test_memory_that_is_free_in_pieces_is_given_back_where_the_c_library_can(tmp_path: Path) -> None:
+    list(launch.start(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
+    in_use = [torch.ones(2**14) for _ in range(3200)][::100]  # 2 MB of 200 MB
+    before = psutil.Process().memory_info().rss
+    list(launch.start(small(training__evaluations=1, training__epochs=1), tmp_path / "second"))
+    given_back = before - psutil.Process().memory_info().rss
+    assert given_back > 100 * 2**20 or not hasattr(ctypes.CDLL(None), "malloc_trim")
+    assert all(each.sum() == 2**14 for each in in_use)
 
 
 def test_every_other_step_tells_how_far_the_run_is(tmp_path: Path) -> None:
