@@ -10,7 +10,7 @@ from dice_ray.api.data import (
     inspection_folder,
 )
 from dice_ray.api.known import losses, names, plot_losses
-from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved_yaml, validate
+from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
 from dice_ray.api.results import Best, Result, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
@@ -45,6 +45,7 @@ __all__ = [
     "predict",
     "published_points",
     "report",
+    "resolved",
     "resolved_yaml",
     "resume",
     "runs",

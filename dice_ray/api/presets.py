@@ -11,6 +11,7 @@ from dice_ray import shipped
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
+    from dice_ray.settings import Nested
 
 EMBEDDED_PRESET = "synthetic_pairs"
 
@@ -29,8 +30,15 @@ def validate(preset: str | Path, settings: Written = ()) -> RunConfig:
     return resolve(layers_of(preset, settings))
 
 
+def resolved(preset: str | Path, settings: Written = ()) -> Nested:
+    """The same as plain values, nested as in the YAML, defaults filled in."""
+    from dice_ray.settings import nested
+
+    return nested(validate(preset, settings))
+
+
 def resolved_yaml(preset: str | Path, settings: Written = ()) -> str:
-    """The same as YAML, defaults filled in: itself a preset."""
+    """The same as YAML: itself a preset."""
     from dice_ray.config.load import as_yaml
 
     return as_yaml(validate(preset, settings))

@@ -19,11 +19,15 @@ def init(
     test: Annotated[Path | None, typer.Option(help="The test file; a study needs one.")] = None,
     out: Annotated[Path | None, typer.Option(help="The preset to write; else FILE's name with .yaml, here.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset that is there.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Look at a file, guess how it is read and what it is for, and write a preset that `train` runs."""
     from dice_ray import api
 
     starter, preset = api.init(file, dev=dev, test=test, out=out, overwrite=overwrite)
+    if as_json:
+        print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
+        return
     typer.echo(f"Guessed of {file}:")
     for path, reason in starter.why.items():
         typer.echo(f"  {path}: {reason}")

@@ -44,8 +44,11 @@ def losses(
         typer.echo(f"\nDrawn: {plot}")
 
 
-def validate(preset: PresetArgument, settings: SetOption = None) -> None:
+def validate(preset: PresetArgument, settings: SetOption = None, as_json: JsonOption = False) -> None:
     """Check a preset, and print what it resolves to with all defaults: itself a preset."""
     from dice_ray import api
 
+    if as_json:
+        print_json(api.resolved(preset, settings or []))
+        return
     typer.echo(api.resolved_yaml(preset, settings or []), nl=False)

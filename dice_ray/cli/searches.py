@@ -18,7 +18,7 @@ from dice_ray.cli.options import (
     SetOption,
     TimeoutOption,
 )
-from dice_ray.cli.printing import print_end
+from dice_ray.cli.printing import print_end, print_json
 from dice_ray.errors import InputError
 
 RESUMING = {
@@ -198,18 +198,22 @@ def ablate(
 def export_preset(
     sweep: Annotated[str, typer.Argument(help="A sweep's name, or SWEEP/TRIAL.")],
     file: Annotated[Path | None, typer.Argument(help="The file to write; else it is printed.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Write the best configuration of a sweep as a preset that `train` runs."""
     from dice_ray import api
 
     preset = api.export_preset(sweep)
-    if file is None:
+    if file is not None:
+        if file.exists() or file.suffix not in (".yaml", ".yml"):
+            raise InputError(f"a preset must be written to a new file that ends in .yaml, got {file}")
+        file.write_text(preset, encoding="utf-8")
+    if as_json:
+        print_json({"sweep": sweep, **({"preset": preset} if file is None else {"written": file})})
+    elif file is None:
         typer.echo(preset, nl=False)
-        return
-    if file.exists() or file.suffix not in (".yaml", ".yml"):
-        raise InputError(f"a preset must be written to a new file that ends in .yaml, got {file}")
-    file.write_text(preset, encoding="utf-8")
-    typer.echo(f"Written: {file}")
+    else:
+        typer.echo(f"Written: {file}")
 
 
 def _check_price(price_per_hour: float | None, dry_run: bool) -> None:

@@ -19,15 +19,20 @@ def predict(
     run: RunArgument,
     file: Annotated[Path, typer.Argument(help="Read as the run's data are; labels may be missing.")],
     out: Annotated[Path | None, typer.Option(help="The file to write; else it is printed.")] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Predict a file with a run's best checkpoint, in the format of its task: TSV, CoNLL columns or JSON."""
     from dice_ray import api
 
-    text = api.predict(run, file).text()
-    if out is None:
-        typer.echo(text, nl=False)
+    found = api.predict(run, file)
+    if out is not None:
+        out.write_text(found.text(), encoding="utf-8")
+    if as_json:
+        told = {"predictions": found.plain()} if out is None else {"written": out}
+        print_json({"run": run, "file": file, **told})
+    elif out is None:
+        typer.echo(found.text(), nl=False)
     else:
-        out.write_text(text, encoding="utf-8")
         typer.echo(f"Written: {out}")
 
 
@@ -56,11 +61,18 @@ def evaluate(
         typer.echo(f"MLflow holds no run {run} here: the counts of each record are not stored with it.")
 
 
-def export(run: RunArgument, folder: Annotated[Path, typer.Argument(help="A new or empty folder.")]) -> None:
+def export(
+    run: RunArgument,
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    as_json: JsonOption = False,
+) -> None:
     """Write a run's best checkpoint as a plain Hugging Face folder, with its tokenizer."""
     from dice_ray import api
 
     name = api.export(run, folder)
+    if as_json:
+        print_json({"run": run, "written": folder, "loaded_by": name})
+        return
     typer.echo(f"Written: {folder}, to be loaded by {name}.from_pretrained")
     if name == "AutoModel":
         typer.echo("No stock class has heads like this run's: heads.safetensors holds them, task.json their classes.")

@@ -24,6 +24,10 @@ class Predictions(ABC):
     def text(self) -> str:
         """The content of a file of predictions."""
 
+    @abstractmethod
+    def plain(self) -> Any:
+        """The same as values that JSON has."""
+
 
 @dataclass(frozen=True)
 class Table(Predictions):
@@ -41,6 +45,10 @@ class Table(Predictions):
             writer.writerow([cell if isinstance(cell, str) else f"{cell:.6f}" for cell in row])
         return written.getvalue()
 
+    def plain(self) -> list[dict[str, str | float]]:
+        """An object a row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
 
 @dataclass(frozen=True)
 class Conll(Predictions):
@@ -52,6 +60,10 @@ class Conll(Predictions):
     def text(self) -> str:
         return "".join("".join(f"{word}\t{tag}\n" for word, tag in sentence) + "\n" for sentence in self.sentences)
 
+    def plain(self) -> list[list[tuple[str, str]]]:
+        """The words of each sentence, each with its tag."""
+        return [list(sentence) for sentence in self.sentences]
+
 
 @dataclass(frozen=True)
 class Json(Predictions):
@@ -62,3 +74,6 @@ class Json(Predictions):
 
     def text(self) -> str:
         return json.dumps(self.document, ensure_ascii=False, indent=1) + "\n"
+
+    def plain(self) -> Any:
+        return self.document

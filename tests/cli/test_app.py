@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from dice_ray.api import Result
 from dice_ray.cli.printing import print_end
@@ -93,6 +94,9 @@ def test_what_validate_prints_is_a_preset() -> None:
     first = run("validate", "synthetic_pairs", "--set", "loss.focal.gamma=3")
     Path("mine.yaml").write_text(first.stdout)
     assert run("validate", "mine.yaml").stdout == first.stdout
+    as_json = run("validate", "mine.yaml", "--json").stdout
+    assert as_json.count("\n") == 1
+    assert json.loads(as_json) == yaml.safe_load(first.stdout)
 
 
 def test_train_shows_its_evaluations_and_the_next_command() -> None:
@@ -174,6 +178,18 @@ def test_results_and_listings_are_one_json_document() -> None:
     assert trained["best"]["metric"] == "dev/f1"
     assert trained["waiting"] is None
     assert Path(trained["log"]).is_file()
+    Path("new.tsv").write_text("sentence1\tsentence2\na\tb\nc\td\n")
+    predicted = json.loads(run("predict", "mine", "new.tsv", "--json").stdout)
+    header, *rows = (line.split("\t") for line in run("predict", "mine", "new.tsv").stdout.splitlines())
+    assert [list(row) for row in predicted["predictions"]] == [header, header]
+    assert [row["label"] for row in predicted["predictions"]] == [row[1] for row in rows]
+    assert [f"{row['probability_1']:.6f}" for row in predicted["predictions"]] == [row[3] for row in rows]
+    assert (
+        json.loads(run("predict", "mine", "new.tsv", "--out", "found.tsv", "--json").stdout)["written"] == "found.tsv"
+    )
+    assert Path("found.tsv").read_text().splitlines()[0].split("\t") == header
+    exported = json.loads(run("export", "mine", "plain", "--json").stdout)
+    assert exported == {"run": "mine", "written": "plain", "loaded_by": "AutoModel"}
     scored = json.loads(run("evaluate", "mine", "dev", "--json").stdout)
     assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(trained["best"]["score"]))
     (experiment,) = json.loads(run("runs", "--json").stdout)
@@ -204,6 +220,13 @@ def test_a_sweep_says_in_json_what_did_best() -> None:
     assert swept["best"]["name"] == row["run"]
     assert (swept["best"]["metric"], swept["best"]["score"]) == ("dev/f1", pytest.approx(row["score"]))
     assert swept["best"]["settings"]["loss"]
+    preset = json.loads(run("export-preset", "sw", "--json").stdout)
+    assert preset == {"sweep": "sw", "preset": run("export-preset", "sw").stdout}
+    assert json.loads(run("export-preset", "sw", "best.yaml", "--json").stdout) == {
+        "sweep": "sw",
+        "written": "best.yaml",
+    }
+    assert Path("best.yaml").read_text() == preset["preset"]
 
 
 @pytest.mark.parametrize("holds", ["nothing", "another"])

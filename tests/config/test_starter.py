@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,15 @@ def test_what_is_dropped_is_printed() -> None:
     file.write_text(file.read_text() + "\na thing without a label\t")
     printed = CliRunner().invoke(app, ["init", str(file)]).output
     assert "1 of 301 rows of train.tsv dropped: no label (line 302)" in printed
+
+
+def test_what_was_guessed_is_json_where_that_is_asked_for() -> None:
+    told = json.loads(CliRunner().invoke(app, ["init", str(table("train.tsv", 60)), "--json"]).output)
+    assert told["written"] == "train.yaml"
+    assert told["why"].keys() >= {"task", "data.source.files.reader"}
+    assert told["found"]["splits"]["train"]["labels"].keys() == {"0", "1"}
+    (found,) = json.loads(CliRunner().invoke(app, ["inspect", "train.yaml", "--json"]).output)
+    assert found == told["found"]
 
 
 def test_a_rare_malformed_row_is_skipped_and_said() -> None:

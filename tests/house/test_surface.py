@@ -11,9 +11,9 @@ from dice_ray.cli.app import app
 COMMANDS = {
     "dice-ray": {"--debug", "-v", "--verbose", "--install-completion", "--show-completion"},
     "train": {"preset", "--set", "--workers", "--gpus-per-worker", "--name", "--register", "--dry-run", "--json"},
-    "predict": {"run", "file", "--out"},
+    "predict": {"run", "file", "--out", "--json"},
     "evaluate": {"run", "data", "--items", "--json"},
-    "export": {"run", "folder"},
+    "export": {"run", "folder", "--json"},
     "tune": {
         "preset",
         "--set",
@@ -53,15 +53,15 @@ COMMANDS = {
         "--json",
     },
     "report": {"names", "--out", "--json"},
-    "export-preset": {"sweep", "file"},
+    "export-preset": {"sweep", "file", "--json"},
     "runs": {"experiment", "--json"},
     "ui": {"--port"},
-    "init": {"file", "--dev", "--test", "--out", "--overwrite"},
+    "init": {"file", "--dev", "--test", "--out", "--overwrite", "--json"},
     "inspect": {"presets", "--out", "--json"},
     "list": {"--json"},
     "losses": {"--plot", "--json"},
     "cache": {"--clear", "--json"},
-    "validate": {"preset", "--set"},
+    "validate": {"preset", "--set", "--json"},
 }
 
 

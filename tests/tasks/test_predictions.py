@@ -16,7 +16,9 @@ from dice_ray.tasks.predictions import Conll, Json, Table
 
 def test_a_table_is_tsv_whatever_its_cells_hold() -> None:
     rows = [('say "hi"', "a\tb", 0.25), ("2", "", 1e-9)]
-    text = Table(("id", "label", "probability_1"), rows).text()
+    table = Table(("id", "label", "probability_1"), rows)
+    assert table.plain()[1] == {"id": "2", "label": "", "probability_1": 1e-9}
+    text = table.text()
     assert list(csv.reader(text.splitlines(), delimiter="\t")) == [
         ["id", "label", "probability_1"],
         ['say "hi"', "a\tb", "0.250000"],
@@ -27,6 +29,7 @@ def test_a_table_is_tsv_whatever_its_cells_hold() -> None:
 def test_columns_are_read_back_by_our_reader(tmp_path: Path) -> None:
     sentences = [[("New York", "B-LOC"), ("#", "O")], [("sat", "O")]]
     (tmp_path / "found.txt").write_text(Conll(sentences).text(), encoding="utf-8")
+    assert Conll(sentences).plain() == sentences
     assert list(ConllConfig().read(tmp_path / "found.txt")) == [
         Kept(1, TaggedRecord("1", ("New York", "#"), ("B-LOC", "O"))),
         Kept(4, TaggedRecord("4", ("sat",), ("O",))),
@@ -38,3 +41,4 @@ def test_json_is_one_document(document: object) -> None:
     text = Json(document).text()
     assert json.loads(text) == document
     assert "\\u" not in text
+    assert Json(document).plain() == document
