@@ -34,7 +34,8 @@ def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
         RunError: There is no store, or it does not answer.
     """
     with opened(uri) as source:
-        return as_frame(source.runs(_known(source, experiment)))
+        runs = source.runs(_known(source, experiment))
+    return as_frame(runs)
 
 
 def curves(experiment: str, uri: str | None = None) -> pd.DataFrame:

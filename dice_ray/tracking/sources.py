@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from dice_ray.errors import RunError
-from dice_ray.tracking.store import deleted, locked, quiet, quiet_client, shown, sqlite_file, store_uri
+from dice_ray.tracking.store import deleted, is_of_a_store, locked, quiet, quiet_client, shown, sqlite_file, store_uri
 
 REVISION: Final = "dc11669786a5"
 """Of the tables that are read by SQL (MLflow 3.17); a file of another revision is read through MLflow."""
@@ -191,11 +191,11 @@ def text_artifact(root: str, name: str, uri: str | None) -> str | None:
 @contextmanager
 def _answering(uri: str) -> Iterator[None]:
     quiet()
-    from mlflow.exceptions import MlflowException
-
     try:
         yield
-    except MlflowException as error:
+    except Exception as error:
+        if not is_of_a_store(error):
+            raise
         said = str(error).partition("\n")[0]
         raise RunError(shown(f"the store of runs must answer, {uri} said: {said}")) from error
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dice_ray.errors import RunError
+from dice_ray.errors import DiceRayError, RunError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -49,6 +49,20 @@ def shown(text: str) -> str:
     'postgresql://***@host/runs'
     """
     return re.sub(r"://[^@/\s]*@", "://***@", text)
+
+
+def is_of_a_store(error: Exception) -> bool:
+    """Whether a store or its client failed, and not this program.
+
+    Stores of artifacts have clients of many kinds, each with errors of its own. Of Python's own errors theirs are those
+    of files and networks, and of a client that is not installed.
+
+    >>> is_of_a_store(TimeoutError()), is_of_a_store(ImportError("No module named 'boto3'")), is_of_a_store(TypeError())
+    (True, True, False)
+    """
+    if type(error).__module__ == "builtins":
+        return isinstance(error, OSError | EOFError | ImportError)
+    return not isinstance(error, DiceRayError)
 
 
 def deleted(experiment: str, id_: str, uri: str) -> RunError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -19,7 +18,7 @@ from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.schema import Status
 from dice_ray.tracking.sources import check_not_deleted
 from dice_ray.tracking.spool import Spool
-from dice_ray.tracking.store import quiet, shown, store_uri
+from dice_ray.tracking.store import is_of_a_store, quiet, shown, store_uri
 
 SECONDS: Final = 1.0
 """What was said is sent after this time, or as soon as it makes a full call."""
@@ -185,7 +184,9 @@ class Writer:
                 self._waiting.popleft()
         except RunError as error:
             self._is_deleted, self.failure = True, _said(error)
-        except (MlflowException, OSError, sqlite3.Error) as error:
+        except Exception as error:
+            if not is_of_a_store(error):
+                raise
             self.failure = _said(error)
         else:
             self._is_deleted, self.failure = False, self._refused[0] if self._refused else None
@@ -212,7 +213,7 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _said(error: Exception) -> str:
-    return shown(str(error).strip().partition("\n")[0])
+    return shown(str(error).strip().partition("\n")[0]) or type(error).__name__
 
 
 def _now() -> int:
