@@ -136,13 +136,17 @@ class Runs:
         self._client.log_inputs(self._id_of(data.key), [DatasetInput(described, [used])])
 
     def _register(self, model: Model) -> None:
-        """Store a model with its run and give it the next version of its name; a run has it once for each name."""
+        """Store a model with its run as the next version of its name; a run has one version of each name."""
+        id_, folder = self._id_of(model.key), Path(model.folder)
+        there = self._client.search_model_versions(f"name = '{model.register}' and run_id = '{id_}'")
+        version = there[0].version if there else self._new_version(id_, model)
+        self._tag(id_, {f"{schema.REGISTERED}.{model.register}": str(version)})
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _new_version(self, id_: str, model: Model) -> str:
         from mlflow.entities import LoggedModelOutput
 
-        id_, folder = self._id_of(model.key), Path(model.folder)
-        if f"{schema.REGISTERED}.{model.register}" in self._client.get_run(id_).data.tags:
-            shutil.rmtree(folder, ignore_errors=True)
-            return
+        folder = Path(model.folder)
         if not folder.is_dir():
             raise RunError(f"the model of {model.key!r} must be in {folder}, and is not there any more")
         logged = self._client.create_logged_model(self._experiment, model.register, id_)
@@ -155,8 +159,7 @@ class Runs:
         version = self._client.create_model_version(
             model.register, logged.artifact_location, id_, model_id=logged.model_id
         )
-        self._tag(id_, {f"{schema.REGISTERED}.{model.register}": str(version.version)})
-        shutil.rmtree(folder)
+        return str(version.version)
 
     def _id_of(self, key: str) -> str:
         if key not in self._ids:
