@@ -32,6 +32,11 @@ class Place:
     experiment: str | None
     id: str
 
+    @property
+    def driven(self) -> Path:
+        """The folder that one process drives: the run's own, or that of its sweep or study."""
+        return self.folder if self.experiment in (None, TRAIN_EXPERIMENT) else self.folder.resolve().parents[1]
+
 
 def runs_folder() -> Path:
     """Where runs, sweeps and studies keep plans, ledgers and checkpoints: of the working directory where not told.

@@ -250,7 +250,7 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
 
     for _ in range(2):  # scored again, it is stored once
         scored = dice_ray.evaluate("mine", items=tmp_path / "items.csv")
-    assert scored.is_tracked
+    assert scored.untold is None
     (run,) = read("train").to_dict("records")
     assert {name: run[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
     assert [run[name] for name in ("status", "end")] == [before[name] for name in ("status", "end")]
@@ -261,7 +261,8 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     assert dice_ray.evaluate("mine", "dev").scores.metrics["f1"] == run["metrics.dev/best_f1"]
 
     (tmp_path / "mlflow.db").rename(tmp_path / "away.db")
-    assert not dice_ray.evaluate("mine", "dev").is_tracked
+    untold = dice_ray.evaluate("mine", "dev").untold
+    assert untold == "MLflow holds no such run here: the counts of each record are not stored with it"
     assert not (tmp_path / "mlflow.db").exists()
 
 
@@ -350,7 +351,7 @@ def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     ]
     assert len(list((tmp_path / "mlartifacts").glob("*/artifacts/test/items.csv"))) == 4
     scored = dice_ray.evaluate("mine/strong/2")
-    assert scored.is_tracked
+    assert scored.untold is None
     (cell,) = cells[(cells["arm"] == "strong") & (cells["seed"] == 2)].to_dict("records")
     assert scored.scores.metrics["f1"] == cell["metrics.test/f1"]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from dice_ray.errors import BusyError, InputError, RunError
-from dice_ray.folders import runs_folder
+from dice_ray.folders import Place, runs_folder
 
 if TYPE_CHECKING:
     from dice_ray.tracking.compared import Compared, Experiment
@@ -47,6 +48,40 @@ def keep_best(
         return
     with cluster.quiet(folder / "log.txt"), Writer(experiment, folder=folder) as writer:
         served.keep(writer, id_, run, split, register)
+
+
+def tell(place: Place, files: Mapping[str, str], metrics: Mapping[str, float], step: int) -> str | None:
+    """Store text files and metrics with a run that was trained before; why not, where they are not stored now.
+
+    Where MLflow is away they wait behind what the run's driver has said; not while that one is at work, nor where the
+    folder is not ours to write.
+    """
+    from dice_ray.tracking.writer import Writer
+
+    try:
+        if place.experiment is None or not _is_tracked(place, place.experiment):
+            return "MLflow holds no such run here: the counts of each record are not stored with it"
+        try:
+            writer = Writer(place.experiment, folder=place.driven)
+        except (BusyError, OSError):
+            writer = Writer(place.experiment)
+        with writer:
+            for file, content in files.items():
+                writer.text(place.id, file, content)
+            writer.metrics(place.id, step, metrics)
+    except RunError as error:
+        return f"MLflow was not told: {error}"
+    if writer.failure is None:
+        return None
+    return f"MLflow is away ({writer.failure}): what it lacks waits in {place.driven}, `dice-ray runs` sends it"
+
+
+def _is_tracked(place: Place, experiment: str) -> bool:
+    """Whether MLflow knows the run, or may once it is back."""
+    from dice_ray.tracking.reader import may_hold
+    from dice_ray.tracking.spool import left_in
+
+    return any(left.is_of_this_store for left in left_in(place.driven)) or may_hold(experiment, place.id)
 
 
 @dataclass(frozen=True)

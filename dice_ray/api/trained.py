@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray import folders
+from dice_ray.api import tracking
 from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,17 +50,19 @@ class Scored:
     Attributes:
         data: A split's name, or a file.
         scores: Its metrics, at a half and at the threshold that dev decided, and the counts of each record.
-        is_tracked: Whether MLflow knows the run, and so has been told.
+        untold: Why MLflow has not been told, if it has not: it holds no such run, or it is away, and where that waits.
     """
 
     run: str
     data: str
     scores: Scores
-    is_tracked: bool
+    untold: str | None
 
 
 def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scored:
     """Score a run's best checkpoint; the counts of each record and class become artifacts of the run.
+
+    Where MLflow is away, that waits as what a run says does: the next command sends it.
 
     Args:
         run: As in `predict`.
@@ -67,20 +70,12 @@ def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scor
         items: Where the counts are written too, as CSV.
     """
     from dice_ray import trained
-    from dice_ray.tracking import reader
-    from dice_ray.tracking.writer import Writer
 
     place = folders.place(run)
     best = trained.load(place.folder)
     scores = best.score(best.labelled(data))
     if items is not None:
         items.write_text(trained.items_csv(scores), encoding="utf-8")
-    is_tracked = place.experiment is not None and reader.holds(place.experiment, place.id)
-    if place.experiment is not None and is_tracked:
-        with Writer(place.experiment) as writer:
-            for file, content in trained.count_files(data, scores).items():
-                writer.text(place.id, file, content)
-            if data == "test":
-                told = {**scores.metrics, "collapsed": float(scores.collapsed)}
-                writer.metrics(place.id, best.step, {f"test/{name}": value for name, value in told.items()})
-    return Scored(run, data, scores, is_tracked)
+    metrics = {**scores.metrics, "collapsed": float(scores.collapsed)} if data == "test" else {}
+    told = {f"test/{name}": value for name, value in metrics.items()}
+    return Scored(run, data, scores, tracking.tell(place, trained.count_files(data, scores), told, best.step))

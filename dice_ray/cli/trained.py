@@ -50,15 +50,15 @@ def evaluate(
     scored = api.evaluate(run, data, items=items)
     if as_json:
         scores = {"metrics": scored.scores.metrics, "collapsed": scored.scores.collapsed}
-        print_json({"run": run, "data": data, "records": len(scored.scores.items), **scores})
+        print_json({"run": run, "data": data, "records": len(scored.scores.items), **scores, "untold": scored.untold})
         return
     typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
     for name, value in scored.scores.metrics.items():
         typer.echo(f"  {name:24} {value:.4f}")
     if scored.scores.collapsed:
         typer.echo("  It predicts one class only.")
-    if not scored.is_tracked:
-        typer.echo(f"MLflow holds no run {run} here: the counts of each record are not stored with it.")
+    if scored.untold is not None:
+        typer.echo(f"{scored.untold}.")
 
 
 def export(

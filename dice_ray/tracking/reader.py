@@ -10,6 +10,7 @@ import pandas as pd
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking import schema
 from dice_ray.tracking.sources import Source, Stored, opened, text_artifact
+from dice_ray.tracking.store import sqlite_file, store_uri
 
 COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end", "artifacts")
 """The columns of every run; those of parameters, metrics and other tags follow."""
@@ -66,12 +67,17 @@ def experiments(uri: str | None = None) -> list[str]:
         return sorted(source.experiments())
 
 
-def holds(experiment: str, id_: str, uri: str | None = None) -> bool:
-    """Whether there is a store that holds this run."""
+def may_hold(experiment: str, id_: str, uri: str | None = None) -> bool:
+    """Whether there is a store that holds this run; one that is away may."""
+    file = sqlite_file(store_uri(uri))
+    if file is not None and not file.is_file():
+        return False
     try:
         return id_ in set(read(experiment, uri)["id"])
-    except (RunError, UnknownNameError):
+    except UnknownNameError:
         return False
+    except RunError:
+        return True
 
 
 def _known(source: Source, experiment: str) -> str:

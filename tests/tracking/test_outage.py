@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+import dice_ray
+from dice_ray import api
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking.reader import curves, read
-from dice_ray.tracking.spool import left_in
+from dice_ray.tracking.spool import Spool, left_in
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
 
@@ -137,6 +140,29 @@ def test_all_is_stored_once_whenever_the_server_was_away(
     steps = {key: list(of["step"]) for key, of in curves("away", server.uri).groupby("id")}
     assert steps == {"a": list(range(10)), "b": list(range(6))}
     assert [file.read_text() for file in (tmp_path / "there").rglob("config.yaml")] == ["lr: 2"]
+
+
+@pytest.mark.timeout(600)
+def test_a_run_is_scored_while_the_server_is_away(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    quick = {"data.source.synthetic.size": 100, "training.epochs": 1}
+    dice_ray.train("synthetic_pairs", quick, name="mine")
+    server.stop()
+    scored = dice_ray.evaluate("mine")
+    assert scored.untold is not None
+    assert re.match(r"MLflow is away \(.*\): what it lacks waits in dice_ray_runs/mine, `dice-ray runs`", scored.untold)
+    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", server.uri)  # its driver is at work
+    assert re.match(r"MLflow was not told: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").untold or "")
+    busy.close(is_sent=False)
+    server.start()
+    assert api.send_waiting() == []
+    (row,) = read("train").to_dict("records")
+    assert {name: row[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
+    assert len(list((tmp_path / "there").rglob("test/items.csv"))) == 1
+    assert dice_ray.evaluate("mine", "dev").untold is None
 
 
 def test_an_experiment_that_is_deleted_meanwhile_is_told_and_waits_until_it_is_restored(
