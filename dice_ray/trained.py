@@ -24,7 +24,7 @@ from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions
 from dice_ray.terms import TermFacts
 from dice_ray.training import precision
-from dice_ray.training.checkpoint import BEST, Checkpoints
+from dice_ray.training.checkpoint import BEST, Checkpoints, sync
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.precision import Numerics
 from dice_ray.training.step import Tally
@@ -50,14 +50,17 @@ def store(
     """Write beside the checkpoints all that `load` needs: the folder can then be moved, and the data may go."""
     folder.mkdir(parents=True, exist_ok=True)
     stored.store(model.encoder, tokenizer, folder / ENCODER)
+    for file in filter(Path.is_file, (folder / ENCODER).rglob("*")):
+        sync(file)
     write_whole(folder / CONFIG, as_yaml(config))
     write_whole(folder / TASK, json.dumps(_task_json(task, facts) | {"data": digest}, ensure_ascii=False, indent=1))
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file over the one that is there, whole or not at all: a process that is killed leaves no torn one."""
+    """Write a file over the one that is there, whole or not at all, even after a kill or a power cut."""
     unfinished = file.with_name(f"{file.name}.new")
     unfinished.write_text(text, encoding="utf-8")
+    sync(unfinished)
     unfinished.replace(file)
 
 

@@ -20,6 +20,12 @@ GOING_ON = (_LAST, _BEFORE)
 _KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
 
 
+def sync(file: Path) -> None:
+    """Return once a file's content is on the disk: what is renamed before that may be empty after a power cut."""
+    with file.open("rb") as content:
+        os.fsync(content.fileno())
+
+
 class Checkpoints:
     """The checkpoints in a run's folder: `last.pt` to go on from, `before.pt` should that one be torn, `best.pt`.
 
@@ -86,10 +92,9 @@ class Checkpoints:
         """The state on the disk, under a name that no one reads."""
         self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = self.folder / f"{name}.{os.getpid()}.tmp"
-        with unfinished.open("wb") as file:
+        with unfinished.open("wb") as file:  # given a path, torch writes its name into the file
             torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
+        sync(unfinished)
         return unfinished
 
     def _load(self, name: str, keys: set[str]) -> dict[str, Any]:

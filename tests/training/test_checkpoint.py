@@ -120,6 +120,33 @@ def test_the_one_before_the_last_and_what_a_kill_left_go_when_a_run_ends(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
 
 
+def test_what_a_run_needs_is_on_the_disk_before_it_takes_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on_disk, placed = set[tuple[int, ...]](), set[str]()
+    fsync, rename = os.fsync, Path.replace
+
+    def content_of(file: int | Path) -> tuple[int, ...]:
+        found = os.fstat(file) if isinstance(file, int) else file.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    def synced(file: int) -> None:
+        fsync(file)
+        on_disk.add(content_of(file))
+
+    def renamed(self: Path, target: Path) -> Path:
+        assert content_of(self) in on_disk, target
+        placed.add(target.name)
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", renamed)
+    list(launch.start(small(), tmp_path / "run"))
+    assert placed >= {"config.yaml", "task.json", "last.pt", "before.pt", "best.pt"}
+    assert {file.name for file in (tmp_path / "run/encoder").iterdir()} >= {"config.json", "tokenizer.json"}
+    assert all(content_of(file) in on_disk for file in (tmp_path / "run/encoder").iterdir())
+
+
 def test_a_url_is_refused() -> None:
     with pytest.raises(RunError, match="must be in a folder that every worker sees, got the URL s3:/bucket"):
         Checkpoints(Path("s3://bucket/runs"))
