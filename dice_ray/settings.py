@@ -119,7 +119,7 @@ def decisive(config: Settings) -> Flat:
     return dict(_flat_items(config, "", with_defaults=False))
 
 
-def paths(model: type[Settings], prefix: str = "") -> list[str]:
+def paths(model: type[BaseModel], prefix: str = "") -> list[str]:
     """Every path that the model knows, those inside of all branches included."""
     found = []
     for key, field in model.model_fields.items():
@@ -132,7 +132,7 @@ def paths(model: type[Settings], prefix: str = "") -> list[str]:
     return found
 
 
-def problems_of(error: ValidationError, model: type[Settings]) -> list[Problem]:
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """A pydantic error as the user's problems: path, what must hold, what was got, the nearest name, the known ones."""
     known = paths(model)
     found = []

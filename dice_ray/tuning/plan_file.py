@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Final
 
 import yaml
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from dice_ray.errors import RunError
+from dice_ray.errors import Problem, RunError
+from dice_ray.settings import problems_of
 from dice_ray.trained import write_whole
 from dice_ray.tuning.plan import Plan, StudyPlan, SweepPlan
 
-_PLAN: TypeAdapter[SweepPlan | StudyPlan] = TypeAdapter(Annotated[SweepPlan | StudyPlan, Field(discriminator="kind")])
+NUM_SHOWN: Final = 5
+"""So many problems of a plan are told."""
 
 
 def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
@@ -57,14 +60,35 @@ def _origins(plan: Plan) -> str:
 
 
 def read(folder: Path) -> SweepPlan | StudyPlan:
-    """The plan of a sweep's or a study's folder."""
+    """The plan of a sweep's or a study's folder.
+
+    Raises:
+        RunError: There is none, or it was edited so that it is none, or another version wrote it.
+    """
     path = folder / "plan.yaml"
     if not path.exists():
         raise RunError(f"{folder} must hold the plan of a sweep or study: there is no {path.name}")
     try:
-        return _PLAN.validate_python(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, ValidationError) as error:
-        raise RunError(f"{path} must be a plan that dice_ray wrote: {' '.join(str(error).split())}") from error
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise _no_plan(path, [f"it must be YAML in UTF-8: {' '.join(str(error).split())}"]) from error
+    kind = values.get("kind") if isinstance(values, dict) else None
+    if kind not in ("sweep", "study"):
+        raise _no_plan(path, [Problem("kind", "must be sweep or study", repr(kind))])
+    model = SweepPlan if kind == "sweep" else StudyPlan
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise _no_plan(path, problems_of(error, model)) from error
+
+
+def _no_plan(path: Path, problems: Sequence[object]) -> RunError:
+    more = len(problems) - NUM_SHOWN
+    told = [*map(str, problems[:NUM_SHOWN]), *([f"and {more} more"] if more > 0 else [])]
+    return RunError(
+        f"{path} must be a plan as this version of dice_ray writes it: mend it, or choose another --name\n"
+        + "\n".join(f"  {line}" for line in told)
+    )
 
 
 def as_yaml(plan: SweepPlan | StudyPlan) -> str:

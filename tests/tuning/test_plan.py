@@ -110,10 +110,37 @@ def test_a_folder_of_a_single_run_is_not_taken_over(tmp_path: Path) -> None:
 def test_what_is_not_a_plan_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="must hold the plan"):
         read(tmp_path)
-    for text in ("kind: sweep\nname: x\n", "kind: [sweep"):
+    for text, told in (
+        ("kind: sweep\nname: x\n", ["layers: must be given", "space: must be given", "trials: must be given"]),
+        ("kind: [sweep]\n", ["kind: must be sweep or study, got ['sweep']"]),
+        ("", ["kind: must be sweep or study, got None"]),
+        ("kind: [sweep", ["it must be YAML in UTF-8: while parsing a flow sequence"]),
+    ):
         (tmp_path / "plan.yaml").write_text(text)
-        with pytest.raises(RunError, match="must be a plan that dice_ray wrote"):
+        with pytest.raises(RunError) as caught:
             read(tmp_path)
+        head, *lines = str(caught.value).splitlines()
+        assert head.startswith(f"{tmp_path}/plan.yaml must be a plan as this version of dice_ray writes it: mend it")
+        assert len(lines) == len(told)
+        assert all(line.startswith(f"  {start}") for line, start in zip(lines, told, strict=True))
+
+
+def test_the_problems_of_an_edited_plan_are_told_by_their_paths(tmp_path: Path) -> None:
+    store(SWEEP, tmp_path)
+    path = tmp_path / "plan.yaml"
+    path.write_text(
+        path.read_text().replace("trials: 4", "trials: 0\ntrails: 8").replace("origin: preset", "origin: [a]")
+    )
+    with pytest.raises(RunError) as caught:
+        read(tmp_path)
+    assert str(caught.value).splitlines()[1:] == [
+        "  layers.0.origin: must be a valid string, got ['a']",
+        "  trials: must be greater than or equal to 1, got 0",
+        f"  trails: is not a key; did you mean trials? Known: {', '.join(SweepPlan.model_fields)}.",
+    ]
+    path.write_text("kind: sweep\n" + "".join(f"key{number}: 1\n" for number in range(9)))
+    with pytest.raises(RunError, match=r"(?s)key0: is not a key.*\n  and 8 more$"):
+        read(tmp_path)
 
 
 def test_a_trial_runs_the_layers_and_then_its_own(tmp_path: Path) -> None:
