@@ -372,8 +372,7 @@ def test_a_run_is_registered_once_and_its_predictions_are_stored_where_wanted(tm
         (version,) = client.search_model_versions("name = 'pairs'")
         (row,) = read(TRAIN_EXPERIMENT).to_dict("records")
         assert row["tags.registered.pairs"] == "1"
-        assert version.run_id is not None
-        client.delete_tag(version.run_id, "dice_ray.registered.pairs")  # as a process leaves it that is killed before
+        client.delete_tag(str(version.run_id), "dice_ray.registered.pairs")  # as one leaves it that is killed
     import mlflow
 
     model = mlflow.pyfunc.load_model(version.source)
@@ -381,6 +380,7 @@ def test_a_run_is_registered_once_and_its_predictions_are_stored_where_wanted(tm
     (file,) = tmp_path.rglob("artifacts/dev/predictions.tsv")
     assert len(file.read_text().splitlines()) == 1 + 50
     assert not (tmp_path / "dice_ray_runs/mine/model").exists()
+    assert version.run_id is not None
     run = client.get_run(version.run_id)
     assert run.inputs is not None
     assert [(used.dataset.name, used.dataset.source_type) for used in run.inputs.dataset_inputs] == [
