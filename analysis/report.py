@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
@@ -40,6 +41,9 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     left_out,
 )
 """In the order of the report; each makes no table where nothing was found for it."""
+
+NOTES: Final = "report.sha256"
+"""The files of a report beside it, with their digests, as `sha256sum --check` reads them."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +126,7 @@ class Report:
         """Write the page and its parts; the paths written, the page first.
 
         `report.html`, `report.md`, `report.tex` and `report.txt`; each table as CSV and LaTeX, each figure as PNG and
-        SVG, each plan as YAML.
+        SVG, each plan as YAML. What an earlier report wrote there and this one does not is deleted.
         """
         contents = {
             "report.html": self.html(),
@@ -140,11 +144,31 @@ class Report:
         for figure in self.figures:
             for ending in ("png", "svg"):
                 figure.save(folder / f"{figure.name}.{ending}")
-        return [*(folder / name for name in contents), *pictures]
+        written = [*(folder / name for name in contents), *pictures]
+        _delete_stale(folder, written)
+        return written
 
     def _repr_html_(self) -> str:
         """Its summary and tables, where a notebook shows it."""
         return page.fragment(self.summary, self.tables)
+
+
+def _delete_stale(folder: Path, written: Sequence[Path]) -> None:
+    """Delete what the report before wrote and this one has not, and note what this one has, for the next.
+
+    What is not noted, or is not as it was written any more, is someone else's.
+    """
+    notes = folder / NOTES
+    for line in notes.read_text(encoding="utf-8").splitlines() if notes.is_file() else ():
+        digest, _, name = line.partition("  ")
+        file = folder / name
+        if file not in written and file.parent == folder and file.is_file() and _digest(file) == digest:
+            file.unlink()
+    notes.write_text("".join(f"{_digest(file)}  {file.name}\n" for file in written), encoding="utf-8")
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def side_by_side(founds: Mapping[str, Found]) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import shutil
@@ -348,6 +349,26 @@ def test_the_files_of_figures_and_of_the_plan(tmp_path: Path) -> None:
     assert (tmp_path / "study.plan.yaml").read_text() == "name: study\n"
     assert "](precision_recall.svg)" in (tmp_path / "report.md").read_text()
     assert r"{precision_recall.png}" in (tmp_path / "report.tex").read_text()
+
+
+def test_a_report_deletes_what_the_one_before_left_and_nothing_else(
+    frames: dict[str, pd.DataFrame], tmp_path: Path
+) -> None:
+    study, sweep = (report(frames[name]) for name in ("study", "sweep"))
+    folder = tmp_path / "report"
+    before = {file.name for file in study.write(folder)}
+    assert {"comparison.csv", "comparison.tex", "without_score.csv"} <= before
+    (folder / "mine.csv").write_text("a stranger's")
+    (folder / "comparison.tex").write_text("changed by hand")
+    (tmp_path / "outside.csv").write_text("a stranger's")
+    notes = folder / "report.sha256"
+    digest = hashlib.sha256(b"a stranger's").hexdigest()
+    notes.write_text(f"{notes.read_text()}{digest}  ../outside.csv\n{digest}  {tmp_path}/outside.csv\n")
+    after = {file.name for file in sweep.write(folder)}
+    assert before - after > {"comparison.csv", "comparison.tex"}
+    assert {file.name for file in folder.iterdir()} == after | {"mine.csv", "comparison.tex", "report.sha256"}
+    assert (tmp_path / "outside.csv").is_file()
+    assert subprocess.run(["sha256sum", "--check", "--quiet", notes.name], cwd=folder, check=False).returncode == 0
 
 
 @pytest.mark.slow
