@@ -62,6 +62,14 @@ def test_a_run_is_found_by_its_folder_wherever_it_lies(runs: Path) -> None:
     assert folders.place("moved") == Place(Path("moved"), None, "moved")  # MLflow may know another run of that name
 
 
+def test_one_process_drives_a_run_or_its_whole_sweep(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert folders.place("mine").driven.samefile(runs / "mine")
+    assert folders.place("study/dice/4").driven.samefile(runs / "study")
+    monkeypatch.chdir(runs / "sweep/trials/sweep1")
+    monkeypatch.setenv("DICE_RAY_RUNS", str(runs))
+    assert folders.place(".").driven.samefile(runs / "sweep")
+
+
 def test_a_new_name_can_be_one_whatever_the_file_is_called() -> None:
     for stem in ("my messages-dice", "../x", "-"):
         assert folders.named(folders.new_name(stem))
