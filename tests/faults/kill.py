@@ -17,7 +17,7 @@ import psutil
 
 from dice_ray.tuning.ledger import Ledger
 
-NUM_TRIALS = 8
+NUM_TRIALS = 16
 DRIVER = f"""
 from pathlib import Path
 from dice_ray.config.load import values_layer
