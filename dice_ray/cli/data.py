@@ -16,7 +16,7 @@ from dice_ray.cli.printing import print_json, print_next
 def init(
     file: Annotated[Path, typer.Argument(help="The training file, in any format that is read.")],
     dev: Annotated[Path | None, typer.Option(help="The dev file; else dev is drawn from the training file.")] = None,
-    test: Annotated[Path | None, typer.Option(help="The test file; a study needs one.")] = None,
+    test: Annotated[Path | None, typer.Option(help="The test file; else each seed of a study draws one.")] = None,
     out: Annotated[Path | None, typer.Option(help="The preset to write; else FILE's name with .yaml, here.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset that is there.")] = False,
     as_json: JsonOption = False,
@@ -39,8 +39,8 @@ def init(
     typer.echo(f"Written: {preset}")
     quoted = shlex.quote(str(preset))
     study = f"dice-ray ablate loss_comparison --data {quoted} --name {shlex.quote(Path(preset).stem)}"
-    sweep = f"dice-ray tune {quoted} --space loss_tuning"
-    print_next([f"dice-ray train {quoted}", f"dice-ray inspect {quoted}", study if test else sweep])
+    own_splits = "" if test else " --set data.test_share=0.2"
+    print_next([f"dice-ray train {quoted}", f"dice-ray inspect {quoted}", f"{study}{own_splits}"])
 
 
 def inspect(
