@@ -65,7 +65,7 @@ class Best:
 
     Attributes:
         name: As the row.
-        runner_up: The best row of another arm.
+        runner_up: The row of another arm that is closest to it.
         difference: To the runner-up on this test set; its p is corrected by Holm over the best against each such row.
         new_data: The same on new data, where it is known.
         wins: Whether it is told apart from every row of another arm on this test set.
@@ -180,6 +180,13 @@ class Row:
     def ahead_of(self, other: Row) -> int:
         return sum(self.scores[seed] > other.scores[seed] for seed in self.scores.keys() & other.scores.keys())
 
+    def lead_over(self, other: Row) -> float:
+        """By how much it is ahead on the seeds that both have; where there are none, each on its own."""
+        ours, theirs = (list(row.scores.values()) for row in (self, other))
+        if seeds := self.scores.keys() & other.scores.keys():
+            ours, theirs = ([row.scores[seed] for seed in seeds] for row in (self, other))
+        return float(np.mean(ours) - np.mean(theirs))
+
     def minus_on_new_data(self, other: Row) -> Difference | None:
         """None where a seed that both have lacks its items."""
         seeds = sorted(self.scores.keys() & other.scores.keys())
@@ -220,15 +227,17 @@ def _rows(
 def best_of(rows: Sequence[Row]) -> Best | None:
     """The row with the best mean against each of another arm: it wins where it is told apart from all of them.
 
+    Means are those of the seeds that two rows share: an arm that ran on the easy seeds alone is not best by that.
     The same runs at another threshold are no rival: which loss is best, they do not ask.
     Holm's correction takes the smallest p first, so that what is left of it at the runner-up, mostly the largest, is
     the level itself: of two arms that are equally good and best, one wins by chance in 5 % of studies.
     """
-    ranked = sorted((row for row in rows if row.scores), key=lambda row: -float(np.mean(list(row.scores.values()))))
-    others = [row for row in ranked if row.arm != ranked[0].arm]
-    if not others:
+    scored = [row for row in rows if row.scores]
+    rivals = {row.name: [other for other in scored if other.arm != row.arm] for row in scored}
+    if len({row.arm for row in scored}) < 2:
         return None
-    first = ranked[0]
+    first = max(scored, key=lambda row: min(row.lead_over(other) for other in rivals[row.name]))
+    others = sorted(rivals[first.name], key=first.lead_over)
     here = holm_of([first.minus(other) for other in others])
     beyond = [first.minus_on_new_data(other) for other in others]
     new_data = holm_of([each for each in beyond if each])

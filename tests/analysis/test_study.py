@@ -157,6 +157,22 @@ def test_the_winner_beats_every_other_row_on_both_questions() -> None:
     assert (1, "minus cross_entropy") not in table.marks
 
 
+def test_an_arm_that_ran_on_easy_seeds_alone_is_not_best_by_that() -> None:
+    scores = {
+        "cross_entropy": [0.80, 0.81, 0.50, 0.10],
+        "focal": [0.79, 0.80, math.nan, math.nan],
+        "dice": [0.81, 0.82, 0.70, 0.60],
+    }
+    rows = {name: Row(name, {s: v for s, v in enumerate(of) if not math.isnan(v)}, {}) for name, of in scores.items()}
+    best = best_of([*rows.values()])
+    assert best is not None
+    assert (best.name, best.runner_up) == ("dice", "focal")
+    assert best.difference.interval.num == 2
+    alone = best_of([Row("focal", {7: 0.9, 8: 0.9}, {}), rows["dice"]])
+    assert alone is not None
+    assert (alone.name, alone.wins) == ("focal", False)
+
+
 def test_the_best_mean_alone_does_not_win() -> None:
     rng = np.random.default_rng(1)
     alike = {arm: rng.normal(0.7, 0.02, 10).tolist() for arm in ("cross_entropy", "focal", "dice")}
