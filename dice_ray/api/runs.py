@@ -43,7 +43,7 @@ def train(
     folder = runs_folder() / name
     config = launch.resolved(folders.as_begun(config, folder))
     score = single.run(config, folder, TRAIN_EXPERIMENT, show)
-    tracking.keep_best(TRAIN_EXPERIMENT, name, folder, folder, "dev", register)
+    tracking.keep_best(TRAIN_EXPERIMENT, name, folder, folder, "dev", config, register)
     return Result(name, TRAIN_EXPERIMENT, trained=Best(name, launch.objective(config), score))
 
 

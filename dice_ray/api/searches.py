@@ -266,9 +266,9 @@ def _run(
         return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, address=address))
     if isinstance(plan, SweepPlan):
         progress = search.run(plan, folder, address=address, max_hours=max_hours, show=show)
-        return _ended(folder, progress, "dev", register)
-    progress = ablation.run(plan, folder, address=address, max_hours=max_hours, show=show)
-    return _ended(folder, progress, "test", register)
+    else:
+        progress = ablation.run(plan, folder, address=address, max_hours=max_hours, show=show)
+    return _ended(plan, folder, progress, register)
 
 
 def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
@@ -291,7 +291,7 @@ def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = No
     return (*layers, values_layer(THIS_MACHINE, {"training.precision": found.training.precision}))
 
 
-def _ended(folder: Path, progress: Progress, split: Literal["dev", "test"], register: str | None) -> Result:
+def _ended(plan: SweepPlan | StudyPlan, folder: Path, progress: Progress, register: str | None) -> Result:
     """The result of a sweep or study, unless nothing came of it; what only the best of a finished one has is stored.
 
     Raises:
@@ -299,11 +299,13 @@ def _ended(folder: Path, progress: Progress, split: Literal["dev", "test"], regi
     """
     from dice_ray.tuning import kept
     from dice_ray.tuning.ledger import Ledger
+    from dice_ray.tuning.plan import SweepPlan
 
     ledger = Ledger(folder / "ledger.jsonl")
     if progress.is_finished and progress.failed == progress.total:
         reasons = [ended.failure for ended in ledger.ended.values()]
         raise RunError(f"all {progress.total} trials of {folder.name} failed, the first one because {reasons[0]}")
     if progress.is_finished and (best := kept.best(ledger)) is not None:
-        tracking.keep_best(folder.name, best, folder, folder / folders.TRIALS / best, split, register)
+        split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
+        tracking.keep_best(plan.name, best, folder, folder / folders.TRIALS / best, split, plan.base(), register)
     return Result(folder.name, folder.name, progress.is_finished)

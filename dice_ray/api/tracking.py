@@ -12,6 +12,7 @@ from dice_ray.errors import BusyError, InputError, RunError
 from dice_ray.folders import Place, runs_folder
 
 if TYPE_CHECKING:
+    from dice_ray.config.schema import RunConfig
     from dice_ray.tracking.compared import Compared, Experiment
 
 
@@ -28,7 +29,13 @@ def check_register(name: str | None) -> None:
 
 
 def keep_best(
-    experiment: str, id_: str, folder: Path, run: Path, split: Literal["dev", "test"], register: str | None
+    experiment: str,
+    id_: str,
+    folder: Path,
+    run: Path,
+    split: Literal["dev", "test"],
+    config: RunConfig,
+    register: str | None,
 ) -> None:
     """Store the best run's predictions where `tracking.text` wants them, and register its model under a name.
 
@@ -38,13 +45,13 @@ def keep_best(
         folder: Of the run, sweep or study, where waits what MLflow cannot take now.
         run: The run's own folder.
         split: What is predicted.
+        config: Says whether texts are stored.
         register: The name of the model.
     """
     from dice_ray import cluster, served
-    from dice_ray.config.load import read_layer, resolve
     from dice_ray.tracking.writer import Writer
 
-    if not (register or resolve([read_layer(run / "config.yaml")]).tracking.text):
+    if not (register or config.tracking.text):
         return
     with cluster.quiet(folder / "log.txt"), Writer(experiment, folder=folder) as writer:
         served.keep(writer, id_, run, split, register)
