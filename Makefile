@@ -13,7 +13,7 @@ demo: $(READY) ## Search the loss, compare the losses, and write the report page
 	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 6
 	$(BIN)/dice-ray ablate loss_comparison --seeds 3
 	$(BIN)/dice-ray report loss_comparison
-	@echo "\nHow often does that hold? The two best losses over ten seeds more:\n"
+	@printf '\nHow often does that hold? The two best losses over ten seeds more:\n\n'
 	$(BIN)/dice-ray ablate loss_comparison --arm cross_entropy --arm self_adjusting_dice --seeds 13
 	$(BIN)/dice-ray report loss_comparison
 

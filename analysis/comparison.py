@@ -26,7 +26,7 @@ from analysis.scores import (
     test_per_train,
     tuned_scores,
 )
-from analysis.statistics import ALPHA, Difference, Interval, holm_of, paired_difference, t_interval
+from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
 
 CONSTANT: Final = "constant predictor"
 TUNED: Final = ", tuned threshold"
@@ -40,7 +40,7 @@ class Arm:
     Attributes:
         name: Of the arm, or of a second reading of its runs.
         score: The mean over its seeds.
-        difference: On this test set, to the baseline read the same way, over the seeds shared; none for the baseline
+        difference: Over seeds, to the baseline read the same way, over the seeds shared; none for the baseline
             itself and the constant predictor. Its p is corrected by Holm over all rows.
         ahead: In how many of these seeds it is above the baseline.
         new_data: The same on new data; none also where it is not known.
@@ -61,14 +61,14 @@ class Arm:
 
 @dataclass(frozen=True)
 class Best:
-    """The row with the best mean, and whether it is more than that, beside the rows of the other arms.
+    """The row that is ahead of those of all other arms, on the seeds that they share; and whether that is not chance.
 
     Attributes:
         name: As the row.
         runner_up: The row of another arm that is closest to it.
-        difference: To the runner-up on this test set; its p is corrected by Holm over the best against each such row.
+        difference: To the runner-up over seeds; its p is corrected by Holm over the best against each such row.
         new_data: The same on new data, where it is known.
-        wins: Whether it is told apart from every row of another arm on this test set.
+        wins: Whether it is told apart from every row of another arm over seeds.
         wins_on_new_data: The same on new data.
     """
 
@@ -89,8 +89,9 @@ class Comparison:
         cells: One for each arm and seed.
         arms: The baseline first, then the others by their mean, those without a score, and the constant predictor.
         best: None where there is nothing to compare.
-        test_per_train: How many test records there are for each training record where each seed drew splits of its
-            own, else 0: all intervals are wider by it, and hold for other splits, not for one test set.
+        test_per_train: How many test records there are for each training record, before any is added or dropped,
+            where each seed drew splits of its own, else 0: all intervals are wider by it, and hold for other splits,
+            not for one test set.
         why_not: Why nothing is known on new data, where nothing is.
         num_replaced: Cells left out since another has their arm and seed.
     """
@@ -180,12 +181,13 @@ class Row:
     def ahead_of(self, other: Row) -> int:
         return sum(self.scores[seed] > other.scores[seed] for seed in self.scores.keys() & other.scores.keys())
 
+    def shares_with(self, other: Row) -> bool:
+        return not self.scores.keys().isdisjoint(other.scores)
+
     def lead_over(self, other: Row) -> float:
-        """By how much it is ahead on the seeds that both have; where there are none, each on its own."""
-        ours, theirs = (list(row.scores.values()) for row in (self, other))
-        if seeds := self.scores.keys() & other.scores.keys():
-            ours, theirs = ([row.scores[seed] for seed in seeds] for row in (self, other))
-        return float(np.mean(ours) - np.mean(theirs))
+        """By how much it is ahead on the seeds that both have."""
+        seeds = self.scores.keys() & other.scores.keys()
+        return float(np.mean([self.scores[seed] - other.scores[seed] for seed in seeds]))
 
     def minus_on_new_data(self, other: Row) -> Difference | None:
         """None where a seed that both have lacks its items."""
@@ -205,9 +207,7 @@ def _rows(
     values = tuned_scores(cells, metric) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
     ratio = test_per_train(cells)
-    if ratio:
-        known = Items({}, "each seed has test items of its own")
-    elif metric.startswith("test/"):
+    if metric.startswith("test/"):
         known = item_parts(items, stored, "tuned_" if suffix else "")
     else:
         known = Items({}, "the score is not that of the test split")
@@ -225,18 +225,21 @@ def _rows(
 
 
 def best_of(rows: Sequence[Row]) -> Best | None:
-    """The row with the best mean against each of another arm: it wins where it is told apart from all of them.
+    """The row that is ahead of each of another arm, or closest to it: it wins where it is told apart from all of them.
 
-    Means are those of the seeds that two rows share: an arm that ran on the easy seeds alone is not best by that.
+    Each two are compared on the seeds that they share, so that none is best by having run on the easy ones. With the
+    same seeds for all it is the row with the best mean.
     The same runs at another threshold are no rival: which loss is best, they do not ask.
     Holm's correction takes the smallest p first, so that what is left of it at the runner-up, mostly the largest, is
     the level itself: of two arms that are equally good and best, one wins by chance in 5 % of studies.
     """
-    scored = [row for row in rows if row.scores]
-    rivals = {row.name: [other for other in scored if other.arm != row.arm] for row in scored}
-    if len({row.arm for row in scored}) < 2:
+    others_of = {row.name: [other for other in rows if other.scores and other.arm != row.arm] for row in rows}
+    rivals = {row.name: [other for other in others_of[row.name] if row.shares_with(other)] for row in rows}
+    fewest = min((len(others_of[name]) - len(rivals[name]) for name in rivals if rivals[name]), default=0)
+    compared = [row for row in rows if rivals[row.name] and len(others_of[row.name]) - len(rivals[row.name]) == fewest]
+    if not compared:
         return None
-    first = max(scored, key=lambda row: min(row.lead_over(other) for other in rivals[row.name]))
+    first = max(compared, key=lambda row: min(row.lead_over(other) for other in rivals[row.name]))
     others = sorted(rivals[first.name], key=first.lead_over)
     here = holm_of([first.minus(other) for other in others])
     beyond = [first.minus_on_new_data(other) for other in others]
@@ -246,8 +249,8 @@ def best_of(rows: Sequence[Row]) -> Best | None:
         others[0].name,
         here[0],
         new_data[0] if beyond[0] else None,
-        wins=all(each.p <= ALPHA for each in here),
-        wins_on_new_data=len(new_data) == len(others) and all(each.p <= ALPHA for each in new_data),
+        wins=not fewest and all(each.is_ahead for each in here),
+        wins_on_new_data=not fewest and len(new_data) == len(others) and all(each.is_ahead for each in new_data),
     )
 
 

@@ -42,6 +42,11 @@ class Difference:
         """Whether it is more than chance, and over enough seeds to say so; its p is to be a corrected one."""
         return self.p <= ALPHA and self.interval.num >= FEW_SEEDS
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it is told apart, above 0."""
+        return self.tells_apart and self.interval.mean > 0
+
 
 def t_interval(values: Sequence[float], test_per_train: float = 0.0) -> Interval:
     """Student's interval of the mean.

@@ -91,7 +91,7 @@ def _cells(arm: Arm, made: Comparison, scale: Scale) -> dict[str, str]:
 
 
 def _marks(made: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]:
-    """The best mean in bold; in grey what is not told apart from the baseline."""
+    """The best arm in bold; in grey what is not told apart from the baseline."""
     marks: dict[tuple[int, str], Mark] = {}
     score, minus = shown.columns[1], shown.columns[3]
     for number, arm in enumerate(made.arms):
@@ -130,7 +130,10 @@ def _notes(made: Comparison, scale: Scale) -> Iterator[str]:
     yield _how_tuned(made.cells)
     if made.test_per_train and column(made.cells, "tags.tuned").notna().any():
         yield "The searches saw records that other splits test on: scores of tuned arms are a little too high."
-    yield "Bold: the best mean. Grey, or slanted: not told apart from the baseline."
+    yield (
+        "Bold: the best arm, each two compared on the seeds that they share. Grey, or slanted: not told apart from the "
+        "baseline."
+    )
     if made.num_replaced:
         yield f"Left out: {made.num_replaced} of the same arm and seed as another; the latest with a score counts."
     yield from _missing(made.cells)
@@ -176,9 +179,9 @@ def who_wins(made: Comparison, scale: Scale) -> str:
         return "Nothing to compare."
     ahead = f"{scale.show(best.difference.interval.mean, '+')} over {best.runner_up}"
     if best.difference.interval.num < FEW_SEEDS:
-        return f"Best mean: {best.name}, {ahead}; no winner is named with fewer than {FEW_SEEDS} shared seeds."
+        return f"Best: {best.name}, {ahead}; no winner is named with fewer than {FEW_SEEDS} shared seeds."
     if not best.wins:
-        return f"No winner: {best.name} has the best mean, {ahead}, and is not told apart from every other arm."
+        return f"No winner: {best.name} is best, {ahead}, and is not told apart from every other arm."
     if made.test_per_train:
         beyond = where(made)
     else:

@@ -67,7 +67,12 @@ class Prepared:
         """The test split, encoded only when a run is scored on it."""
         if not self.splits.test:
             raise DataError("the data must have a test split to be scored on: it has none")
-        return EncodedSplit(self.splits.test, self.encoding.test(self.splits.test))
+        try:
+            return EncodedSplit(self.splits.test, self.encoding.test(self.splits.test))
+        except DataError as error:
+            if drawn := self.splits.report.drawn.get("test"):
+                raise DataError(f"{error} (the test split is {drawn})") from error
+            raise
 
 
 def objective(config: RunConfig, split: str = "dev") -> str:

@@ -111,6 +111,12 @@ def flat(config: Settings) -> Flat:
     return dict(_flat_items(config, ""))
 
 
+def differing(one: Settings, other: Settings) -> list[str]:
+    """The paths at which two resolved sections differ."""
+    ours, theirs = flat(one), flat(other)
+    return sorted(path for path in {*ours, *theirs} if ours.get(path) != theirs.get(path))
+
+
 def decisive(config: Settings) -> Flat:
     """What of a resolved section is not a default, by paths.
 

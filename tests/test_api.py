@@ -15,6 +15,7 @@ import dice_ray
 from dice_ray import api, launch
 from dice_ray.cli.screen import ProgressScreen
 from dice_ray.config.load import Layer
+from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.rehearsal import NUM_STEPS
@@ -132,6 +133,19 @@ def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
     with pytest.raises(DataError, match=r"a study compares on the test split, and .* none .*data\.test_share=0\.2"):
         dice_ray.ablate("loss_comparison", "mine.yaml")
+
+
+def test_a_label_that_a_drawn_test_split_alone_has_names_the_draw(tmp_path: Path) -> None:
+    rows = [f"a text {number}\t{'rare' if number == 7 else number % 2}" for number in range(40)]
+    (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    api.init(Path("train.tsv"), out=Path("mine.yaml"))
+    drawn = [api.validate("mine.yaml", {"data.test_share": 0.5, "data.split_seed": seed}) for seed in range(20)]
+    config = next(
+        each for each in drawn if "rare" in {label for one in sources.load(each.data).test for label in one.labels}
+    )
+    told = r"text 9: its labels must be among .*, got 'rare' \(the test split is 0\.5 of train, drawn with seed"
+    with pytest.raises(DataError, match=told):
+        launch.prepare(config).test()
 
 
 @pytest.mark.ray

@@ -55,7 +55,7 @@ def test_the_best_of_a_sweep_is_a_run_with_what_was_searched(sweep: api.Result) 
 def test_the_best_of_a_study_is_the_arm_that_the_report_names(study: api.Result) -> None:
     assert (study.best.name, study.best.metric) == ("dice", "test/f1")
     assert study.best.score == pytest.approx(0.615)
-    assert study.report().summary[0].startswith("Best mean: dice")
+    assert study.report().summary[0].startswith("Best: dice")
 
 
 def test_without_a_score_there_is_no_best() -> None:

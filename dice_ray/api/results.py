@@ -78,7 +78,7 @@ class Result:
 
     @property
     def best(self) -> Best:
-        """The run, the best trial of the sweep, or the arm of the study with the best mean.
+        """The run, the best trial of the sweep, or the best arm of the study, as its report has it.
 
         Whether that arm is told apart from the others, the report says.
 

@@ -10,7 +10,7 @@ from dice_ray import folders, shipped
 from dice_ray.api import tracking
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
-from dice_ray.api.studies import digest_of, layers_by_variant, study_of
+from dice_ray.api.studies import check_test, digest_of, layers_by_variant, study_of
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.folders import runs_folder
 
@@ -225,6 +225,8 @@ def ablate(
         variant: _for_all_trials(layers, name, variant)
         for variant, layers in layers_by_variant(presets, settings, encoders, found.variants).items()
     }
+    for layers in below.values():
+        check_test(layers)
     (base,) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
     plan = StudyPlan(
         name=name,
@@ -307,5 +309,6 @@ def _ended(plan: SweepPlan | StudyPlan, folder: Path, progress: Progress, regist
         raise RunError(f"all {progress.total} trials of {folder.name} failed, the first one because {reasons[0]}")
     if progress.is_finished and (best := kept.best(ledger)) is not None:
         split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
-        tracking.keep_best(plan.name, best, folder, folder / folders.TRIALS / best, split, plan.base(), register)
+        config = plan.config(ledger.begun[best])
+        tracking.keep_best(plan.name, best, folder, folder / folders.TRIALS / best, split, config, register)
     return Result(folder.name, folder.name, progress.is_finished)

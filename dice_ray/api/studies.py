@@ -85,19 +85,26 @@ def layers_by_variant(
 
 
 def digest_of(layers: Sequence[Layer]) -> str:
-    """The digest of the data of these layers.
+    """The digest of the data of these layers."""
+    from dice_ray.config.load import resolve
+    from dice_ray.data import sources
+
+    config = resolve(layers)
+    return sources.load(config.data, config.task.positive_label()).digest
+
+
+def check_test(layers: Sequence[Layer]) -> None:
+    """Whether the data of these layers have a test split.
 
     Raises:
-        DataError: They have no test split.
+        DataError: They have none.
     """
     from dice_ray.config.load import resolve
     from dice_ray.data import sources
 
     config = resolve(layers)
-    splits = sources.load(config.data, config.task.positive_label())
-    if not splits.test:
+    if not config.data.has("test") and config.data.test_share is None:
         raise DataError(
             f"a study compares on the test split, and the data has none ({sources.describe(config.data)}): name it as "
             "`test` in data.source, or have each seed draw one of its own from the training split: data.test_share=0.2"
         )
-    return splits.digest

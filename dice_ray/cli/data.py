@@ -16,7 +16,9 @@ from dice_ray.cli.printing import print_json, print_next
 def init(
     file: Annotated[Path, typer.Argument(help="The training file, in any format that is read.")],
     dev: Annotated[Path | None, typer.Option(help="The dev file; else dev is drawn from the training file.")] = None,
-    test: Annotated[Path | None, typer.Option(help="The test file; else each seed of a study draws one.")] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="The test file; without it a study draws one with data.test_share.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The preset to write; else FILE's name with .yaml, here.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset that is there.")] = False,
     as_json: JsonOption = False,

@@ -157,7 +157,8 @@ def store(
                 file.write(batch_of_records(records))
                 found.extend(hash(record.content) for record in records)
                 if split == "train" and shares:
-                    groups.extend(hash(getattr(record, "group", record.id)) for record in records)
+                    alone = "content" if "test" in shares else "id"  # what stands twice is not tested on
+                    groups.extend(hash(getattr(record, "group", getattr(record, alone))) for record in records)
         read[split], contents[split] = reading.report(), np.array(found)
     _refuse_empty(contents, read)
     of_train = np.array(groups)

@@ -6,6 +6,7 @@ import fcntl
 import logging
 import os
 import re
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,15 +55,17 @@ def shown(text: str) -> str:
 def is_of_a_store(error: Exception) -> bool:
     """Whether a store or its client failed, and not this program.
 
-    Stores of artifacts have clients of many kinds, each with errors of its own. Of Python's own errors theirs are those
-    of files and networks, and of a client that is not installed.
+    Stores of artifacts have clients of many kinds, each with errors of its own, and some raise Python's: theirs are
+    those of files and networks, those of a client that is not installed, and what was raised outside of this program.
 
     >>> is_of_a_store(TimeoutError()), is_of_a_store(ImportError("No module named 'boto3'")), is_of_a_store(TypeError())
     (True, True, False)
     """
-    if type(error).__module__ == "builtins":
-        return isinstance(error, OSError | EOFError | ImportError)
-    return not isinstance(error, DiceRayError)
+    if type(error).__module__ != "builtins":
+        return not isinstance(error, DiceRayError)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_raised_outside = bool(frames) and not frames[-1].f_globals["__name__"].startswith("dice_ray.")
+    return is_raised_outside or isinstance(error, OSError | EOFError | ImportError)
 
 
 def deleted(experiment: str, id_: str, uri: str) -> RunError:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError
+from dice_ray.settings import differing
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Begun, History, Ledger
 from dice_ray.tuning.plan import SweepPlan
@@ -42,9 +43,12 @@ def sweep_in(folder: Path, config: RunConfig, digest: str) -> Earlier:
     plan = plan_file.read(folder)
     if not isinstance(plan, SweepPlan):
         raise RunError(f"{folder} must hold a sweep to start from: it holds a study")
-    theirs = plan.base()
-    if (config.task, config.data) != (theirs.task, theirs.data):
-        raise RunError(f"{folder} must hold a sweep of the same task and data, or its scores say nothing here")
+    paths = differing(config, plan.base())
+    if other := [path for path in paths if path.partition(".")[0] in ("task", "data")]:
+        raise RunError(
+            f"{folder} must hold a sweep of the same task and data, or its scores say nothing here; these differ: "
+            f"{', '.join(other)}"
+        )
     if plan.digest != digest:
         raise RunError(
             f"{folder} must hold a sweep of the same data, or its scores say nothing here: they were changed (digest "

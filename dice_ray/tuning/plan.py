@@ -282,6 +282,8 @@ def _written_aside(layer: Layer) -> Iterator[Problem]:
         if (section := path.partition(".")[0]) in ASIDE:
             must = f"must not be written: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
+        if path == "data.test_share":
+            yield Problem(path, "must not be written: all trials are scored on one test split", origin=layer.origin)
 
 
 def _paths(values: Nested, prefix: str = "") -> list[str]:

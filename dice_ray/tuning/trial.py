@@ -63,6 +63,8 @@ def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
         with _at_most(work.plan.trial_timeout, folder):
             config = work.plan.config(trial)
             objective = launch.objective(config)
+            if isinstance(work.plan, StudyPlan):
+                launch.prepare(config).test()  # what cannot be scored is not trained first
             for told in launch.start(config, folder):
                 result = {SCORE: told.metrics[objective], "step": told.step, "metrics": told.metrics}
                 if told.finished and isinstance(work.plan, StudyPlan):

@@ -94,6 +94,9 @@ def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -
     assert "Each seed drew a test split of its own" in text
     assert "(1/n + 0.28) s^2" in text
     assert "scores of tuned arms are a little too high" in text
+    (untuned,) = comparison(found(study(scores, test_per_train="0.28"), {}))
+    (here_tuned,) = comparison(found(study(scores, tuned="sweep 0001"), {}))
+    assert not any("a little too high" in table.text() for table in (untuned, here_tuned))
     assert "Told apart from cross_entropy on other splits" in text
     assert "this test set" not in text
     assert "this very test set" in here.text()
@@ -168,9 +171,38 @@ def test_an_arm_that_ran_on_easy_seeds_alone_is_not_best_by_that() -> None:
     assert best is not None
     assert (best.name, best.runner_up) == ("dice", "focal")
     assert best.difference.interval.num == 2
-    alone = best_of([Row("focal", {7: 0.9, 8: 0.9}, {}), rows["dice"]])
-    assert alone is not None
-    assert (alone.name, alone.wins) == ("focal", False)
+    assert best_of([Row("focal", {7: 0.9, 8: 0.9}, {}), rows["dice"]]) is None
+
+
+def row(name: str, mean: float, *parts: range) -> Row:
+    """An arm that scores about the same on all of these seeds."""
+    return Row(name, {seed: mean + seed % 3 / 1000 + seed % 2 * mean / 500 for part in parts for seed in part}, {})
+
+
+def test_who_shares_too_few_seeds_is_no_winner() -> None:
+    wins = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(10))])
+    assert wins is not None
+    assert (wins.name, wins.wins) == ("dice", True)
+    few = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(8, 12))])
+    assert few is not None
+    assert (few.name, few.wins) == ("dice", False)
+    apart = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("easy", 0.9, range(10, 20))])
+    assert apart is not None
+    assert (apart.name, apart.runner_up, apart.wins) == ("dice", "plain", False)
+
+
+def test_who_is_told_apart_below_another_is_no_winner() -> None:
+    one, two, three = range(6), range(10, 16), range(20, 26)
+    plain, dice, focal = row("plain", 0.8, one), row("dice", 0.7, one), row("focal", 0.6, two)
+    circle = [
+        Row("plain", {**plain.scores, **row("", 0.6, three).scores}, {}),
+        Row("dice", {**dice.scores, **row("", 0.8, two).scores}, {}),
+        Row("focal", {**focal.scores, **row("", 0.7, three).scores}, {}),
+    ]
+    best = best_of(circle)
+    assert best is not None
+    assert best.difference.interval.mean < 0
+    assert not best.wins
 
 
 def test_the_best_mean_alone_does_not_win() -> None:
@@ -178,7 +210,7 @@ def test_the_best_mean_alone_does_not_win() -> None:
     alike = {arm: rng.normal(0.7, 0.02, 10).tolist() for arm in ("cross_entropy", "focal", "dice")}
     (table,) = comparison(found(study(alike), {}))
     first = max(alike, key=lambda arm: float(np.mean(alike[arm])))
-    assert f"No winner: {first} has the best mean" in table.text()
+    assert f"No winner: {first} is best" in table.text()
     (table,) = comparison(found(study({arm: scores[:4] for arm, scores in ACCURACY.items()}), {}))
     assert "inner" not in table.text()
 

@@ -30,7 +30,7 @@ def test_the_winner_is_the_one_that_the_table_names() -> None:
 
 def test_few_seeds_name_no_winner() -> None:
     first, *_ = summary(study(cells(3, 0.1)))
-    assert first.startswith("Best mean: dice")
+    assert first.startswith("Best: dice")
     assert "no winner is named with fewer than 5 shared seeds" in first
 
 

@@ -83,6 +83,14 @@ def test_a_test_split_is_drawn_before_dev_and_by_the_same_seed(tmp_path: Path) -
     assert config.test_per_train() == pytest.approx(10 / 27)
 
 
+def test_what_stands_twice_is_not_tested_on(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", [f"a{number % 20}\tb\t1" for number in range(40)])
+    config = files(tmp_path, train="a.tsv")
+    assert load(config).report.shared, "a dev split is drawn by records"
+    splits = load(config.model_copy(update={"test_share": 0.25}))
+    assert (len(splits.test), splits.report.shared) == (10, {})
+
+
 def test_a_dev_split_that_is_there_stays_where_a_test_split_is_drawn(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
     table(tmp_path, "b.tsv", ["c\td\t1"])

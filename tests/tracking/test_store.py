@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.tracking.entries import joined
 from dice_ray.tracking.reader import read
-from dice_ray.tracking.store import shown, sqlite_file, store_uri
+from dice_ray.tracking.store import is_of_a_store, shown, sqlite_file, store_uri
 
 
 def test_the_default_is_a_file_of_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,3 +82,12 @@ assert list(read("quiet").id) == ["a"]
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (tmp_path / "mlflow.db").is_file()
+
+
+def test_errors_of_python_s_own_are_those_of_who_raised_them() -> None:
+    with pytest.raises(ValueError, match="invalid literal") as of_a_client:
+        int("no number")
+    assert is_of_a_store(of_a_client.value)
+    with pytest.raises(AttributeError) as of_ours:
+        joined([None])  # type: ignore[list-item]
+    assert not is_of_a_store(of_ours.value)

@@ -220,8 +220,9 @@ def test_where_a_test_split_is_drawn_each_seed_draws_its_own_the_same_for_all_ar
     assert {taken_back.config(cell).data.split_seed for cell in taken_back.cells()} == {0}
     with pytest.raises(ConfigError, match=r"data\.split_seed: must not be written: --seeds gives it .*from --set"):
         study(layers=(*OWN_SPLITS, values_layer("--set", {"data.split_seed": 3}))).cells()
-    with pytest.raises(ConfigError, match=r"data\.split_seed: must not be written: .*from arm focal"):
-        study(layers=OWN_SPLITS, arms=study().arms | {"focal": {"data.split_seed": 3}}).cells()
+    for path in ("data.split_seed", "data.test_share"):
+        with pytest.raises(ConfigError, match=rf"{path}: must not be written: .*from arm focal"):
+            study(layers=OWN_SPLITS, arms=study().arms | {"focal": {path: 0.3}}).cells()
 
 
 def test_a_test_split_that_is_there_is_not_drawn_again() -> None:
