@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -66,7 +67,7 @@ class Ended(BaseModel):
     test: dict[str, float] = {}
     failure: str | None = None
 
-    @property
+    @cached_property  # a sweep of many trials asks at each end of one
     def score(self) -> float | None:
         """The best score, that of the checkpoint kept."""
         return max((score for _, score in self.curve), default=None)
