@@ -38,6 +38,7 @@ class Recorder:
         self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._since = time.monotonic()
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
+        self._kept = kept.chosen(plan, ledger) if isinstance(plan, SweepPlan) else set()
         self._best: tuple[float, Flat] | None = None
         for ended in ledger.ended.values():
             self._compare(ledger.begun[ended.id], ended.score)
@@ -110,11 +111,10 @@ class Recorder:
             test=result.get("test", {}),
             failure=failure,
         )
-        before = kept.chosen(self._plan, self._ledger) if isinstance(self._plan, SweepPlan) else set()
         self._ledger.append(ended)
         self._writer.tags(id_, result.get("hardware", {}))
         self._end_run(ended)
-        kept.tidy(self._plan, self._ledger, self._trials, {id_} | before)
+        self._kept = kept.tidy(self._plan, self._ledger, self._trials, {id_} | self._kept)
 
     def close(self) -> None:
         """End the runs that are still open: what is not finished can be resumed."""

@@ -31,10 +31,13 @@ def chosen(plan: SweepPlan, ledger: Ledger) -> set[str]:
     return {id_ for id_ in (best(ledger), *candidates) if id_ is not None}
 
 
-def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterable[str]) -> None:
+def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterable[str]) -> set[str]:
     """Delete what no command reads any more of these trials, all of which ended.
 
     A sweep's loser is known by the ledger and by MLflow; a study's cell that failed is tried again where it was.
+
+    Returns:
+        The trials whose checkpoints may become losers' when the next one ends: none of a study.
     """
     whole = set() if isinstance(plan, SweepPlan) else {id_ for id_ in ids if ledger.ended[id_].state == "failed"}
     scored = chosen(plan, ledger) if isinstance(plan, SweepPlan) else set(ids)
@@ -42,3 +45,4 @@ def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterabl
         for name in GOING_ON if id_ in scored else (*GOING_ON, BEST, ENCODER):
             path = trials / id_ / name
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    return scored if isinstance(plan, SweepPlan) else set()
