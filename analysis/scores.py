@@ -28,9 +28,10 @@ def column(runs: pd.DataFrame, name: str) -> pd.Series[Any]:
 
 
 def place_of(cells: pd.DataFrame, *names: str) -> pd.Series[str]:
-    """Of each cell what these tags say of where it ran, those that are known: data set, encoder, variant."""
+    """Of each cell what these tags say of where it ran, each word once: data set, encoder, what else a variant is."""
     known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in names]
-    return pd.Series([", ".join(filter(None, place)) for place in zip(*known, strict=True)], cells.index)
+    words = [dict.fromkeys(", ".join(filter(None, place)).split(", ")) for place in zip(*known, strict=True)]
+    return pd.Series([", ".join(each) for each in words], cells.index)
 
 
 def test_per_train(cells: pd.DataFrame) -> float:

@@ -102,6 +102,15 @@ def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -
     assert "this very test set" in here.text()
 
 
+def test_a_place_says_each_word_once() -> None:
+    frames = [
+        study({"cross_entropy": [0.5], "dice": [0.6]}, data=data, encoder="tiny", variant=variant)
+        for data, variant in (("sst2", "sst2"), ("sst5", "sst5, tiny, +1"))
+    ]
+    tables = comparison(found(pd.concat(frames, ignore_index=True), {}))
+    assert [table.title for table in tables] == ["test/f1 by arm on sst2, tiny", "test/f1 by arm on sst5, tiny, +1"]
+
+
 def test_the_items_of_test_say_nothing_of_a_score_on_dev() -> None:
     (table,) = comparison(with_items(study(ACCURACY, "dev/accuracy")))
     assert "Not known on new data: the score is not that of the test split." in table.text()
