@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 
 
-def processes(title: str) -> set[int]:
-    found = psutil.Process().children(recursive=True)
-    return {each.pid for each in found if title in _command(each)}
+def processes(*titles: str) -> set[int]:
+    commands = {each.pid: _command(each) for each in psutil.Process().children(recursive=True)}
+    return {pid for pid, command in commands.items() if any(title in command for title in titles)}
 
 
 def _command(process: psutil.Process) -> str:
@@ -51,9 +51,9 @@ class Killer:
             self.watching.join(60)
 
     def update(self, state: Progress) -> None:
-        if state.best_score is not None and self.watching is None:
-            self.left = processes("RayTrainWorker")
-            (trial,) = processes("ray::ResourceTrainable") | processes("ray::Trial")  # at work, and between two steps
+        trials = processes("ray::ResourceTrainable", "ray::Trial")  # at work, and between two steps
+        if state.best_score is not None and self.watching is None and len(trials) == 1:
+            (trial,), self.left = trials, processes("RayTrainWorker")
             self.watching = threading.Thread(target=self.watch)
             os.kill(trial, signal.SIGKILL)
             self.watching.start()
