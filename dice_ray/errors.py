@@ -17,6 +17,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return found[0] if found else None
 
 
+def first_line(error: BaseException) -> str:
+    r"""What an error says first: the words of other programs go on for pages.
+
+    >>> first_line(OSError("no space left\non a disk")), first_line(TimeoutError())
+    ('no space left', 'TimeoutError')
+    """
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that does not hold, at one place of the user's input."""

@@ -16,7 +16,7 @@ from dice_ray.data.readers.columns import PairColumns
 from dice_ray.data.readers.rows import RowColumnsConfig, named
 from dice_ray.data.reading import CHUNK, OnBadRow, Part
 from dice_ray.data.records import Record
-from dice_ray.errors import DataError, nearest
+from dice_ray.errors import DataError, first_line, nearest
 from dice_ray.settings import Branch, nested
 
 if TYPE_CHECKING:
@@ -194,4 +194,4 @@ def _said(error: BaseException) -> str:
 
     while isinstance(error, datasets.exceptions.DatasetGenerationError) and error.__cause__ is not None:
         error = error.__cause__
-    return str(error).strip().partition("\n")[0] or type(error).__name__
+    return first_line(error)

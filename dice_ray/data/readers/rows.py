@@ -25,7 +25,7 @@ from dice_ray.data.readers.classes import Names, named_classes, names_in_metadat
 from dice_ray.data.readers.columns import ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.records import Record
-from dice_ray.errors import nearest
+from dice_ray.errors import first_line, nearest
 from dice_ray.settings import Choice
 
 RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
@@ -92,7 +92,7 @@ class ParquetConfig(ReaderBranch):
                     yield from named(self.columns, numbered, labels, classes)
                     line += batch.num_rows
         except pyarrow.ArrowException as error:
-            raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
+            raise unreadable(path, "the file", "Parquet", first_line(error)) from None
 
 
 def first_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -105,7 +105,7 @@ def first_rows(path: Path) -> Iterator[dict[str, Any]]:
             for batch in file.iter_batches(batch_size=1000):
                 yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
-        raise unreadable(path, "the file", "Parquet", str(error).splitlines()[0]) from None
+        raise unreadable(path, "the file", "Parquet", first_line(error)) from None
 
 
 def named(
