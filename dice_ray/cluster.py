@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import secrets
 import shutil
+import socket
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from dice_ray.errors import RunError
+from dice_ray.errors import InputError, RunError, first_line
 
 QUIET: Mapping[str, str] = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -31,6 +33,10 @@ LOOPBACK: Mapping[str, str] = {
     "DASHBOARD_METRIC_PORT": "-1",
     "RAY_AUTH_MODE": "token",
 }
+
+
+FOLDER = "DICE_RAY_FOLDER"
+"""Names, to processes on a cluster, the working directory of the driver."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ def prepare(address: str | None) -> str:
     """Set what Ray reads when it is imported; returns the address: `local`, or that of the cluster to join.
 
     Raises:
-        RunError: Ray was imported before, with other settings.
+        InputError: It is no address.
+        RunError: Ray was imported before, with other settings, or nothing answers at the address.
     """
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     is_local = address == "local"
@@ -79,7 +86,23 @@ def prepare(address: str | None) -> str:
     if is_local:
         os.environ.update(LOOPBACK)
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    elif address != "auto":
+        _check(address)
     return address
+
+
+def _check(address: str) -> None:
+    """Whether something answers where a cluster is to be joined: Ray itself would ask for ever."""
+    host, _, port = address.rpartition(":")
+    if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:]+\]", host) or not port.isdigit() or int(port) > 65535:
+        raise InputError(
+            f"the address of a Ray cluster must be HOST:PORT of its head, auto for the one that runs on this machine, "
+            f"or local for one of our own, got {address!r}"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError as error:
+        raise RunError(f"a Ray cluster must answer at {address}, and nothing does: {error}") from error
 
 
 @contextmanager
@@ -90,6 +113,9 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
         address: Of a cluster to join; RAY_ADDRESS where not given, and else a Ray of our own on this machine.
         num_cpus: CPUs of a Ray of our own; all of the machine where not given.
         log: Where everything that is written to stdout and stderr goes meanwhile.
+
+    Raises:
+        RunError: Ray does not start, or no cluster answers.
     """
     address = prepare(address)
     import ray
@@ -100,12 +126,63 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
     ours: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
     with quiet(log):
         try:
-            ray.init(address=address, configure_logging=False, **(ours if address == "local" else {}))
-            yield Cluster(tuple(_node(node["Resources"]) for node in ray.nodes() if node["Alive"]), scratch)
+            _init(address, ours if address == "local" else {"runtime_env": _as_here()})
+            nodes = [node for node in ray.nodes() if node["Alive"]]
+            if address != "local":
+                _check_machines(nodes)
+            yield Cluster(tuple(_node(node["Resources"]) for node in nodes), scratch)
         finally:
             gc.collect()  # a handle of an actor that is freed after the shutdown ends this process
             ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _as_here() -> dict[str, Any]:
+    """What makes relative paths and `$DICE_RAY_DATA` of a preset mean on every machine what they mean here.
+
+    No token: Ray shows these variables in its pages and logs.
+    """
+    ours = {name for name in os.environ if name.startswith(("DICE_RAY_", "HF_")) and "TOKEN" not in name}
+    told = {name: os.environ[name] for name in ours} | {FOLDER: str(Path.cwd())}
+    return {"env_vars": told, "worker_process_setup_hook": "dice_ray.cluster.enter"}
+
+
+def enter() -> None:
+    """Called by Ray in each process that it starts for us on a cluster that was joined."""
+    os.chdir(os.environ[FOLDER])
+
+
+def _check_machines(nodes: Sequence[Mapping[str, Any]]) -> None:
+    """Whether each machine of a cluster that was joined runs a task of ours, in the driver's working directory.
+
+    Raises:
+        RunError: One does not.
+    """
+    import ray
+    from ray.exceptions import RayError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    task = ray.remote(num_cpus=0, max_retries=0)(lambda: None)
+    on_each = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+    answers = [task.options(scheduling_strategy=there).remote() for there in on_each]
+    for node, answer in zip(nodes, answers, strict=True):
+        try:
+            ray.get(answer)
+        except RayError as error:
+            raise RunError(
+                f"every machine of the cluster must have this dice_ray, and see the folder {Path.cwd()} under this "
+                f"path: {node['NodeManagerAddress']} said: {first_line(error)}"
+            ) from error
+
+
+def _init(address: str, options: Mapping[str, Any]) -> None:
+    import ray
+
+    try:
+        ray.init(address=address, configure_logging=False, **options)
+    except Exception as error:
+        must = "start" if address == "local" else "answer"
+        raise RunError(f"Ray must {must} at {address}: {first_line(error)}") from error
 
 
 def _node(resources: Mapping[str, float]) -> Node:

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 
 from dice_ray import cluster
+from dice_ray.errors import InputError
+from tests.machines import machines
 
 LISTENERS = """
 import os, sys
@@ -30,10 +37,10 @@ print(len(me.children(recursive=True)))
 """
 
 
-def python(code: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def python(code: str, cwd: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     without_ray = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     return subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", code, *arguments],
         cwd=cwd,
         env=without_ray | {"HOME": str(cwd)} | env,
         capture_output=True,
@@ -71,9 +78,74 @@ def test_a_ray_on_loopback_joins_no_cluster(tmp_path: Path) -> None:
 
 def test_the_address_is_that_given_or_that_of_the_environment_or_local(tmp_path: Path) -> None:
     code = "import os; from dice_ray import cluster; print(cluster.prepare({!r}), os.environ.get('RAY_AUTH_MODE'))"
-    assert python(code.format("a:1"), tmp_path, RAY_ADDRESS="b:2").stdout == "a:1 None\n"
-    assert python(code.format(None), tmp_path, RAY_ADDRESS="b:2").stdout == "b:2 None\n"
+    with listening() as one, listening() as other:
+        assert python(code.format(one), tmp_path, RAY_ADDRESS=other).stdout == f"{one} None\n"
+        assert python(code.format(None), tmp_path, RAY_ADDRESS=other).stdout == f"{other} None\n"
+    assert python(code.format("auto"), tmp_path, RAY_ADDRESS=other).stdout == "auto None\n"
     assert python(code.format(None), tmp_path).stdout == "local token\n"
+    assert f"must answer at {other}, and nothing does" in python(code.format(None), tmp_path, RAY_ADDRESS=other).stderr
+
+
+@contextmanager
+def listening() -> Iterator[str]:
+    """An address where something answers, until the end of the block."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1", "127.0.0.1:port", "ray://a:1", "a:99999"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match=f"must be HOST:PORT .* got '{re.escape(address)}'"):
+        cluster._check(address)
+
+
+@pytest.mark.ray
+def test_a_ray_that_does_not_start_is_told_in_one_line(tmp_path: Path) -> None:
+    code = """
+from pathlib import Path
+from dice_ray import cluster
+from dice_ray.errors import RunError
+try:
+    with cluster.started(num_cpus=-1, log=Path("log.txt")):
+        pass
+except RunError as error:
+    print(error)
+"""
+    done = python(code, tmp_path)
+    assert done.stdout.startswith("Ray must start at local: ")
+    assert done.stdout.count("\n") == 1
+
+
+JOINED = """
+import os, sys
+from pathlib import Path
+from dice_ray import cluster
+from dice_ray.errors import RunError
+
+address, folder = sys.argv[1:]
+meant = cluster._as_here()
+meant["env_vars"][cluster.FOLDER] = folder
+cluster._as_here = lambda: meant
+try:
+    with cluster.started(address, log=Path("log.txt")) as joined:
+        import ray
+
+        stand = ray.remote(lambda: (os.getcwd(), os.environ["DICE_RAY_DATA"], os.environ.get("HF_TOKEN")))
+        found = ray.get(stand.remote())
+    print(len(joined.nodes), *found)
+except RunError as error:
+    print(error)
+"""
+
+
+@pytest.mark.ray
+def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as two:
+        given = {**two.environment, "DICE_RAY_DATA": "data here", "HF_TOKEN": "a secret"}
+        done = python(JOINED, tmp_path, two.address, str(tmp_path), **given)
+        assert done.stdout == f"2 {tmp_path} data here None\n"
+        refused = python(JOINED, tmp_path, two.address, "/no/such/folder", **given)
+        assert f"see the folder {tmp_path} under this path: 127.0.0.1 said: " in refused.stdout
 
 
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:

@@ -27,5 +27,7 @@ RegisterOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Register the best model in MLflow, as the next version of this name."),
 ]
-AddressOption = Annotated[str | None, typer.Option(help="The address of a Ray cluster; else Ray runs on this machine.")]
+AddressOption = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Of a Ray cluster's head; else Ray runs on this machine alone.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]

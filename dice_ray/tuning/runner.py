@@ -141,6 +141,7 @@ def session(
     notes: Sequence[str] = (),
 ) -> Iterator[Session]:
     """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
+    cluster.prepare(address)
     digests: dict[str | None, str] = {}
     loaded: dict[str | None, LoadReport] = {}
     for variant in plan.digests:
@@ -151,7 +152,6 @@ def session(
     plan = plan.on(digests)
     with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal, ExitStack() as stack:
         plan = store(plan, folder)
-        cluster.prepare(address)
         if show:
             of_variants = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
             left_out = plan.left_out() if isinstance(plan, StudyPlan) else []
