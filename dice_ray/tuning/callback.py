@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+import pickle
 import signal
 import time
 from collections import Counter
 from collections.abc import Collection
+from pathlib import Path
 from typing import Any
 
 from ray import tune
+from ray.exceptions import RayTaskError
 from ray.tune.experiment import Trial
 
 from dice_ray import launch, trained
@@ -24,7 +27,7 @@ from dice_ray.tuning import kept, objectives, plan_file
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import RESULTS_VERSION, StudyPlan, SweepPlan
 from dice_ray.tuning.progress import Progress, Screen
-from dice_ray.tuning.trial import SCORE, Result
+from dice_ray.tuning.trial import SCORE, Result, named
 
 
 class Recorder:
@@ -116,6 +119,12 @@ class Recorder:
         self._end_run(ended)
         self._kept = kept.tidy(self._plan, self._ledger, self._trials, {id_} | self._kept)
 
+    def lose(self, trial: Begun, reason: str) -> None:
+        """Ray gave a trial up, maybe before it had a process to begin in."""
+        if trial.id not in self._running:
+            self.begin(trial)
+        self.end(trial.id, {}, reason)
+
     def close(self) -> None:
         """End the runs that are still open: what is not finished can be resumed."""
         for id_ in self._running:
@@ -200,8 +209,7 @@ class RecorderCallback(tune.Callback):
         self._recorder.end(trial.config["id"], trial.last_result)
 
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        error = str(trial.get_pickled_error() or trial.get_error()).strip()
-        self._recorder.end(trial.config["id"], {}, error.splitlines()[-1])
+        self._recorder.lose(Begun(**trial.config), _why(trial))
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         progress = self._recorder.progress
@@ -210,3 +218,11 @@ class RecorderCallback(tune.Callback):
         if progress.elapsed > self._seconds_left:
             self._seconds_left = math.inf
             signal.raise_signal(signal.SIGINT)  # as Ctrl-C: Tune ends cleanly, and its trials stay open
+
+
+def _why(trial: Trial) -> str:
+    """Why Ray has given a trial up: the last error of its process, or what ended that."""
+    if trial.pickled_error_file is None:
+        return Path(trial.error_file).read_text(encoding="utf-8").strip().splitlines()[-1]
+    error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
+    return named(error.cause if isinstance(error, RayTaskError) else error)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 import threading
+import traceback
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,9 +15,10 @@ from typing import Any, TypeAlias
 
 import torch
 from ray import tune
+from ray.exceptions import RayError
 
 from dice_ray import launch
-from dice_ray.errors import DiceRayError, RunError
+from dice_ray.errors import DiceRayError, RunError, first_line
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import Begun
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -60,6 +63,8 @@ def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
     """Every evaluation of a trial as a result; an error of its settings is a result too, and spares the actor."""
     folder = work.folder / "trials" / trial.id
     try:
+        if not work.folder.is_dir():
+            raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
         with _at_most(work.plan.trial_timeout, folder):
             config = work.plan.config(trial)
             objective = launch.objective(config)
@@ -72,7 +77,21 @@ def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
                 result |= {"hardware": surroundings.hardware()}
                 yield {**result, "finished": told.finished, "done": told.finished}
     except DiceRayError as error:
-        yield {SCORE: math.nan, "failure": str(error), "done": True}
+        yield _failed(str(error))
+    except Exception as error:
+        if isinstance(error, RayError | torch.AcceleratorError | OSError):
+            raise  # of a machine, not of the settings: Ray tries the trial again, in another process
+        traceback.print_exc()
+        yield _failed(named(error))
+
+
+def _failed(reason: str) -> Result:
+    return {SCORE: math.nan, "failure": reason, "done": True}
+
+
+def named(error: BaseException) -> str:
+    """An error of code that is not ours, as the reason why a trial failed."""
+    return f"{type(error).__name__}: {first_line(error)}"
 
 
 @contextmanager

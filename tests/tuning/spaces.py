@@ -29,3 +29,8 @@ def of_a_grid(seed: int) -> BaseSampler:
 def loss_and_rate(trial: Trial) -> None:
     trial.suggest_categorical("loss", ["dice", "focal", "cross_entropy"])
     trial.suggest_categorical("training.lr", [1e-3, 2e-3, 1e38])
+
+
+def faults(trial: Trial) -> None:
+    path = "loss.custom.parameters.fault"
+    trial.suggest_categorical(path, ["an error", "a full disk", "an exit", "none"])

@@ -98,6 +98,29 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     assert len(curves("sweep").query("metric == 'dev/f1'")) == 2
 
 
+def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: SweepPlan) -> None:
+    path = tmp_path / "ledger.jsonl"
+    with Writer("sweep") as writer:
+        recorder = Recorder(plan, Ledger(path), writer, plan.ids)
+        recorder.open(())
+        recorder.begin(FOCAL)
+        recorder.result("0001", told(5, 0.25))
+        recorder.lose(FOCAL, "its process died")
+        recorder.lose(DICE, "there was no process")
+        recorder.close()
+    ended = Ledger(path).ended
+    assert {id_: each.failure for id_, each in ended.items()} == {
+        "0001": "its process died",
+        "0002": "there was no process",
+    }
+    assert (ended["0001"].curve, ended["0002"].curve) == (((5, 0.25),), ())
+    assert read("sweep").set_index("id")["status"].to_dict() == {
+        "sweep": "KILLED",
+        "0001": "FAILED",
+        "0002": "FAILED",
+    }
+
+
 def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for trial in (FOCAL, DICE):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import statistics
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -119,6 +120,23 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     before = (tmp_path / "losses" / "ledger.jsonl").read_bytes()
     assert search.run(plan, tmp_path / "losses").is_finished
     assert (tmp_path / "losses" / "ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.ray
+def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reason(
+    tmp_path: Path, layers: tuple[Layer, ...]
+) -> None:
+    layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
+    space = SPACE.replace("losses_and_a_rate_too_high", "faults")
+    plan = SweepPlan(name="faults", layers=(*layers, layer), space=space, trials=4, sampler="brute_force")
+    assert search.run(plan, tmp_path / "faults", num_cpus=1).is_finished
+    ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
+    faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.begun.items()}
+    why = {faults[id_]: ended.failure for id_, ended in ledger.ended.items()}
+    assert str(why.pop("an exit")).startswith("Actor")
+    assert why == {"an error": "ValueError: a mistake", "a full disk": "OSError: no space left", "none": None}
+    assert Counter((tmp_path / "attempts").read_text().splitlines()) == {"an error": 1, "a full disk": 3, "an exit": 3}
+    assert "and more words about it" in (tmp_path / "faults" / "log.txt").read_text()
 
 
 @pytest.mark.ray

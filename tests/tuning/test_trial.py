@@ -10,8 +10,8 @@ import psutil
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.tuning import search
-from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning import search, trial
+from dice_ray.tuning.ledger import Begun, Ledger
 from dice_ray.tuning.plan import SweepPlan
 
 if TYPE_CHECKING:
@@ -68,6 +68,15 @@ def metrics(folder: Path, number: int) -> list[dict[str, float]]:
     ended = Ledger(folder / "ledger.jsonl").ended[f"{number:04d}"]
     assert ended.state == "done"
     return [{name: value for name, value in told.items() if name not in TIMED} for told in ended.metrics]
+
+
+def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    plan = SweepPlan(name="blind", layers=layers, space=SPACE, trials=1)
+    elsewhere = tmp_path / "elsewhere"
+    (told,) = trial._results(trial.Work(plan, elsewhere), Begun(id="0001", params=SAME, seed=0))
+    assert told["failure"].endswith(f"must see {elsewhere}, the folder of all trials, and does not")
+    assert told["done"]
+    assert not elsewhere.exists()
 
 
 @pytest.mark.ray

@@ -1,0 +1,32 @@
+"""A loss of a user's that does not work: each of its attempts is noted, in the working directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from torch import Tensor
+
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
+from dice_ray.losses.items import Items
+from dice_ray.terms import TermFacts
+
+ATTEMPTS = Path("attempts")
+
+
+class Faulty(CrossEntropyLoss):
+    def __init__(self, facts: TermFacts, fault: str) -> None:
+        super().__init__(facts.link)
+        self._fault = fault
+
+    def losses(self, items: Items) -> Tensor:
+        if self._fault != "none":
+            with ATTEMPTS.open("a") as attempts:
+                attempts.write(f"{self._fault}\n")
+        if self._fault == "an error":
+            raise ValueError("a mistake\nand more words about it")
+        if self._fault == "a full disk":
+            raise OSError("no space left")
+        if self._fault == "an exit":
+            os._exit(3)
+        return super().losses(items)
