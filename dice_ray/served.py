@@ -12,7 +12,6 @@ from dice_ray.data import files, sources
 from dice_ray.models.export import ENCODER
 from dice_ray.tasks.predictions import Conll, Json, Table
 from dice_ray.tracking import model
-from dice_ray.tracking.writer import Writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,23 +20,12 @@ RUN = "run"
 """Where the run's own files lie in the folder."""
 
 
-def keep(writer: Writer, key: str, run: Path, split: Literal["dev", "test"], register: str | None) -> None:
-    """Store with a run what only the best one has: predictions where its settings want them, and its model.
-
-    Args:
-        writer: Of the run's experiment.
-        key: The run's id.
-        run: Its folder.
-        split: What is predicted.
-        register: The name under which the model is registered.
-    """
+def predictions(run: Path, split: Literal["dev", "test"]) -> tuple[str, str]:
+    """What a run's best checkpoint predicts of a split: the name of the artifact, and its content."""
     best = trained.load(run)
-    if best.config.tracking.text:
-        splits = sources.load(best.config.data, best.config.task.positive_label())
-        found = best.predictions(getattr(splits, split))
-        writer.text(key, f"{split}/predictions{found.suffix}", found.text())
-    if register is not None:
-        writer.model(key, pack(run, run / "model"), register)
+    splits = sources.load(best.config.data, best.config.task.positive_label())
+    found = best.predictions(getattr(splits, split))
+    return f"{split}/predictions{found.suffix}", found.text()
 
 
 def pack(run: Path, folder: Path) -> Path:

@@ -10,7 +10,7 @@ from dice_ray import folders
 from dice_ray.api import tracking
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import Best, Result
-from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
+from dice_ray.folders import TRAIN_EXPERIMENT, Place, runs_folder
 
 if TYPE_CHECKING:
     from dice_ray import single
@@ -43,7 +43,8 @@ def train(
     folder = runs_folder() / name
     config = launch.resolved(folders.as_begun(config, folder))
     score = single.run(config, folder, TRAIN_EXPERIMENT, show)
-    tracking.keep_best(TRAIN_EXPERIMENT, name, folder, folder, "dev", config, register)
+    trained = Place(folder, TRAIN_EXPERIMENT, name)
+    tracking.keep_best(trained, "dev", text=config.tracking.text, register=register)
     return Result(name, TRAIN_EXPERIMENT, trained=Best(name, launch.objective(config), score))
 
 

@@ -309,6 +309,7 @@ def _ended(plan: SweepPlan | StudyPlan, folder: Path, progress: Progress, regist
         raise RunError(f"all {progress.total} trials of {folder.name} failed, the first one because {reasons[0]}")
     if progress.is_finished and (best := kept.best(ledger)) is not None:
         split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
-        config = plan.config(ledger.begun[best])
-        tracking.keep_best(plan.name, best, folder, folder / folders.TRIALS / best, split, config, register)
+        place = folders.Place(folder / folders.TRIALS / best, plan.name, best)
+        text = plan.config(ledger.begun[best]).tracking.text
+        tracking.keep_best(place, split, text=text, register=register)
     return Result(folder.name, folder.name, progress.is_finished)

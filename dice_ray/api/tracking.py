@@ -12,7 +12,6 @@ from dice_ray.errors import BusyError, InputError, RunError
 from dice_ray.folders import Place, runs_folder
 
 if TYPE_CHECKING:
-    from dice_ray.config.schema import RunConfig
     from dice_ray.tracking.compared import Compared, Experiment
 
 
@@ -28,33 +27,28 @@ def check_register(name: str | None) -> None:
         )
 
 
-def keep_best(
-    experiment: str,
-    id_: str,
-    folder: Path,
-    run: Path,
-    split: Literal["dev", "test"],
-    config: RunConfig,
-    register: str | None,
-) -> None:
-    """Store the best run's predictions where `tracking.text` wants them, and register its model under a name.
+def keep_best(best: Place, split: Literal["dev", "test"], *, text: bool, register: str | None) -> None:
+    """Store what only the best run has: predictions, where texts may be stored, and its model under a name.
+
+    What MLflow cannot take now waits behind what the run's driver has said.
 
     Args:
-        experiment: In MLflow.
-        id_: The run's.
-        folder: Of the run, sweep or study, where waits what MLflow cannot take now.
-        run: The run's own folder.
+        best: The run.
         split: What is predicted.
-        config: Says whether texts are stored.
+        text: Whether its predictions are stored.
         register: The name of the model.
     """
     from dice_ray import cluster, served
     from dice_ray.tracking.writer import Writer
 
-    if not (register or config.tracking.text):
+    if not (text or register):
         return
-    with cluster.quiet(folder / "log.txt"), Writer(experiment, folder=folder) as writer:
-        served.keep(writer, id_, run, split, register)
+    assert best.experiment is not None, "a run of ours"
+    with cluster.quiet(best.driven / "log.txt"), Writer(best.experiment, folder=best.driven) as writer:
+        if text:
+            writer.text(best.id, *served.predictions(best.folder, split))
+        if register:
+            writer.model(best.id, served.pack(best.folder, best.folder / "model"), register)
 
 
 def tell(place: Place, files: Mapping[str, str], metrics: Mapping[str, float], step: int) -> str | None:
