@@ -32,6 +32,7 @@ from dice_ray.training.evaluate import EncodedSplit
 from dice_ray.training.loop import Evaluation, Parts, Progress, fit
 
 if TYPE_CHECKING:
+    from ray.util.placement_group import PlacementGroup
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.data.records import LoadReport, Splits
@@ -219,7 +220,6 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
 
     Workers that are started again after one died tell their history again: what was told is not told twice.
     """
-    import ray
     from ray.train import FailureConfig, ScalingConfig
     from ray.train import RunConfig as RayRunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
@@ -245,7 +245,7 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
         ),
     )
     group: PlacementGroup | None = None
-    last = 0
+    last, is_whole = 0, False
     pool = ThreadPoolExecutor(max_workers=1)
     running = pool.submit(trainer.fit)
     try:
@@ -261,18 +261,26 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
             elif isinstance(item, Progress):
                 yield item
             elif item.step > last:
-                last = item.step
+                last, is_whole = item.step, item.finished
                 yield item
         if failure := running.exception():
             raise RunError(f"Ray Train stopped: {failure}") from failure
     finally:
-        if not running.done() and group is not None:
-            # Stopped early: without their group the workers end at once; those that replace them see the mark.
-            (folder / STOPPED).touch()
-            ray.util.remove_placement_group(group)
+        if is_whole:
+            wait([running], timeout=10)
+        if group is not None and not running.done():
+            _stop(folder, group)
         (folder / GROUP).unlink(missing_ok=True)
         wait([running], timeout=10)
         pool.shutdown(wait=False)
+
+
+def _stop(folder: Path, group: PlacementGroup) -> None:
+    """End the workers at once by taking their group; those that replace them see the mark."""
+    from ray.util import remove_placement_group
+
+    (folder / STOPPED).touch()
+    remove_placement_group(group)
 
 
 def _free(folder: Path) -> None:

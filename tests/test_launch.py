@@ -144,6 +144,13 @@ class TestOnRayTrain:
         with pytest.raises(RunError, match="Ray Train stopped"):
             list(running)
 
+    def test_a_run_that_told_its_end_is_not_stopped(self, tmp_path: Path) -> None:
+        running = launch.start(small(launch__workers=2), tmp_path)
+        assert next(told for told in running if told.finished).step > 0
+        running.close()
+        assert not (tmp_path / launch.STOPPED).exists()
+        assert not _workers_alive()
+
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
         running = launch.start(small(launch__workers=2, training__epochs=200, training__evaluations=200), tmp_path)
         next(running)
