@@ -1,6 +1,6 @@
-"""Kills drivers at random moments and resumes them: a line a try, and as the last line JSON.
+"""Kills drivers, trials and machines at random moments: a line a try, and as the last line JSON.
 
-Run as `python -m tests.faults [TRIES]`.
+Run as `python -m tests.faults [TRIES]`, so many of each.
 """
 
 from __future__ import annotations
@@ -10,15 +10,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.faults.kill import NUM_TRIALS, killed_and_resumed
+from tests.faults.kill import KILLS
 
 tries = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-survived = lost = 0
-for number in range(1, tries + 1):
-    with tempfile.TemporaryDirectory(prefix="dr-") as folder, tempfile.TemporaryDirectory(prefix="dr-") as scratch:
-        kill = killed_and_resumed(Path(folder), Path(scratch))
-        failed = kill.lost
-    survived += kill.code == 0 and not failed
-    lost += len(failed)
-    print(f"{number}: {kill.moment}; resumed, {len(failed)} of {NUM_TRIALS} trials lost or doubled", flush=True)
-print(json.dumps({"tries": tries, "survived": survived, "lost": lost}))
+survived = dict.fromkeys(KILLS, 0)
+for what, killed in KILLS.items():
+    for number in range(1, tries + 1):
+        with tempfile.TemporaryDirectory(prefix="dr-") as folder, tempfile.TemporaryDirectory(prefix="dr-") as scratch:
+            kill = killed(Path(folder), Path(scratch))
+            faults = kill.faults()
+        survived[what] += not faults
+        print(f"{number}: {kill.moment}: {'; '.join(faults) or 'nothing lost, nothing doubled'}", flush=True)
+print(json.dumps({"tries": tries, "survived": survived}))
+sys.exit(min(survived.values()) < tries)

@@ -1,94 +1,168 @@
-"""A sweep whose driver is killed at a random moment, and resumed."""
+"""A sweep of which something is killed at a random moment: its driver, which is then resumed, a trial, or a machine."""
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from typing import Final
 
 import psutil
 
+from dice_ray.cluster import LOOPBACK
+from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning.ledger import Ledger
+from tests.machines import machines
 
-NUM_TRIALS = 16
-DRIVER = f"""
+NUM_TRIALS: Final = 16
+NUM_STEPS: Final = 50
+"""Of each trial."""
+DRIVER: Final = f"""
+import sys
 from pathlib import Path
 from dice_ray.config.load import values_layer
 from dice_ray.tuning import search
 from dice_ray.tuning.plan import SweepPlan
 
-values = {{"task": "sentence_pair", "data.source": "synthetic", "data.source.synthetic.size": 200}}
-quick = {{"training.epochs": 2, "training.evaluations": 4, "training.lr": 1e-3}}
-layers = (values_layer("preset", values | quick),)
-plan = SweepPlan(name="sweep", layers=layers, space="search_spaces.loss_tuning:loss_tuning", trials={NUM_TRIALS})
-assert search.run(plan, Path("sweep"), num_cpus=2).is_finished
+data = {{"task": "sentence_pair", "data.source": "synthetic", "data.source.synthetic.size": 200}}
+loss = {{"loss": "custom", "loss.custom.target": "tests.faults.counted:counted"}}
+steps = {{"loss.custom.parameters": {{"file": "steps"}}}}
+quick = {{"training.epochs": 2, "training.evaluations": 4, "training.batch_size": 8}}
+layers = (values_layer("preset", data | loss | steps | quick),)
+plan = SweepPlan(name="sweep", layers=layers, space="tests.tuning.spaces:rate", trials={NUM_TRIALS})
+assert search.run(plan, Path("sweep"), num_cpus=2, address=sys.argv[1]).is_finished
 """
 
 
 @dataclass(frozen=True)
 class Kill:
-    """What one kill left, and what the resumed driver made of it.
+    """What a kill left, and what became of the sweep.
 
     Attributes:
-        moment: When the driver was killed, for the report of a failure.
-        before: The ledger as the kill left it.
-        code: The exit code of the resumed driver.
-        file: The ledger's file.
+        moment: What was killed and when, for the report of a failure.
+        before: The ledger as it was then.
+        stopped: How many trials it stopped, at most.
+        code: The exit code of the driver that ended the sweep.
+        folder: Where the sweep ran.
     """
 
     moment: str
     before: Ledger
+    stopped: int
     code: int
-    file: Path
+    folder: Path
 
-    @property
-    def lost(self) -> list[str]:
-        """The trials that did not begin and end once each, in all that the ledger holds."""
-        events = Counter((event["event"], event["id"]) for event in map(json.loads, self.file.read_text().splitlines()))
-        ids = {f"{number:04d}" for number in range(1, NUM_TRIALS + 1)} | {id_ for _, id_ in events}
-        return sorted(id_ for id_ in ids if (events["begin", id_], events["end", id_]) != (1, 1))
+    def faults(self) -> list[str]:
+        """In what the ledger and MLflow are not those of a sweep of which nothing was killed."""
+        if self.code:
+            return [f"the driver ended with {self.code}"]
+        file = self.folder / "sweep" / "ledger.jsonl"
+        ledger = Ledger(file)
+        if failed := [ended for ended in ledger.ended.values() if ended.state == "failed"]:
+            return [f"{ended.id} failed: {ended.failure}" for ended in failed]
+        found = []
+        if sorted(ledger.ended) != [f"{number:04d}" for number in range(1, NUM_TRIALS + 1)]:
+            found.append(f"ended: {sorted(ledger.ended)}")
+        if file.read_bytes().count(b"\n") != 2 * NUM_TRIALS:
+            found.append("a trial began or ended twice")
+        kept = (self.before.begun.items() <= ledger.begun.items(), self.before.ended.items() <= ledger.ended.items())
+        if not all(kept):
+            found.append("the ledger forgot what it had noted")
+        store = f"sqlite:///{self.folder / 'mlflow.db'}"
+        runs, points = read("sweep", store), curves("sweep", store)
+        if sorted(runs["id"]) != sorted([*ledger.ended, "sweep"]) or set(runs["status"]) != {"FINISHED"}:
+            found.append(f"in MLflow: {runs[['id', 'status']].to_dict('records')}")
+        scores = points[points["metric"] == "dev/f1"]
+        stored = {id_: tuple(zip(of["step"], of["value"], strict=True)) for id_, of in scores.groupby("id")}
+        if stored != {id_: ended.curve for id_, ended in ledger.ended.items()}:
+            found.append("the curves of MLflow are not those of the ledger")
+        stops = [[0, *(step for step, _ in ended.curve)] for ended in ledger.ended.values()]
+        least = sum(steps[-1] for steps in stops)
+        most = least + self.stopped * max(step - before for before, step in pairwise(stops[0]))
+        if not least <= (trained := (self.folder / "steps").stat().st_size) <= most:
+            found.append(f"trained {trained} steps, of {least} to {most}")
+        return found
 
 
-def killed_and_resumed(folder: Path, scratch: Path) -> Kill:
-    """Kill a sweep's driver at a random moment, then run it again to the end.
+def driver_killed(folder: Path, scratch: Path) -> Kill:
+    """Kill the driver, see that its trials go too, and run it again to the end.
 
     Args:
         folder: Where the sweep runs.
         scratch: Where Ray leaves its files: a short path, since it holds sockets.
     """
-    num_ended, rest = random.randrange(NUM_TRIALS - 2), random.uniform(0, 0.3)
-    driver = _start(folder, scratch)
-    file = folder / "sweep" / "ledger.jsonl"
-    while not file.exists() or file.read_text().count('"end"') < num_ended:
-        assert driver.poll() is None
-        time.sleep(0.02)
-    time.sleep(rest)
-    _kill(driver)
-    before = Ledger(file)
-    moment = f"killed {rest:.3f} s after {num_ended} ends, with {len(before.open)} trials open"
-    return Kill(moment, before, _start(folder, scratch).wait(200), file)
-
-
-def _start(folder: Path, scratch: Path) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", DRIVER], cwd=folder, env=os.environ | {"TMPDIR": str(scratch)}, start_new_session=True
-    )
-
-
-def _kill(driver: subprocess.Popen[bytes]) -> None:
-    """Kill the driver alone, and wait for its trials to go; then end what Ray leaves of itself."""
+    driver = _start(folder, {"TMPDIR": str(scratch)})
+    when = _random_moment(folder, driver)
     children = psutil.Process(driver.pid).children(recursive=True)
-    driver.send_signal(signal.SIGKILL)
+    driver.kill()
     driver.wait()
     trials = [child for child in children if child.is_running() and os.getpgid(child.pid) != driver.pid]
     _, alive = psutil.wait_procs(trials, timeout=30)
     assert not alive, "the trials outlive their driver"
-    os.killpg(driver.pid, signal.SIGKILL)
+    os.killpg(driver.pid, signal.SIGKILL)  # what Ray leaves of itself
     psutil.wait_procs(children, timeout=10)
+    before = _ledger(folder)
+    return Kill(f"driver, {when}", before, len(before.open), _start(folder, {"TMPDIR": str(scratch)}).wait(200), folder)
+
+
+def trial_killed(folder: Path, scratch: Path) -> Kill:
+    """Kill the process of a trial; the driver goes on."""
+    driver = _start(folder, {"TMPDIR": str(scratch)})
+    when = _random_moment(folder, driver)
+    while not (trials := [child for child in psutil.Process(driver.pid).children(recursive=True) if _is_trial(child)]):
+        time.sleep(0.02)
+    before = _ledger(folder)
+    random.choice(trials).kill()
+    return Kill(f"trial, {when}", before, 1, driver.wait(200), folder)
+
+
+def machine_killed(folder: Path, scratch: Path) -> Kill:
+    """Kill one of two machines of a cluster, each with room for one trial; the driver goes on."""
+    with machines(scratch) as cluster:
+        driver = _start(folder, cluster.environment, cluster.address)
+        when = _random_moment(folder, driver)
+        before = _ledger(folder)
+        cluster.lose()
+        code = driver.wait(200)
+    return Kill(f"machine, {when}", before, 1, code, folder)
+
+
+KILLS: Final[Mapping[str, Callable[[Path, Path], Kill]]] = {
+    "driver": driver_killed,
+    "trial": trial_killed,
+    "machine": machine_killed,
+}
+
+
+def _start(folder: Path, environment: Mapping[str, str], address: str = "local") -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-c", DRIVER, address]
+    around = {name: value for name, value in os.environ.items() if name not in LOOPBACK}  # the driver sets these itself
+    return subprocess.Popen(command, cwd=folder, env={**around, **environment}, start_new_session=True)
+
+
+def _random_moment(folder: Path, driver: subprocess.Popen[bytes]) -> str:
+    """Wait for it, by the steps that are trained: a fast machine has not ended all before; in words."""
+    moment = random.randrange(NUM_STEPS * (NUM_TRIALS - 4))
+    ledger, steps = folder / "sweep" / "ledger.jsonl", folder / "steps"
+    while not ledger.exists() or (steps.stat().st_size if steps.exists() else 0) < moment:
+        assert driver.poll() is None
+        time.sleep(0.02)
+    return f"after {moment} steps"
+
+
+def _ledger(folder: Path) -> Ledger:
+    return Ledger(folder / "sweep" / "ledger.jsonl")
+
+
+def _is_trial(process: psutil.Process) -> bool:
+    try:
+        return " ".join(process.cmdline()).startswith(("ray::ResourceTrainable", "ray::Trial"))
+    except psutil.Error:
+        return False
