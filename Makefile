@@ -10,7 +10,7 @@ help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
 
 demo: $(READY) ## Search the loss, compare the losses, and write the report page, on generated data
-	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 6
+	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 4
 	$(BIN)/dice-ray ablate loss_comparison --seeds 3
 	$(BIN)/dice-ray report loss_comparison
 	@printf '\nHow often does that hold? The two best losses over ten seeds more:\n\n'
