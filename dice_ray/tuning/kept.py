@@ -39,10 +39,17 @@ def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterabl
     Returns:
         The trials whose checkpoints may become losers' when the next one ends: none of a study.
     """
-    whole = set() if isinstance(plan, SweepPlan) else {id_ for id_ in ids if ledger.ended[id_].state == "failed"}
-    scored = chosen(plan, ledger) if isinstance(plan, SweepPlan) else set(ids)
-    for id_ in set(ids) - whole:
-        for name in GOING_ON if id_ in scored else (*GOING_ON, BEST, ENCODER):
-            path = trials / id_ / name
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    return scored if isinstance(plan, SweepPlan) else set()
+    if isinstance(plan, StudyPlan):
+        for id_ in ids:
+            if ledger.ended[id_].state != "failed":
+                _delete(trials / id_, GOING_ON)
+        return set()
+    scored = chosen(plan, ledger)
+    for id_ in ids:
+        _delete(trials / id_, GOING_ON if id_ in scored else (*GOING_ON, BEST, ENCODER))
+    return scored
+
+
+def _delete(folder: Path, names: Iterable[str]) -> None:
+    for path in (folder / name for name in names):
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
