@@ -33,7 +33,7 @@ test-slow: $(READY) ## The tests that take over 90 s each, or need a GPU or the 
 test-browser: $(READY) ## Open the report page in Chromium, which Debian has as the package chromium
 	$(BIN)/pytest -m browser
 
-test-faults: $(READY) ## Kill running sweeps at random moments and resume them; the last line is JSON
+test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; the last line is JSON
 	$(BIN)/python -m tests.faults
 
 bench-losses: $(READY) ## Time the losses beside cross-entropy; the last line is JSON

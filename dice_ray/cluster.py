@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -92,7 +93,7 @@ def prepare(address: str | None) -> str:
 
 
 def _check(address: str) -> None:
-    """Whether something answers where a cluster is to be joined: Ray itself would ask for ever."""
+    """Something must answer where a cluster is to be joined: Ray itself would ask for ever."""
     host, _, port = address.rpartition(":")
     if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:]+\]", host) or not port.isdigit() or int(port) > 65535:
         raise InputError(
@@ -106,16 +107,19 @@ def _check(address: str) -> None:
 
 
 @contextmanager
-def started(address: str | None = None, *, num_cpus: int | None = None, log: Path) -> Iterator[Cluster]:
+def started(
+    address: str | None = None, *, num_cpus: int | None = None, log: Path, folder: Path | None = None
+) -> Iterator[Cluster]:
     """Ray, started on this machine or joined, until the end of the block.
 
     Args:
         address: Of a cluster to join; RAY_ADDRESS where not given, and else a Ray of our own on this machine.
         num_cpus: CPUs of a Ray of our own; all of the machine where not given.
         log: Where everything that is written to stdout and stderr goes meanwhile.
+        folder: What the machines of a cluster share.
 
     Raises:
-        RunError: Ray does not start, or no cluster answers.
+        RunError: Ray does not start, no cluster answers, or one of its machines cannot work for us.
     """
     address = prepare(address)
     import ray
@@ -129,7 +133,7 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
             _init(address, ours if address == "local" else {"runtime_env": _as_here()})
             nodes = [node for node in ray.nodes() if node["Alive"]]
             if address != "local":
-                _check_machines(nodes)
+                _check_machines(nodes, [Path.cwd(), *([folder.resolve()] if folder else [])])
             yield Cluster(tuple(_node(node["Resources"]) for node in nodes), scratch)
         finally:
             gc.collect()  # a handle of an actor that is freed after the shutdown ends this process
@@ -152,27 +156,33 @@ def enter() -> None:
     os.chdir(os.environ[FOLDER])
 
 
-def _check_machines(nodes: Sequence[Mapping[str, Any]]) -> None:
-    """Whether each machine of a cluster that was joined runs a task of ours, in the driver's working directory.
-
-    Raises:
-        RunError: One does not.
-    """
+def _check_machines(nodes: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> None:
+    """Each machine of a cluster that was joined must run what we run, and see these folders."""
     import ray
     from ray.exceptions import RayError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    task = ray.remote(num_cpus=0, max_retries=0)(lambda: None)
+    task = ray.remote(num_cpus=0, max_retries=0)(_unmet)
     on_each = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
-    answers = [task.options(scheduling_strategy=there).remote() for there in on_each]
+    answers = [task.options(scheduling_strategy=there).remote(version("dice-ray"), folders) for there in on_each]
     for node, answer in zip(nodes, answers, strict=True):
         try:
-            ray.get(answer)
+            unmet = ray.get(answer)
         except RayError as error:
+            unmet = first_line(error)
+        if unmet:
+            seen = " and ".join(map(str, folders))
             raise RunError(
-                f"every machine of the cluster must have this dice_ray, and see the folder {Path.cwd()} under this "
-                f"path: {node['NodeManagerAddress']} said: {first_line(error)}"
-            ) from error
+                f"every machine of the cluster must have this dice_ray, and see {seen} under the same path: "
+                f"{node['NodeManagerAddress']} said: {unmet}"
+            )
+
+
+def _unmet(wanted: str, folders: Sequence[Path]) -> str | None:
+    """What this machine lacks to work for a driver of this version."""
+    if (found := version("dice-ray")) != wanted:
+        return f"dice_ray is {found} here, not {wanted}"
+    return next((f"there is no folder {folder}" for folder in folders if not folder.is_dir()), None)
 
 
 def _init(address: str, options: Mapping[str, Any]) -> None:

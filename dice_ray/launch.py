@@ -125,7 +125,8 @@ def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | Progre
             report(told)
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with cluster.started(num_cpus=launch.workers * launch.threads + 1, log=folder / "log.txt") as ray:
+    num_cpus = launch.workers * launch.threads + 1
+    with cluster.started(num_cpus=num_cpus, log=folder / "log.txt", folder=folder) as ray:
         check_gpus(launch.workers * launch.gpus, ray.gpus)
         for told in steps(config, folder):
             report(told)

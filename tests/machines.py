@@ -21,9 +21,10 @@ from ray.cluster_utils import Cluster
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
 other = cluster.add_node(num_cpus=1)
 print(cluster.address, flush=True)
-sys.stdin.readline()
-cluster.remove_node(other, allow_graceful=False)
-sys.stdin.readline()
+if sys.stdin.readline():
+    cluster.remove_node(other, allow_graceful=False)
+    print("lost", flush=True)
+    sys.stdin.readline()
 cluster.shutdown()
 """
 
@@ -40,10 +41,12 @@ class Machines:
     address: str
     environment: Mapping[str, str]
     _orders: IO[bytes]
+    _answers: IO[bytes]
 
     def lose(self) -> None:
         """Kill all that runs on the machine that is not the head."""
         self._orders.write(b"\n")
+        assert self._answers.readline() == b"lost\n"
 
 
 @contextmanager
@@ -61,5 +64,6 @@ def machines(folder: Path) -> Iterator[Machines]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        yield Machines(process.stdout.readline().decode().strip(), environment, process.stdin)
-        process.stdin.write(b"\n\n")
+        address = process.stdout.readline().decode().strip()
+        assert address, "the cluster must start"
+        yield Machines(address, environment, process.stdin, process.stdout)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import requires
+from importlib.metadata import requires, version
 from pathlib import Path
 
 import pytest
@@ -122,12 +122,13 @@ from pathlib import Path
 from dice_ray import cluster
 from dice_ray.errors import RunError
 
-address, folder = sys.argv[1:]
+address, entered, folder, version = sys.argv[1:]
 meant = cluster._as_here()
-meant["env_vars"][cluster.FOLDER] = folder
+meant["env_vars"][cluster.FOLDER] = entered
 cluster._as_here = lambda: meant
+cluster.version = lambda name: version
 try:
-    with cluster.started(address, log=Path("log.txt")) as joined:
+    with cluster.started(address, log=Path("log.txt"), folder=Path(folder)) as joined:
         import ray
 
         stand = ray.remote(lambda: (os.getcwd(), os.environ["DICE_RAY_DATA"], os.environ.get("HF_TOKEN")))
@@ -142,10 +143,16 @@ except RunError as error:
 def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as two:
         given = {**two.environment, "DICE_RAY_DATA": "data here", "HF_TOKEN": "a secret"}
-        done = python(JOINED, tmp_path, two.address, str(tmp_path), **given)
-        assert done.stdout == f"2 {tmp_path} data here None\n"
-        refused = python(JOINED, tmp_path, two.address, "/no/such/folder", **given)
-        assert f"see the folder {tmp_path} under this path: 127.0.0.1 said: " in refused.stdout
+
+        def joined(entered: Path = tmp_path, folder: str = ".", release: str = version("dice-ray")) -> str:
+            return python(JOINED, tmp_path, two.address, str(entered), folder, release, **given).stdout
+
+        assert joined() == f"2 {tmp_path} data here None\n"
+        must = f"every machine of the cluster must have this dice_ray, and see {tmp_path} and "
+        assert joined(entered=tmp_path / "other").startswith(f"{must}{tmp_path} under the same path: 127.0.0.1 said: ")
+        there_is = f"{tmp_path / 'runs'} under the same path: 127.0.0.1 said: there is no folder {tmp_path / 'runs'}\n"
+        assert joined(folder="runs") == must + there_is
+        assert joined(release="0").endswith(f"127.0.0.1 said: dice_ray is {version('dice-ray')} here, not 0\n")
 
 
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:

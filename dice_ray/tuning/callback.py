@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 import signal
 import time
 from collections import Counter
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from ray import tune
-from ray.exceptions import RayTaskError
 from ray.tune.experiment import Trial
 
 from dice_ray import launch, trained
@@ -27,7 +25,7 @@ from dice_ray.tuning import kept, objectives, plan_file
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import RESULTS_VERSION, StudyPlan, SweepPlan
 from dice_ray.tuning.progress import Progress, Screen
-from dice_ray.tuning.trial import SCORE, Result, named
+from dice_ray.tuning.trial import SCORE, Result
 
 
 class Recorder:
@@ -209,7 +207,8 @@ class RecorderCallback(tune.Callback):
         self._recorder.end(trial.config["id"], trial.last_result)
 
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        self._recorder.lose(Begun(**trial.config), _why(trial))
+        noted = Path(trial.error_file).read_text(encoding="utf-8")
+        self._recorder.lose(Begun(**trial.config), _why(noted))
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         progress = self._recorder.progress
@@ -220,9 +219,10 @@ class RecorderCallback(tune.Callback):
             signal.raise_signal(signal.SIGINT)  # as Ctrl-C: Tune ends cleanly, and its trials stay open
 
 
-def _why(trial: Trial) -> str:
-    """Why Ray has given a trial up: the last error of its process, or what ended that."""
-    if trial.pickled_error_file is None:
-        return Path(trial.error_file).read_text(encoding="utf-8").strip().splitlines()[-1]
-    error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
-    return named(error.cause if isinstance(error, RayTaskError) else error)
+def _why(noted: str) -> str:
+    """The reason of the last failure of those that Ray noted of a trial: the first line below its indented ones."""
+    lines = [line for line in noted.rpartition("Failure # ")[2].splitlines()[1:] if line.strip()]
+    reason = lines.pop()
+    while lines and not lines[-1][0].isspace():
+        reason = lines.pop()
+    return reason

@@ -71,8 +71,7 @@ class Session:
         self._tell_data()
         try:
             with ExitStack() as stack:
-                log = self.folder / "log.txt"
-                ray = cache(lambda: stack.enter_context(cluster.started(self.address, num_cpus=self.num_cpus, log=log)))
+                ray = cache(lambda: stack.enter_context(self._started()))
                 if missing:
                     self._run(ray(), searcher, scheduler, missing, recorder)
                 if cells := then():
@@ -83,6 +82,10 @@ class Session:
         if self.screen is not None:
             self.screen.update(progress)
         return progress
+
+    def _started(self) -> AbstractContextManager[cluster.Cluster]:
+        log = self.folder / "log.txt"
+        return cluster.started(self.address, num_cpus=self.num_cpus, log=log, folder=self.folder)
 
     def _tell_data(self) -> None:
         """What was read, of each variant where there are several, and what is left out."""

@@ -80,18 +80,13 @@ def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
         yield _failed(str(error))
     except Exception as error:
         if isinstance(error, RayError | torch.AcceleratorError | OSError):
-            raise  # of a machine, not of the settings: Ray tries the trial again, in another process
+            raise  # a machine may be the reason: Ray tries the trial again, in another process
         traceback.print_exc()
-        yield _failed(named(error))
+        yield _failed(f"{type(error).__name__}: {first_line(error)}")
 
 
 def _failed(reason: str) -> Result:
     return {SCORE: math.nan, "failure": reason, "done": True}
-
-
-def named(error: BaseException) -> str:
-    """An error of code that is not ours, as the reason why a trial failed."""
-    return f"{type(error).__name__}: {first_line(error)}"
 
 
 @contextmanager

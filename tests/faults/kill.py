@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +38,7 @@ loss = {{"loss": "custom", "loss.custom.target": "tests.faults.counted:counted"}
 steps = {{"loss.custom.parameters": {{"file": "steps"}}}}
 quick = {{"training.epochs": 2, "training.evaluations": 4, "training.batch_size": 8}}
 layers = (values_layer("preset", data | loss | steps | quick),)
-plan = SweepPlan(name="sweep", layers=layers, space="tests.tuning.spaces:rate", trials={NUM_TRIALS})
+plan = SweepPlan(name="sweep", layers=layers, space="tests.tuning.spaces:rate", trials={NUM_TRIALS}, scheduler="none")
 assert search.run(plan, Path("sweep"), num_cpus=2, address=sys.argv[1]).is_finished
 """
 
@@ -79,10 +81,9 @@ class Kill:
         runs, points = read("sweep", store), curves("sweep", store)
         if sorted(runs["id"]) != sorted([*ledger.ended, "sweep"]) or set(runs["status"]) != {"FINISHED"}:
             found.append(f"in MLflow: {runs[['id', 'status']].to_dict('records')}")
-        scores = points[points["metric"] == "dev/f1"]
-        stored = {id_: tuple(zip(of["step"], of["value"], strict=True)) for id_, of in scores.groupby("id")}
-        if stored != {id_: ended.curve for id_, ended in ledger.ended.items()}:
-            found.append("the curves of MLflow are not those of the ledger")
+        stored = points[["id", "step", "metric", "value"]].itertuples(index=False, name=None)
+        if Counter(stored) != Counter(_points(ledger)):
+            found.append("the points of MLflow are not those of the ledger")
         stops = [[0, *(step for step, _ in ended.curve)] for ended in ledger.ended.values()]
         least = sum(steps[-1] for steps in stops)
         most = least + self.stopped * max(step - before for before, step in pairwise(stops[0]))
@@ -98,40 +99,38 @@ def driver_killed(folder: Path, scratch: Path) -> Kill:
         folder: Where the sweep runs.
         scratch: Where Ray leaves its files: a short path, since it holds sockets.
     """
-    driver = _start(folder, {"TMPDIR": str(scratch)})
-    when = _random_moment(folder, driver)
-    children = psutil.Process(driver.pid).children(recursive=True)
-    driver.kill()
-    driver.wait()
-    trials = [child for child in children if child.is_running() and os.getpgid(child.pid) != driver.pid]
-    _, alive = psutil.wait_procs(trials, timeout=30)
-    assert not alive, "the trials outlive their driver"
-    os.killpg(driver.pid, signal.SIGKILL)  # what Ray leaves of itself
-    psutil.wait_procs(children, timeout=10)
+    with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
+        when = _random_moment(folder, driver)
+        trials = _trials(driver)
+        driver.kill()
+        driver.wait()
+        _, alive = psutil.wait_procs(trials, timeout=30)
+        assert not alive, "the trials outlive their driver"
     before = _ledger(folder)
-    return Kill(f"driver, {when}", before, len(before.open), _start(folder, {"TMPDIR": str(scratch)}).wait(200), folder)
+    with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
+        return Kill(f"driver, {when}", before, len(before.open), driver.wait(200), folder)
 
 
 def trial_killed(folder: Path, scratch: Path) -> Kill:
-    """Kill the process of a trial; the driver goes on."""
-    driver = _start(folder, {"TMPDIR": str(scratch)})
-    when = _random_moment(folder, driver)
-    while not (trials := [child for child in psutil.Process(driver.pid).children(recursive=True) if _is_trial(child)]):
-        time.sleep(0.02)
-    before = _ledger(folder)
-    random.choice(trials).kill()
-    return Kill(f"trial, {when}", before, 1, driver.wait(200), folder)
+    """Kill the process of a trial that trains; the driver goes on."""
+    with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
+        when = _random_moment(folder, driver)
+        while not (trials := [trial for trial in _trials(driver) if _title(trial).endswith(".train")]):
+            assert driver.poll() is None
+        before = _ledger(folder)
+        random.choice(trials).kill()
+        code = driver.wait(200)
+    assert "Trial task failed" in (folder / "sweep" / "log.txt").read_text(), "the kill hit no trial"
+    return Kill(f"trial, {when}", before, 1, code, folder)
 
 
 def machine_killed(folder: Path, scratch: Path) -> Kill:
     """Kill one of two machines of a cluster, each with room for one trial; the driver goes on."""
-    with machines(scratch) as cluster:
-        driver = _start(folder, cluster.environment, cluster.address)
+    with machines(scratch) as cluster, _driver(folder, cluster.environment, cluster.address) as driver:
         when = _random_moment(folder, driver)
         before = _ledger(folder)
         cluster.lose()
-        code = driver.wait(200)
-    return Kill(f"machine, {when}", before, 1, code, folder)
+        return Kill(f"machine, {when}", before, 1, driver.wait(200), folder)
 
 
 KILLS: Final[Mapping[str, Callable[[Path, Path], Kill]]] = {
@@ -141,10 +140,17 @@ KILLS: Final[Mapping[str, Callable[[Path, Path], Kill]]] = {
 }
 
 
-def _start(folder: Path, environment: Mapping[str, str], address: str = "local") -> subprocess.Popen[bytes]:
+@contextmanager
+def _driver(folder: Path, environment: Mapping[str, str], address: str = "local") -> Iterator[subprocess.Popen[bytes]]:
+    """The driver of the sweep: nothing of it is left after the block."""
     command = [sys.executable, "-c", DRIVER, address]
     around = {name: value for name, value in os.environ.items() if name not in LOOPBACK}  # the driver sets these itself
-    return subprocess.Popen(command, cwd=folder, env={**around, **environment}, start_new_session=True)
+    with subprocess.Popen(command, cwd=folder, env={**around, **environment}, start_new_session=True) as driver:
+        try:
+            yield driver
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
 
 
 def _random_moment(folder: Path, driver: subprocess.Popen[bytes]) -> str:
@@ -161,8 +167,19 @@ def _ledger(folder: Path) -> Ledger:
     return Ledger(folder / "sweep" / "ledger.jsonl")
 
 
-def _is_trial(process: psutil.Process) -> bool:
+def _points(ledger: Ledger) -> Iterator[tuple[str, int, str, float]]:
+    for id_, ended in ledger.ended.items():
+        for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
+            yield from ((id_, step, name, value) for name, value in metrics.items())
+
+
+def _trials(driver: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    children = psutil.Process(driver.pid).children(recursive=True)
+    return [child for child in children if _title(child).startswith(("ray::ResourceTrainable", "ray::Trial"))]
+
+
+def _title(process: psutil.Process) -> str:
     try:
-        return " ".join(process.cmdline()).startswith(("ray::ResourceTrainable", "ray::Trial"))
+        return " ".join(process.cmdline())
     except psutil.Error:
-        return False
+        return ""

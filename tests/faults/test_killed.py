@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.kill import KILLS, NUM_TRIALS
+from tests.faults.kill import KILLS
 
 
 @pytest.fixture
@@ -23,7 +23,6 @@ def scratch() -> Iterator[Path]:
 @pytest.mark.parametrize("what", KILLS)
 def test_nothing_is_lost_and_nothing_doubled(what: str, tmp_path: Path, scratch: Path) -> None:
     kill = KILLS[what](tmp_path, scratch)
-    assert len(kill.before.ended) < NUM_TRIALS, kill.moment
     assert not kill.faults(), kill.moment
 
 

@@ -15,7 +15,7 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.callback import Recorder
+from dice_ray.tuning.callback import Recorder, _why
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
@@ -119,6 +119,20 @@ def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: 
         "0001": "FAILED",
         "0002": "FAILED",
     }
+
+
+def test_the_reason_is_that_of_the_last_failure() -> None:
+    died = "The actor died.\n\tpid: 7\n\n\tip: 127.0.0.1\nIts process ended.\nAnd so on."
+    raised = 'ray::train()\n  File "loss.py", line 7\n    read()\nOSError: no space left\nFailure of a disk'
+    errors = {
+        "Too little memory.\nAdvice.": "Too little memory.",
+        died: "Its process ended.",
+        raised: "OSError: no space left",
+    }
+    noted = ""
+    for number, (error, reason) in enumerate(errors.items(), 1):
+        noted += f"Failure # {number} (occurred at 2026-01-01_00-00-00)\n{error}\n"
+        assert _why(noted) == reason
 
 
 def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:

@@ -133,7 +133,7 @@ def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reas
     ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
     faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.begun.items()}
     why = {faults[id_]: ended.failure for id_, ended in ledger.ended.items()}
-    assert str(why.pop("an exit")).startswith("Actor")
+    assert str(why.pop("an exit")).startswith("The actor is dead because its worker process has died.")
     assert why == {"an error": "ValueError: a mistake", "a full disk": "OSError: no space left", "none": None}
     assert Counter((tmp_path / "attempts").read_text().splitlines()) == {"an error": 1, "a full disk": 3, "an exit": 3}
     assert "and more words about it" in (tmp_path / "faults" / "log.txt").read_text()
