@@ -171,6 +171,7 @@ def _points(ledger: Ledger) -> Iterator[tuple[str, int, str, float]]:
     for id_, ended in ledger.ended.items():
         for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
             yield from ((id_, step, name, value) for name, value in metrics.items())
+        yield id_, ended.curve[-1][0], "dev/best_f1", max(score for _, score in ended.curve)
 
 
 def _trials(driver: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -180,6 +181,6 @@ def _trials(driver: subprocess.Popen[bytes]) -> list[psutil.Process]:
 
 def _title(process: psutil.Process) -> str:
     try:
-        return " ".join(process.cmdline())
+        return " ".join(process.cmdline()).strip()
     except psutil.Error:
         return ""
