@@ -33,6 +33,7 @@ LOOPBACK: Mapping[str, str] = {
     "AUTOSCALER_METRIC_PORT": "-1",
     "DASHBOARD_METRIC_PORT": "-1",
     "RAY_AUTH_MODE": "token",
+    "RAY_API_SERVER_ADDRESS": "no_dashboard://here",  # else a run on Ray Train waits 12 s for one to answer at its end
 }
 
 

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 Told: TypeAlias = Generator[Evaluation | Progress, None, None]
 SECONDS = 1.0
 """How often workers of Ray Train say how far they are."""
+END = 60.0
+"""Seconds that Ray Train has to end by itself once the run is whole: workers that were stopped would be replaced."""
 STOPPED = "stopped"
 """The file that marks the folder of a run on Ray Train which nobody waits for any more."""
 GROUP = "placement_group"
@@ -268,7 +270,7 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
             raise RunError(f"Ray Train stopped: {failure}") from failure
     finally:
         if is_whole:
-            wait([running], timeout=10)
+            wait([running], timeout=END)
         if group is not None and not running.done():
             _stop(folder, group)
         (folder / GROUP).unlink(missing_ok=True)

@@ -86,6 +86,11 @@ def test_the_address_is_that_given_or_that_of_the_environment_or_local(tmp_path:
     assert f"must answer at {other}, and nothing does" in python(code.format(None), tmp_path, RAY_ADDRESS=other).stderr
 
 
+def test_what_asks_for_a_dashboard_is_told_at_once_that_there_is_none(tmp_path: Path) -> None:
+    asks = "from dice_ray import cluster; cluster.prepare(None); from ray.util import state; state.get_actor('00')"
+    assert "Module: no_dashboard does not exist" in python(asks, tmp_path).stderr
+
+
 @contextmanager
 def listening() -> Iterator[str]:
     """An address where something answers, until the end of the block."""

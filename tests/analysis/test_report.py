@@ -383,7 +383,7 @@ def test_the_latex_compiles(frames: dict[str, pd.DataFrame], tmp_path: Path) -> 
         command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
         folders = {name: str(tmp_path) for name in ("HOME", "TEXMFVAR", "TEXMFCONFIG", "TEXMFHOME")}
         done = subprocess.run(
-            command, cwd=tmp_path / name, env=os.environ | folders, capture_output=True, timeout=60, check=False
+            command, cwd=tmp_path / name, env=os.environ | folders, capture_output=True, timeout=200, check=False
         )
         assert done.returncode == 0, done.stdout.decode(errors="replace")[-2000:]
 

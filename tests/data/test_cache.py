@@ -73,7 +73,7 @@ def test_an_entry_is_written_once_and_found_again() -> None:
 
 def test_writers_at_the_same_time_agree_on_one_entry() -> None:
     processes = [writer(3) for _ in range(4)]
-    said = [process.communicate(timeout=60)[0].splitlines() for process in processes]
+    said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
     assert sum(lines[0] == "writing" for lines in said) >= 2, "they were to overlap"
     assert {lines[-1] for lines in said} == {said[0][-1]}
     assert said[0][-1].endswith("[1, 2]")
@@ -95,7 +95,7 @@ def test_a_writer_that_is_killed_leaves_nothing_that_is_trusted() -> None:
     assert draft.exists()
     assert [len(one.rows) for one in cache.listed()] == [1]
     again = writer(0)
-    assert again.communicate(timeout=60)[0].splitlines() == ["writing", f"{again.pid} [1, 2]"]
+    assert again.communicate(timeout=200)[0].splitlines() == ["writing", f"{again.pid} [1, 2]"]
     assert not draft.exists()
 
 

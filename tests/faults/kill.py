@@ -104,11 +104,11 @@ def driver_killed(folder: Path, scratch: Path) -> Kill:
         trials = _trials(driver)
         driver.kill()
         driver.wait()
-        _, alive = psutil.wait_procs(trials, timeout=30)
+        _, alive = psutil.wait_procs(trials, timeout=100)
         assert not alive, "the trials outlive their driver"
     before = _ledger(folder)
     with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
-        return Kill(f"driver, {when}", before, len(before.open), driver.wait(200), folder)
+        return Kill(f"driver, {when}", before, len(before.open), driver.wait(600), folder)
 
 
 def trial_killed(folder: Path, scratch: Path) -> Kill:
@@ -119,7 +119,7 @@ def trial_killed(folder: Path, scratch: Path) -> Kill:
             assert driver.poll() is None
         before = _ledger(folder)
         random.choice(trials).kill()
-        code = driver.wait(200)
+        code = driver.wait(600)
     assert "Trial task failed" in (folder / "sweep" / "log.txt").read_text(), "the kill hit no trial"
     return Kill(f"trial, {when}", before, 1, code, folder)
 
@@ -130,7 +130,7 @@ def machine_killed(folder: Path, scratch: Path) -> Kill:
         when = _random_moment(folder, driver)
         before = _ledger(folder)
         cluster.lose()
-        return Kill(f"machine, {when}", before, 1, driver.wait(200), folder)
+        return Kill(f"machine, {when}", before, 1, driver.wait(600), folder)
 
 
 KILLS: Final[Mapping[str, Callable[[Path, Path], Kill]]] = {

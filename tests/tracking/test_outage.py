@@ -142,7 +142,6 @@ def test_all_is_stored_once_whenever_the_server_was_away(
     assert [file.read_text() for file in (tmp_path / "there").rglob("config.yaml")] == ["lr: 2"]
 
 
-@pytest.mark.timeout(600)
 def test_a_run_is_scored_while_the_server_is_away(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

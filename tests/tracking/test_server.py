@@ -38,7 +38,6 @@ def test_a_store_that_is_not_there_a_server_and_a_taken_port(uri: str, monkeypat
             server.command(taken.getsockname()[1])
 
 
-@pytest.mark.timeout(600)  # MLflow's server takes 10 s to start on an idle core
 def test_the_pages_are_served_on_loopback_alone(tmp_path: Path) -> None:
     with Writer("shown") as writer:
         writer.open("a", name="a", params={}, tags={})

@@ -64,7 +64,7 @@ with Writer("together", sys.argv[1]) as writer:
         process.stdin.write(b"go\n")
         process.stdin.flush()
     for process in processes:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=200)
         assert (process.returncode, said) == (0, b"")
     assert set(read("together", uri)["id"]) == {"a", "b"}
 
@@ -79,7 +79,7 @@ writer.end("a", "FINISHED")
 writer.close()
 assert list(read("quiet").id) == ["a"]
 """
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, timeout=200, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (tmp_path / "mlflow.db").is_file()
 

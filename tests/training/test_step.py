@@ -109,7 +109,6 @@ def _trajectories(rank: int) -> dict[tuple[str, int], Tensor]:
     return {(case, tokens): trajectory(case, tokens) for case in CASES for tokens in (WHOLE, CUT)}
 
 
-@pytest.mark.timeout(600)
 def test_one_path_for_any_number_of_workers_and_micro_batches(tmp_path: Path) -> None:
     first, second = on_workers(2, tmp_path, _trajectories)
     for case in CASES:
