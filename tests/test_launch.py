@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import torch
 
@@ -17,6 +14,7 @@ from dice_ray import cluster, launch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
+from tests.processes import WORKER, titled
 
 PRESET = Layer(
     "preset",
@@ -123,11 +121,11 @@ class TestOnRayTrain:
         one = list(launch.start(small(**long), tmp_path / "one"))
         running = launch.start(small(**long, launch__workers=2, launch__max_failures=1), tmp_path / "two")
         told = [next(running)]
-        killed = _workers_alive()
+        killed = titled(WORKER)
         assert len(killed) == 2
-        os.kill(killed[0], signal.SIGKILL)
+        killed[0].kill()
         told += [next(running)]
-        alive = _workers_alive()
+        alive = titled(WORKER)
         assert len(alive) == 2
         assert not set(alive) & set(killed)
         told += running
@@ -140,7 +138,7 @@ class TestOnRayTrain:
         long = {"training__epochs": 50, "training__evaluations": 50}
         running = launch.start(small(**long, launch__workers=2, launch__max_failures=0), tmp_path)
         next(running)
-        os.kill(_workers_alive()[0], signal.SIGKILL)
+        titled(WORKER)[0].kill()
         with pytest.raises(RunError, match="Ray Train stopped"):
             list(running)
 
@@ -149,26 +147,14 @@ class TestOnRayTrain:
         assert next(told for told in running if told.finished).step > 0
         running.close()
         assert not (tmp_path / launch.STOPPED).exists()
-        assert not _workers_alive()
+        assert not titled(WORKER)
 
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
         running = launch.start(small(launch__workers=2, training__epochs=200, training__evaluations=200), tmp_path)
         next(running)
-        assert _workers_alive()
+        assert titled(WORKER)
         running.close()
         deadline = time.monotonic() + 60
-        while _workers_alive() and time.monotonic() < deadline:
+        while titled(WORKER) and time.monotonic() < deadline:
             time.sleep(0.1)
-        assert not _workers_alive()
-
-
-def _workers_alive() -> list[int]:
-    children = psutil.Process().children(recursive=True)
-    return [child.pid for child in children if "RayTrainWorker" in " ".join(_command(child))]
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
+        assert not titled(WORKER)

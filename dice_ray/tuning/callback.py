@@ -39,6 +39,7 @@ class Recorder:
         self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._since = time.monotonic()
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
+        self._again: list[Begun] = []
         self._kept = kept.chosen(plan, ledger) if isinstance(plan, SweepPlan) else set()
         self._best: tuple[float, Flat] | None = None
         for ended in ledger.ended.values():
@@ -117,11 +118,21 @@ class Recorder:
         self._end_run(ended)
         self._kept = kept.tidy(self._plan, self._ledger, self._trials, {id_} | self._kept)
 
-    def lose(self, trial: Begun, reason: str) -> None:
-        """Ray gave a trial up, maybe before it had a process to begin in."""
+    def lose(self, trial: Begun, reason: str, *, is_over: bool = True) -> None:
+        """Ray gave a trial up, maybe before it had a process to begin in; one that is not over is run again."""
         if trial.id not in self._running:
             self.begin(trial)
-        self.end(trial.id, {}, reason)
+        if is_over:
+            self.end(trial.id, {}, reason)
+        else:
+            self._again.append(trial)
+
+    def again(self) -> list[Begun]:
+        """The trials to run again, told once: none where others have not ended, as after Ctrl-C."""
+        if self._running.keys() != {trial.id for trial in self._again}:
+            return []
+        again, self._again = self._again, []
+        return again
 
     def close(self) -> None:
         """End the runs that are still open: what is not finished can be resumed."""
@@ -208,7 +219,8 @@ class RecorderCallback(tune.Callback):
 
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         noted = Path(trial.error_file).read_text(encoding="utf-8")
-        self._recorder.lose(Begun(**trial.config), _why(noted))
+        # Tune gives up at once what is lost while a warm actor gets ready for it, however often it may be tried.
+        self._recorder.lose(Begun(**trial.config), _why(noted), is_over=not trial.should_recover())
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         progress = self._recorder.progress

@@ -106,6 +106,7 @@ class Session:
         from ray import tune
 
         from dice_ray.tuning.callback import RecorderCallback
+        from dice_ray.tuning.searchers import CellSearcher
         from dice_ray.tuning.trial import Trial, Work
 
         needs = demand(self.plan.base())
@@ -130,6 +131,8 @@ class Session:
             ),
         )
         tuner.fit()
+        if again := recorder.again():
+            self._run(ray, CellSearcher(again), None, len(again), recorder)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from dice_ray.cluster import LOOPBACK
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning.ledger import Ledger
 from tests.machines import machines
+from tests.processes import TRIAL, title, titled
 
 NUM_TRIALS: Final = 16
 NUM_STEPS: Final = 50
@@ -101,7 +102,7 @@ def driver_killed(folder: Path, scratch: Path) -> Kill:
     """
     with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
         when = _random_moment(folder, driver)
-        trials = _trials(driver)
+        trials = titled(*TRIAL, below=driver.pid)
         driver.kill()
         driver.wait()
         _, alive = psutil.wait_procs(trials, timeout=100)
@@ -115,7 +116,7 @@ def trial_killed(folder: Path, scratch: Path) -> Kill:
     """Kill the process of a trial that trains; the driver goes on."""
     with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
         when = _random_moment(folder, driver)
-        while not (trials := [trial for trial in _trials(driver) if _title(trial).endswith(".train")]):
+        while not (trials := [trial for trial in titled(*TRIAL, below=driver.pid) if title(trial).endswith(".train")]):
             assert driver.poll() is None
         before = _ledger(folder)
         random.choice(trials).kill()
@@ -172,15 +173,3 @@ def _points(ledger: Ledger) -> Iterator[tuple[str, int, str, float]]:
         for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
             yield from ((id_, step, name, value) for name, value in metrics.items())
         yield id_, ended.curve[-1][0], "dev/best_f1", max(score for _, score in ended.curve)
-
-
-def _trials(driver: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    children = psutil.Process(driver.pid).children(recursive=True)
-    return [child for child in children if _title(child).startswith(("ray::ResourceTrainable", "ray::Trial"))]
-
-
-def _title(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline()).strip()
-    except psutil.Error:
-        return ""

@@ -121,6 +121,23 @@ def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: 
     }
 
 
+def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_path: Path, plan: SweepPlan) -> None:
+    path = tmp_path / "ledger.jsonl"
+    with Writer("sweep") as writer:
+        recorder = Recorder(plan, Ledger(path), writer, plan.ids)
+        recorder.open(())
+        recorder.begin(FOCAL)
+        recorder.lose(DICE, "its machine is gone", is_over=False)
+        assert not recorder.again(), "others go on, or were interrupted"
+        assert recorder.progress.running == 2
+        recorder.lose(FOCAL, "its process died")
+        assert recorder.again() == [DICE]
+        assert not recorder.again()
+        recorder.close()
+    assert list(Ledger(path).open) == [DICE]
+    assert set(Ledger(path).ended) == {"0001"}
+
+
 def test_the_reason_is_that_of_the_last_failure() -> None:
     died = "The actor died.\n\tpid: 7\n\n\tip: 127.0.0.1\nIts process ended.\nAnd so on."
     raised = 'ray::train()\n  File "loss.py", line 7\n    read()\nOSError: no space left\nFailure of a disk'

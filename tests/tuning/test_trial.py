@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import psutil
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.tuning import search, trial
 from dice_ray.tuning.ledger import Begun, Ledger
 from dice_ray.tuning.plan import SweepPlan
+from tests.processes import TRIAL, titled
 
 if TYPE_CHECKING:
     from dice_ray.tuning.progress import Progress
@@ -39,10 +39,9 @@ class Scale:
     def __exit__(self, *error: object) -> None: ...
 
     def update(self, state: Progress) -> None:
-        for process in psutil.Process().children(recursive=True):
-            if process.name().startswith("ray::") and "Trainable" in process.name():
-                self.actors.add(process.pid)
-                self.memory[state.done + state.failed] = process.memory_info().rss
+        for process in titled(*TRIAL):
+            self.actors.add(process.pid)
+            self.memory[state.done + state.failed] = process.memory_info().rss
 
 
 def run(points: Sequence[dict[str, Any]], layers: tuple[Layer, ...], folder: Path) -> Scale:

@@ -1,38 +1,26 @@
-"""A trial on Ray Train whose own process is killed: its workers go, and it goes on to its end with others."""
+"""A trial whose process is killed: its workers on Ray Train go, and it goes on to its end in another process."""
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-import psutil
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.tuning import search
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import SweepPlan
+from tests.processes import TRIAL, WORKER, titled
 
 if TYPE_CHECKING:
+    import psutil
+
     from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
-
-
-def processes(*titles: str) -> set[int]:
-    commands = {each.pid: _command(each) for each in psutil.Process().children(recursive=True)}
-    return {pid for pid, command in commands.items() if any(title in command for title in titles)}
-
-
-def _command(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
 
 
 class Killer:
@@ -40,7 +28,7 @@ class Killer:
 
     def __init__(self, terminal: TextIO) -> None:
         self.seconds: float | None = None
-        self.left: set[int] = set()
+        self.left: set[psutil.Process] = set()
         self.watching: threading.Thread | None = None
 
     def __enter__(self) -> Killer:
@@ -51,18 +39,45 @@ class Killer:
             self.watching.join(60)
 
     def update(self, state: Progress) -> None:
-        trials = processes("ray::ResourceTrainable", "ray::Trial")  # at work, and between two steps
+        trials = titled(*TRIAL)
         if state.best_score is not None and self.watching is None and len(trials) == 1:
-            (trial,), self.left = trials, processes("RayTrainWorker")
+            (trial,), self.left = trials, set(titled(WORKER))
             self.watching = threading.Thread(target=self.watch)
-            os.kill(trial, signal.SIGKILL)
+            trial.kill()
             self.watching.start()
 
     def watch(self) -> None:
         killed = time.monotonic()
-        while self.left & processes("RayTrainWorker") and time.monotonic() - killed < 60:
+        while self.left.intersection(titled(WORKER)) and time.monotonic() - killed < 60:
             time.sleep(0.1)
         self.seconds = time.monotonic() - killed
+
+
+class Between:
+    """A screen that kills the warm process when its first trial has ended: it dies while it gets ready for the next."""
+
+    killed: psutil.Process | None = None
+
+    def __init__(self, terminal: TextIO) -> None: ...
+
+    def __enter__(self) -> Between:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def update(self, state: Progress) -> None:
+        if state.done and self.killed is None:
+            (self.killed,) = titled(*TRIAL)
+            self.killed.kill()
+            self.killed.wait()
+
+
+@pytest.mark.ray
+def test_a_process_killed_between_two_trials_loses_none(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    plan = SweepPlan(name="between", layers=layers, space=SPACE, trials=3, scheduler="none")
+    progress = search.run(plan, tmp_path / "between", num_cpus=1, show=Between)
+    assert (progress.done, progress.failed, progress.running) == (3, 0, 0)
+    assert "Trial task failed" in (tmp_path / "between" / "log.txt").read_text(), "the kill hit no trial"
 
 
 @pytest.mark.ray
