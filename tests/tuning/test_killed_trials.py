@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.tuning import search
+from dice_ray.tuning import ablation, search
 from dice_ray.tuning.ledger import Ledger
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from tests.processes import TRIAL, WORKER, titled
 
 if TYPE_CHECKING:
@@ -73,11 +73,16 @@ class Between:
 
 
 @pytest.mark.ray
-def test_a_process_killed_between_two_trials_loses_none(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
-    plan = SweepPlan(name="between", layers=layers, space=SPACE, trials=3, scheduler="none")
-    progress = search.run(plan, tmp_path / "between", num_cpus=1, show=Between)
+@pytest.mark.parametrize("kind", ["sweep", "study"])
+def test_a_process_killed_between_two_trials_loses_none(kind: str, tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    if kind == "sweep":
+        sweep = SweepPlan(name=kind, layers=layers, space=SPACE, trials=3, scheduler="none")
+        progress = search.run(sweep, tmp_path / kind, num_cpus=1, show=Between)
+    else:
+        study = StudyPlan(name=kind, layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1, 2, 3))
+        progress = ablation.run(study, tmp_path / kind, num_cpus=1, show=Between)
     assert (progress.done, progress.failed, progress.running) == (3, 0, 0)
-    assert "Trial task failed" in (tmp_path / "between" / "log.txt").read_text(), "the kill hit no trial"
+    assert "Trial task failed" in (tmp_path / kind / "log.txt").read_text(), "the kill hit no trial"
 
 
 @pytest.mark.ray
