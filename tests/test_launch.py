@@ -154,7 +154,7 @@ class TestOnRayTrain:
         next(running)
         assert titled(WORKER)
         running.close()
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 10
         while titled(WORKER) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert not titled(WORKER)
