@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +43,16 @@ def told(step: int, score: float, **more: Any) -> dict[str, Any]:
 @pytest.fixture
 def plan(layers: tuple[Layer, ...]) -> SweepPlan:
     return SweepPlan(name="sweep", layers=layers, space="a:b", trials=3, digest="of all")
+
+
+@contextmanager
+def recording(plan: SweepPlan, ledger: Ledger) -> Iterator[Recorder]:
+    """A recorder that is opened, and closed at the end of the block."""
+    with Writer(plan.name) as writer:
+        recorder = Recorder(plan, ledger, writer, plan.ids)
+        recorder.open(())
+        yield recorder
+        recorder.close()
 
 
 def all_runs(experiment: str) -> list[Run]:
@@ -100,14 +112,11 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
 
 def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: SweepPlan) -> None:
     path = tmp_path / "ledger.jsonl"
-    with Writer("sweep") as writer:
-        recorder = Recorder(plan, Ledger(path), writer, plan.ids)
-        recorder.open(())
+    with recording(plan, Ledger(path)) as recorder:
         recorder.begin(FOCAL)
         recorder.result("0001", told(5, 0.25))
         recorder.lose(FOCAL, "its process died")
         recorder.lose(DICE, "there was no process")
-        recorder.close()
     ended = Ledger(path).ended
     assert {id_: each.failure for id_, each in ended.items()} == {
         "0001": "its process died",
@@ -123,9 +132,7 @@ def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: 
 
 def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_path: Path, plan: SweepPlan) -> None:
     path = tmp_path / "ledger.jsonl"
-    with Writer("sweep") as writer:
-        recorder = Recorder(plan, Ledger(path), writer, plan.ids)
-        recorder.open(())
+    with recording(plan, Ledger(path)) as recorder:
         recorder.begin(FOCAL)
         recorder.lose(DICE, "its machine is gone", is_over=False)
         assert not recorder.again(), "others go on, or were interrupted"
@@ -133,7 +140,6 @@ def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_pat
         recorder.lose(FOCAL, "its process died")
         assert recorder.again() == [DICE]
         assert not recorder.again()
-        recorder.close()
     assert list(Ledger(path).open) == [DICE]
     assert set(Ledger(path).ended) == {"0001"}
 
@@ -191,10 +197,7 @@ def test_a_trial_whose_data_cannot_be_described_is_noted(
     monkeypatch.delenv("NO_SUCH_VARIABLE", raising=False)
     with pytest.raises(DataError, match="NO_SUCH_VARIABLE"):
         plan.config(LOST).tags()
-    with Writer("sweep") as writer:
-        recorder = Recorder(plan, Ledger(tmp_path / "ledger.jsonl"), writer, plan.ids)
-        recorder.open(())
+    with recording(plan, Ledger(tmp_path / "ledger.jsonl")) as recorder:
         recorder.begin(LOST)
         recorder.end(LOST.id, {"failure": "the variable must be set"})
-        recorder.close()
     assert read("sweep").set_index("id").loc["0004", "tags.failure"] == "the variable must be set"
