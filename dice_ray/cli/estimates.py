@@ -10,7 +10,7 @@ from dice_ray.cli.printing import plain, print_json
 
 if TYPE_CHECKING:
     from dice_ray.api import DryRun
-    from dice_ray.rehearsal import Rehearsal
+    from dice_ray.run.rehearsal import Rehearsal
     from dice_ray.tuning.estimate import Estimate
 
 

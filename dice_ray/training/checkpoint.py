@@ -14,8 +14,8 @@ import torch
 
 from dice_ray.errors import RunError
 
-_LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
-GOING_ON = (_LAST, _BEFORE)
+LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
+GOING_ON = (LAST, _BEFORE)
 """What only a run that goes on needs."""
 _KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
 
@@ -50,7 +50,7 @@ class Checkpoints:
         for left in self.folder.glob("*.tmp"):  # by a process that was killed
             left.unlink(missing_ok=True)
         refused = []
-        for name in (_LAST, _BEFORE):
+        for name in (LAST, _BEFORE):
             if not (self.folder / name).exists():
                 continue
             try:
@@ -74,10 +74,10 @@ class Checkpoints:
 
     def save_last(self, state: dict[str, Any], *, finished: bool) -> None:
         """Keep a state, and the one before it until the run is finished."""
-        unfinished = self._written(_LAST, state)
-        if (self.folder / _LAST).exists():
-            (self.folder / _LAST).replace(self.folder / _BEFORE)
-        unfinished.replace(self.folder / _LAST)
+        unfinished = self._written(LAST, state)
+        if (self.folder / LAST).exists():
+            (self.folder / LAST).replace(self.folder / _BEFORE)
+        unfinished.replace(self.folder / LAST)
         if finished:
             self.finish()
 

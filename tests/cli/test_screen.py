@@ -8,7 +8,7 @@ import pytest
 
 from dice_ray.cli.screen import ProgressScreen, TrainScreen, step_line
 from dice_ray.training.loop import Evaluation, Progress
-from dice_ray.tuning.progress import Progress as TrialProgress
+from dice_ray.run.driver import TrialCounts as TrialProgress
 
 EVALUATION = Evaluation(10, 0.5, {"train/loss": 0.5, "dev/accuracy": 0.75, "dev/collapsed": 0.0}, finished=False)
 

@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from tokenizers import processors
 from transformers import PreTrainedTokenizerBase
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.records import QuestionRecord, Span
 from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.run import train
 from dice_ray.tasks.answer_spans import answers_of
 from dice_ray.tasks.base import Row, Scores, Task
 from dice_ray.tasks.extractive_qa import NO_TARGET, TERMS, ExtractiveQAConfig
@@ -356,8 +356,8 @@ def test_a_tiny_encoder_learns_the_generated_questions(tmp_path: Path, formulati
         "training": {"epochs": 8, "batch_size": 16, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(told.metrics["dev/f1"] for told in launch.start(config, tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    best = max(told.metrics["dev/f1"] for told in train.evaluations(config, tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert test["test/constant_f1"] == pytest.approx(0.4, abs=0.01)
     assert best > 0.7
     assert test["test/f1"] > test["test/constant_f1"] + 0.3

@@ -14,8 +14,8 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from dice_ray import launch
 from dice_ray.errors import RunError
+from dice_ray.run import build, train
 from dice_ray.training.checkpoint import Checkpoints
 from tests.training.test_loop import small, told_by
 
@@ -48,7 +48,7 @@ def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
 
     register_optimizer_step_post_hook(event)
     Path.replace = renamed  # type: ignore[assignment,method-assign]
-    told = told_by(launch.start(small(**settings), folder))
+    told = told_by(train.evaluations(small(**settings), folder))
     torch.save([each.metrics for each in told], folder / "told.pt")
 
 
@@ -57,8 +57,8 @@ def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(tmp_path: Path, minutes: int, precision: str) -> None:
     settings = {"loss": "dice", "training.checkpoint_minutes": minutes, "training.precision": precision}
-    launch.prepare(small(**settings))  # a forked process has the data already
-    whole = told_by(launch.start(small(**settings), tmp_path / "whole"))
+    build.prepare(small(**settings))  # a forked process has the data already
+    whole = told_by(train.evaluations(small(**settings), tmp_path / "whole"))
     moments = [random.randint(1, 40) for _ in range(5)]
     exits = []
     for kill_at in [*moments, 10**9]:
@@ -98,15 +98,15 @@ def test_of_a_bad_checkpoint_the_one_before_is_used(tmp_path: Path, fault: str) 
 
 
 def test_a_run_with_a_torn_checkpoint_ends_as_one_without(tmp_path: Path) -> None:
-    whole = told_by(launch.start(small(), tmp_path / "whole"))
-    run = launch.start(small(), tmp_path / "torn")
+    whole = told_by(train.evaluations(small(), tmp_path / "whole"))
+    run = train.evaluations(small(), tmp_path / "torn")
     for _ in range(3):
         next(run)
     run.close()
     path = tmp_path / "torn/last.pt"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.warns(UserWarning, match=r"last\.pt must be a checkpoint"):
-        assert told_by(launch.start(small(), tmp_path / "torn")) == whole
+        assert told_by(train.evaluations(small(), tmp_path / "torn")) == whole
 
 
 def test_the_one_before_the_last_and_what_a_kill_left_go_when_a_run_ends(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_what_a_run_needs_is_on_the_disk_before_it_takes_its_place(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", renamed)
-    list(launch.start(small(), tmp_path / "run"))
+    list(train.evaluations(small(), tmp_path / "run"))
     assert placed >= {"config.yaml", "task.json", "last.pt", "before.pt", "best.pt"}
     assert {file.name for file in (tmp_path / "run/encoder").iterdir()} >= {"config.json", "tokenizer.json"}
     assert all(content_of(file) in on_disk for file in (tmp_path / "run/encoder").iterdir())

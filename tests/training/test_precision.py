@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from dice_ray import folders, launch
+from dice_ray.api import places
+from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import layers_of
 from dice_ray.api.searches import _for_all_trials
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
-from dice_ray.folders import runs_folder
+from dice_ray.run import build, here, train
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
 from dice_ray.training.precision import Numerics, fitted, forward, resolve
@@ -58,17 +59,17 @@ def test_the_probe_times_a_product_here() -> None:
 
 def test_a_run_resolves_its_precision_once() -> None:
     written = small(**{"training.precision": "auto", "model.encoder": "minilm"})
-    found = launch.resolved(written)
+    found = build.fix_precision(written)
     assert found.training.precision == resolve("auto").precision
-    assert launch.resolved(small(**{"training.precision": "auto"})).training.precision == "fp32"  # the tiny encoder
-    assert launch.resolved(found) == found
+    assert build.fix_precision(small(**{"training.precision": "auto"})).training.precision == "fp32"  # the tiny encoder
+    assert build.fix_precision(found) == found
     assert found.training.lr == written.training.lr
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize(("name", "attention"), [("fp32", "sdpa"), ("bf16", "eager"), ("fp16", "eager")])
 def test_the_encoder_computes_in_the_precision_and_the_loss_in_fp32(name: precision.Precision, attention: str) -> None:
-    parts = launch.build(small(**{"training.precision": name}))
+    parts = build.build(small(**{"training.precision": name}))
     assert parts.numerics.precision == name
     assert parts.model.encoder.config._attn_implementation == attention
     seen = []
@@ -89,34 +90,34 @@ def test_a_machine_that_cannot_keep_the_precision_of_a_run_is_refused(monkeypatc
     monkeypatch.setattr(precision, "kept_by", lambda _: ("fp32",))
     config = small(**{"training.precision": "bf16"})
     with pytest.raises(RunError, match="must be fp32 on this machine"):
-        launch.build(config)
+        build.build(config)
     with pytest.raises(RunError, match="must be fp32 on this machine"):
-        launch.check_here(config)
+        here.check_machine(config)
 
 
 def test_a_family_that_computes_in_fp32_alone_is_told_so_and_auto_takes_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(precision, "_seconds", lambda name, _: {"fp32": 10, "bf16": 2, "fp16": 2}[name])
-    texts = [text for record in launch.prepare(small()).splits.train for text in (record.first, record.second)]
+    texts = [text for record in build.prepare(small()).splits.train for text in (record.first, record.second)]
     for family, found in (("deberta", "fp32"), ("deberta_v3", "bf16"), ("bert", "bf16")):
         encoder = str(save(family, tmp_path / family, texts))
         written = {"model.encoder": encoder, "training.precision": "auto"}
-        assert launch.resolved(small(**written)).training.precision == found
+        assert build.fix_precision(small(**written)).training.precision == found
     half = small(**{"model.encoder": str(tmp_path / "deberta"), "training.precision": "bf16"})
     with pytest.raises(RunError, match=r"must be fp32, or auto, for model\.encoder .* of the family deberta, got bf16"):
-        launch.build(half)
+        build.build(half)
 
 
 def test_a_run_goes_on_with_the_precision_that_it_was_begun_with(tmp_path: Path) -> None:
     begun, auto = small(**{"training.precision": "bf16"}), small(**{"training.precision": "auto"})
-    folders.store_config(begun, tmp_path)
-    assert folders.as_begun(auto, tmp_path) == begun
-    assert folders.as_begun(auto, tmp_path / "elsewhere") == auto
+    places.store_config(begun, tmp_path)
+    assert places.as_begun(auto, tmp_path) == begun
+    assert places.as_begun(auto, tmp_path / "elsewhere") == auto
     written = small(**{"training.precision": "fp32"})
-    assert folders.as_begun(written, tmp_path) == written
+    assert places.as_begun(written, tmp_path) == written
     with pytest.raises(RunError, match=r"other settings \(training\.precision\)"):
-        folders.check_config(written, tmp_path)
+        places.check_config(written, tmp_path)
 
 
 def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
@@ -149,7 +150,7 @@ def test_a_gpu_attends_in_one_kernel() -> None:
 def test_half_of_the_bits_learn_what_all_do(tmp_path: Path, name: str) -> None:
     def losses(run: str) -> list[float]:
         values = {"training.precision": run, "model.dropout": 0.0, "training.epochs": 4}
-        told: list[Evaluation] = list(launch.start(small(**values), tmp_path / run))
+        told: list[Evaluation] = list(train.evaluations(small(**values), tmp_path / run))
         return [evaluation.metrics["train/loss"] for evaluation in told]
 
     expected, found = losses("fp32"), losses(name)

@@ -12,7 +12,7 @@ from dice_ray.cli.screen import ProgressScreen
 from dice_ray.config.load import Layer
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
-from dice_ray.tuning.ledger import Ended, Ledger
+from dice_ray.tuning.ledger import TrialOutcome, Ledger
 from dice_ray.tuning.plan import StudyPlan
 
 
@@ -27,14 +27,14 @@ def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, la
     for cell in plan.cells()[:2]:
         ledger.append(cell)
     there = {"test/f1": 0.125, "test/collapsed": 1.0}
-    earlier = Ended(id=done, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},), test=there)
+    earlier = TrialOutcome(id=done, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},), test=there)
     ledger.append(earlier)
-    ledger.append(Ended(id=failed, state="failed", failure="no memory"))
+    ledger.append(TrialOutcome(id=failed, state="failed", failure="no memory"))
 
     progress = ablation.run(plan, folder, num_cpus=2)
     assert (progress.done, progress.failed, progress.total) == (4, 0, 4)
     ledger = Ledger(folder / "ledger.jsonl")
-    assert ledger.ended[done] == earlier
+    assert ledger.outcomes[done] == earlier
     assert {path.name for path in (folder / "trials").iterdir()} == {failed, *missing}
 
     rows = read("study").set_index("id")
@@ -44,7 +44,7 @@ def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, la
     assert (cells["state"] == "done").all()
     assert rows.loc[done, "metrics.test/f1"] == 0.125
     assert rows.loc[done, "tags.collapsed"] == "true"
-    assert rows.loc[failed, "metrics.test/f1"] == ledger.ended[failed].test["test/f1"]
+    assert rows.loc[failed, "metrics.test/f1"] == ledger.outcomes[failed].test["test/f1"]
     assert not rows.loc[failed, "tags.failure"]
     assert rows.loc["study", "tags.baseline"] == "ce"
 

@@ -17,23 +17,23 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.callback import Recorder, _why
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.recorder import Recorder, _why
+from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
-FOCAL = Begun(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
-DICE = Begun(id="0002", params={"loss": "dice"}, seed=4)
+FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
+DICE = TrialSpec(id="0002", params={"loss": "dice"}, seed=4)
 COLUMNS = {"pair": {"first": "a", "second": "b", "label": "label"}}
 FILES = {
     "folder": "$NO_SUCH_VARIABLE",
     "train": "train.tsv",
     "reader": {"tables": {"quoting": False, "columns": COLUMNS}},
 }
-LOST = Begun(id="0004", params={"data.source": {"files": FILES}}, seed=4)
-WRONG = Begun(id="0003", params={"loss.focal.gama": 1}, seed=4)
+LOST = TrialSpec(id="0004", params={"data.source": {"files": FILES}}, seed=4)
+WRONG = TrialSpec(id="0003", params={"loss.focal.gama": 1}, seed=4)
 
 
 def told(step: int, score: float, **more: Any) -> dict[str, Any]:
@@ -86,9 +86,9 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     writer.close()
 
     ledger = Ledger(path)
-    assert ledger.open == [DICE]
-    assert (ledger.ended["0001"].state, ledger.ended["0001"].curve) == ("pruned", ((5, 0.25), (10, 0.5)))
-    assert (ledger.ended["0003"].state, ledger.ended["0003"].failure) == ("failed", "gama is not a key")
+    assert ledger.unfinished == [DICE]
+    assert (ledger.outcomes["0001"].state, ledger.outcomes["0001"].curve) == ("pruned", ((5, 0.25), (10, 0.5)))
+    assert (ledger.outcomes["0003"].state, ledger.outcomes["0003"].failure) == ("failed", "gama is not a key")
 
     stored = {path.read_text() for path in tmp_path.rglob("artifacts/config.yaml")}
     assert stored == {as_yaml(plan.config(trial)) for trial in (FOCAL, DICE)}
@@ -117,7 +117,7 @@ def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: 
         recorder.result("0001", told(5, 0.25))
         recorder.lose(FOCAL, "its process died")
         recorder.lose(DICE, "there was no process")
-    ended = Ledger(path).ended
+    ended = Ledger(path).outcomes
     assert {id_: each.failure for id_, each in ended.items()} == {
         "0001": "its process died",
         "0002": "there was no process",
@@ -141,7 +141,7 @@ def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_pat
         assert recorder.again() == [DICE]
         assert not recorder.again()
     assert list(Ledger(path).open) == [DICE]
-    assert set(Ledger(path).ended) == {"0001"}
+    assert set(Ledger(path).outcomes) == {"0001"}
 
 
 def test_the_reason_is_that_of_the_last_failure() -> None:
@@ -163,7 +163,7 @@ def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPl
     for trial in (FOCAL, DICE):
         ledger.append(trial)
         metrics = ({"dev/f1": 0.25}, {"dev/f1": 0.5})
-        ledger.append(Ended(id=trial.id, state="done", curve=((5, 0.25), (10, 0.5)), metrics=metrics))
+        ledger.append(TrialOutcome(id=trial.id, state="done", curve=((5, 0.25), (10, 0.5)), metrics=metrics))
     writer = Writer("sweep")
     recorder = Recorder(plan, ledger, writer, plan.ids)
     recorder.open(stored={"0002"})
@@ -180,7 +180,7 @@ def test_a_trial_collapsed_where_its_best_evaluation_or_its_test_did(tmp_path: P
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for id_, test in (("of dev", {}), ("of test", {"test/f1": 0.0, "test/collapsed": 1.0})):
         ledger.append(DICE.model_copy(update={"id": id_, "arm": "dice"}))
-        ledger.append(Ended(id=id_, test=test, **ended))
+        ledger.append(TrialOutcome(id=id_, test=test, **ended))
     arms = {"dice": {"loss": "dice"}}
     with Writer("study") as writer:
         recorder = Recorder(

@@ -13,9 +13,9 @@ from dice_ray.api import DryRun
 from dice_ray.cli.estimates import print_dry_run, print_estimate
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
-from dice_ray.rehearsal import Rehearsal
+from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning import plan_file, search
-from dice_ray.tuning.demand import Demand
+from dice_ray.tuning.runner import Demand
 from dice_ray.tuning.estimate import Estimate, _as_timed, _check, _last_end, _num_kept, _seconds, estimate
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 

@@ -18,7 +18,7 @@ from tests.processes import TRIAL, WORKER, titled
 if TYPE_CHECKING:
     import psutil
 
-    from dice_ray.tuning.progress import Progress
+    from dice_ray.run.driver import TrialCounts
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 
@@ -101,5 +101,5 @@ def test_a_killed_trial_frees_its_workers_and_goes_on(tmp_path: Path, layers: tu
     assert len(killers[0].left) == 2
     assert killers[0].seconds is not None
     assert killers[0].seconds < 10
-    (ended,) = Ledger(tmp_path / "wide" / "ledger.jsonl").ended.values()
+    (ended,) = Ledger(tmp_path / "wide" / "ledger.jsonl").outcomes.values()
     assert len({step for step, _ in ended.curve}) == len(ended.curve) == 12

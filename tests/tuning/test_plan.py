@@ -9,7 +9,7 @@ import pytest
 
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.errors import ConfigError, RunError
-from dice_ray.tuning.ledger import Begun
+from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan, Variant
 from dice_ray.tuning.plan_file import read, store
 
@@ -243,13 +243,13 @@ def test_the_stored_configuration_of_a_run_is_a_preset_for_sweeps_and_studies(tm
     assert [cell.id for cell in cells] == [
         cell.id for cell in study(layers=(layers[0], values_layer("--set", {}))).cells()
     ]
-    assert SWEEP.model_copy(update={"layers": layers}).config(Begun(id="0001", params={}, seed=7)).training.seed == 7
+    assert SWEEP.model_copy(update={"layers": layers}).config(TrialSpec(id="0001", params={}, seed=7)).training.seed == 7
 
 
 @pytest.mark.parametrize("params", [{"launch.workers": 2}, {"training.seed": 3}])
 def test_a_trial_writes_neither_its_workers_nor_its_seed(params: dict[str, int]) -> None:
     with pytest.raises(ConfigError, match=r"must not be written: .* \(from trial\)"):
-        SWEEP.config(Begun(id="0001", params=params, seed=0))
+        SWEEP.config(TrialSpec(id="0001", params=params, seed=0))
 
 
 ALTERED = {name: {"data.imbalance": name} for name in ("none", "add_positive", "drop_negative")}

@@ -11,7 +11,7 @@ import pytest
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
 from dice_ray.tuning.schedulers import asha, median
 
 
@@ -24,9 +24,9 @@ class Named:
 def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number in range(1, 6):
-        ledger.append(Begun(id=f"000{number}", params={}, seed=0))
+        ledger.append(TrialSpec(id=f"000{number}", params={}, seed=0))
         curve = ((5, 0.4 + number / 100), (10, 0.6), (15, 0.5))
-        ledger.append(Ended(id=f"000{number}", state="done", curve=curve, metrics=({},) * 3))
+        ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=curve, metrics=({},) * 3))
     return ledger
 
 

@@ -16,12 +16,12 @@ from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import DataError
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning import objectives, search
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
 
 if TYPE_CHECKING:
-    from dice_ray.tuning.progress import Progress
+    from dice_ray.run.driver import TrialCounts
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
 
@@ -94,27 +94,27 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     assert screens[0].is_over
 
     ledger = Ledger(tmp_path / "losses" / "ledger.jsonl")
-    assert sorted(ledger.ended) == sorted(ledger.begun) == plan.ids
-    failed = {id_ for id_, trial in ledger.begun.items() if trial.params["training.lr"] > 1}
-    assert {id_ for id_, ended in ledger.ended.items() if ended.state == "failed"} == failed != set()
-    assert all("must be finite" in str(ledger.ended[id_].failure) for id_ in failed)
+    assert sorted(ledger.outcomes) == sorted(ledger.specs) == plan.ids
+    failed = {id_ for id_, trial in ledger.specs.items() if trial.params["training.lr"] > 1}
+    assert {id_ for id_, ended in ledger.outcomes.items() if ended.state == "failed"} == failed != set()
+    assert all("must be finite" in str(ledger.outcomes[id_].failure) for id_ in failed)
     assert progress.is_finished
     assert progress.failed == len(failed)
-    assert progress.best_score == max(ended.score for ended in ledger.ended.values() if ended.score is not None)
+    assert progress.best_score == max(ended.score for ended in ledger.outcomes.values() if ended.score is not None)
 
     rows = read("losses").set_index("id")
-    assert not any(ended.test for ended in ledger.ended.values())
+    assert not any(ended.test for ended in ledger.outcomes.values())
     assert not [name for name in rows if str(name).startswith("metrics.test/")], "a search sees train and dev alone"
     assert list(rows.index[rows["kind"] == "trial"].sort_values()) == plan.ids
     assert set(rows["status"]) == {"FINISHED", "FAILED"}
     assert rows.loc["losses", "status"] == "FINISHED"
-    for id_, trial in ledger.begun.items():
-        assert rows.loc[id_, "state"] == ledger.ended[id_].state
+    for id_, trial in ledger.specs.items():
+        assert rows.loc[id_, "state"] == ledger.outcomes[id_].state
         assert rows.loc[id_, "params.loss"] == trial.params["loss"]
     stored = curves("losses")
     stored = stored[stored["metric"] == "dev/f1"]
     assert {id_: tuple(zip(of["step"], of["value"], strict=True)) for id_, of in stored.groupby("id")} == {
-        id_: ended.curve for id_, ended in ledger.ended.items() if ended.curve
+        id_: ended.curve for id_, ended in ledger.outcomes.items() if ended.curve
     }
 
     before = (tmp_path / "losses" / "ledger.jsonl").read_bytes()
@@ -131,8 +131,8 @@ def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reas
     plan = SweepPlan(name="faults", layers=(*layers, layer), space=space, trials=4, sampler="brute_force")
     assert search.run(plan, tmp_path / "faults", num_cpus=1).is_finished
     ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
-    faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.begun.items()}
-    why = {faults[id_]: ended.failure for id_, ended in ledger.ended.items()}
+    faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.specs.items()}
+    why = {faults[id_]: ended.failure for id_, ended in ledger.outcomes.items()}
     assert str(why.pop("an exit")).startswith("The actor is dead because its worker process has died.")
     assert why == {"an error": "ValueError: a mistake", "a full disk": "OSError: no space left", "none": None}
     assert Counter((tmp_path / "attempts").read_text().splitlines()) == {"an error": 1, "a full disk": 3, "an exit": 3}
@@ -149,7 +149,7 @@ def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(tmp_path: Path
     more = search.run(plan.model_copy(update={"trials": 5}), tmp_path / "short", num_cpus=1)
     assert more.is_finished
     ledger = Ledger(tmp_path / "short" / "ledger.jsonl")
-    assert sorted(trial.params["training.lr"] for trial in ledger.begun.values()) == [1e-3, 2e-3]
+    assert sorted(trial.params["training.lr"] for trial in ledger.specs.values()) == [1e-3, 2e-3]
     assert set(read("short")["status"]) == {"FINISHED"}
 
 
@@ -159,10 +159,10 @@ def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tu
     assert not search.is_exhausted(plan, tmp_path)
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number, rate in enumerate((1e-3, 2e-3), start=1):
-        ledger.append(Begun(id=f"000{number}", params={"training.lr": rate}, seed=0))
+        ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": rate}, seed=0))
         assert not search.is_exhausted(plan, tmp_path)
         metrics = ({"dev/f1": 0.5},)
-        ledger.append(Ended(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
+        ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
     assert search.is_exhausted(plan, tmp_path)
     assert not search.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
     before = (tmp_path / "ledger.jsonl").read_bytes()
@@ -188,15 +188,15 @@ def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
         lines.truncate(file.read_bytes().rindex(b'{"event": "end"'))
     assert search.run(plan, tmp_path / "seeds", num_cpus=1).is_finished
     ledger = Ledger(file)
-    assert set(ledger.ended) == {"0001", "0002", *(f"{again.rerun_of}-{seed}" for seed in (1001, 1002))}
-    assert ledger.ended[again.id].curve == first.ended[again.id].curve
+    assert set(ledger.outcomes) == {"0001", "0002", *(f"{again.rerun_of}-{seed}" for seed in (1001, 1002))}
+    assert ledger.outcomes[again.id].curve == first.ended[again.id].curve
     rows = read("seeds").set_index("id")
     assert rows.loc[again.id, "kind"] == "rerun"
     assert (rows.loc[again.id, "seed"], rows.loc[again.id, "tags.rerun_of"]) == (1001, again.rerun_of)
     (best,) = [table for table in api.report("seeds").tables if table.name == "best_trials"]
     assert best.data["reruns"].tolist()[0] == 2
     assert best.data["trial"].tolist()[0] == again.rerun_of
-    scores = [ledger.ended[id_].score or 0.0 for id_, begun in ledger.begun.items() if begun.rerun_of]
+    scores = [ledger.outcomes[id_].score or 0.0 for id_, begun in ledger.specs.items() if begun.rerun_of]
     assert best.data["mean_of_reruns"].tolist()[0] == pytest.approx(statistics.fmean(scores))
 
 
@@ -219,7 +219,7 @@ def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[L
     more = plan.model_copy(update={"trials": 4})
     progress = search.run(more, tmp_path / "several", num_cpus=1)
     assert progress.is_finished
-    ended = Ledger(tmp_path / "several" / "ledger.jsonl").ended
+    ended = Ledger(tmp_path / "several" / "ledger.jsonl").outcomes
     assert ended["0001"].state == "failed"
     done = {id_: each for id_, each in ended.items() if each.state == "done"}
     assert len(done) == progress.done >= 2
@@ -244,5 +244,5 @@ def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, 
     plan = SweepPlan(name="long", layers=long, space=space, trials=2, scheduler="none", trial_timeout=2)
     progress = search.run(plan, tmp_path / "long", num_cpus=1)
     assert (progress.failed, progress.is_finished) == (2, True)
-    reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").ended.values()]
+    reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").outcomes.values()]
     assert reasons == ["a trial must end within 2 s (--trial-timeout), and was still running"] * 2

@@ -12,9 +12,9 @@ from dice_ray.data import sources
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.settings import Flat
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
-from dice_ray.tuning.tuned import tuned
+from dice_ray.tuning.earlier import tuned
 
 ARMS: dict[str, Flat] = {
     "ce": {"loss": "cross_entropy"},
@@ -34,9 +34,9 @@ def sweep(tmp_path: Path, layers: tuple[Layer, ...]) -> Callable[..., Path]:
         plan_file.store(plan, tmp_path / name)
         ledger = Ledger(tmp_path / name / "ledger.jsonl")
         for id_, (params, score) in zip(plan.ids, trials, strict=True):
-            ledger.append(Begun(id=id_, params=params, seed=seed))
+            ledger.append(TrialSpec(id=id_, params=params, seed=seed))
             curve = () if score is None else ((5, score),)
-            ledger.append(Ended(id=id_, state="failed" if score is None else "done", curve=curve))
+            ledger.append(TrialOutcome(id=id_, state="failed" if score is None else "done", curve=curve))
         return tmp_path / name
 
     return stored
@@ -71,9 +71,9 @@ def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(
     ce: Flat = {"loss": "cross_entropy"}
     lucky, steady = sweep("lucky", ({"loss": "focal"}, 0.9), (ce, 0.5)), sweep("steady", ({"loss": "focal"}, 0.7))
     ledger = Ledger(lucky / "ledger.jsonl")
-    ledger.append(Begun(id="0001-1001", params={"loss": "focal"}, seed=1001, rerun_of="0001"))
-    ledger.append(Ended(id="0001-1001", state="done", curve=((5, 0.6),)))
-    ledger.append(Begun(id="0003", params={"loss": "focal"}, seed=0))  # which has not ended
+    ledger.append(TrialSpec(id="0001-1001", params={"loss": "focal"}, seed=1001, rerun_of="0001"))
+    ledger.append(TrialOutcome(id="0001-1001", state="done", curve=((5, 0.6),)))
+    ledger.append(TrialSpec(id="0003", params={"loss": "focal"}, seed=0))  # which has not ended
     assert tuned(study, [lucky, steady]).tuned["focal"] == "steady 0001, best of 2"
     assert tuned(study, [steady, lucky]).tuned["focal"] == "steady 0001, best of 2"
 

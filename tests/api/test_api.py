@@ -12,13 +12,14 @@ import pytest
 import torch
 
 import dice_ray
-from dice_ray import api, launch
+from dice_ray import api
+from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.cli.screen import ProgressScreen
 from dice_ray.config.load import Layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
-from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
-from dice_ray.rehearsal import NUM_STEPS
+from dice_ray.run import build
+from dice_ray.run.rehearsal import NUM_STEPS
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read, texts
@@ -145,7 +146,7 @@ def test_a_label_that_a_drawn_test_split_alone_has_names_the_draw(tmp_path: Path
     )
     told = r"text 9: its labels must be among .*, got 'rare' \(the test split is 0\.5 of train, drawn with seed"
     with pytest.raises(DataError, match=told):
-        launch.prepare(config).test()
+        build.prepare(config).test()
 
 
 @pytest.mark.ray
@@ -177,7 +178,7 @@ def test_files_that_changed_are_read_again(tmp_path: Path) -> None:
         rows = [f"a {number}\tb\t{number % 2}" for number in range(size)]
         (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
         (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
-        prepared = launch.prepare(api.validate("mine.yaml"))
+        prepared = build.prepare(api.validate("mine.yaml"))
         assert len(prepared.train.rows) + len(prepared.dev.rows) == size
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 
-from dice_ray import launch, single, trained
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, RunError
+from dice_ray.run import build, single, train, trained
 from dice_ray.training.checkpoint import Checkpoints
 
 ROWS = 120
@@ -45,8 +45,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run's folder with its data beside it, moved after the training."""
     folder = tmp_path_factory.mktemp("trained")
     config = config_of(folder / "data")
-    list(launch.start(config, folder / "first"))
-    (folder / "scores.json").write_text(json.dumps(launch.evaluate(config, folder / "first", "test")))
+    list(train.evaluations(config, folder / "first"))
+    (folder / "scores.json").write_text(json.dumps(train.score(config, folder / "first", "test")))
     shutil.move(folder / "first", folder / "run")
     (folder / "data/test.tsv").rename(folder / "new.tsv")
     shutil.rmtree(folder / "data")
@@ -116,7 +116,7 @@ def test_data_that_is_gone_is_named(run: Path) -> None:
 
 def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
     config = config_of(tmp_path / "data", **{"training.epochs": 1})
-    list(launch.start(config, tmp_path / "run"))
+    list(train.evaluations(config, tmp_path / "run"))
     best = trained.load(tmp_path / "run")
     assert len(best.labelled("dev").records) == ROWS // 10
     rows = (tmp_path / "data/train.tsv").read_text().splitlines()
@@ -124,7 +124,7 @@ def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"to score dev, the run must have the data that it was begun on, .* were chang"):
         best.labelled("dev")
     with pytest.raises(RunError, match="must have the data that it was begun on"):
-        single.run(launch.resolved(config), tmp_path / "run", "train", None)
+        single.run(build.fix_precision(config), tmp_path / "run", "train", None)
 
 
 @pytest.mark.parametrize("name", ["task.json", "encoder", "config.yaml"])
@@ -150,7 +150,7 @@ def test_each_task_predicts_what_it_was_scored_by(tmp_path: Path, kind: str) -> 
     source = {"synthetic": {"kind": kind, "size": 200, "positive_share": 0.1}}
     training = {"epochs": 4, "batch_size": 16, "lr": 3e-3}
     config = resolve([Layer("preset", {"task": task, "data": {"source": source}, "training": training})])
-    list(launch.start(config, tmp_path / "run"))
+    list(train.evaluations(config, tmp_path / "run"))
     records = generate(SyntheticConfig(kind=kind, size=200))["test"]
     path = tmp_path / "new.txt"
     if kind == "tagging":

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 import torch
 
-from dice_ray import launch, served, trained
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import DataError, RunError
+from dice_ray.run import served, train, trained
 from dice_ray.tracking.store import quiet
 
 TASKS: dict[str, tuple[Any, str]] = {
@@ -59,7 +59,7 @@ def packed(folder: Path, kind: str) -> tuple[trained.Trained, Path]:
     """A run of generated data, and it as a model."""
     source = {"synthetic": {"kind": kind, "size": 60}}
     preset = {"task": TASKS[kind][0], "data": {"source": source}, "training": {"epochs": 1, "batch_size": 16}}
-    list(launch.start(resolve([Layer("preset", preset)]), folder / "run"))
+    list(train.evaluations(resolve([Layer("preset", preset)]), folder / "run"))
     return trained.load(folder / "run"), served.pack(folder / "run", folder / "model")
 
 

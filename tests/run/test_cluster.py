@@ -15,15 +15,15 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray import cluster
 from dice_ray.errors import InputError
+from dice_ray.run import cluster
 from tests.machines import machines
 
 LISTENERS = """
 import os, sys
 from pathlib import Path
 import psutil
-from dice_ray import cluster
+from dice_ray.run import cluster
 
 with cluster.started(num_cpus=1, log=Path("log.txt")) as ray:
     print("Ray has words")
@@ -108,7 +108,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 def test_a_ray_that_does_not_start_is_told_in_one_line(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
-from dice_ray import cluster
+from dice_ray.run import cluster
 from dice_ray.errors import RunError
 try:
     with cluster.started(num_cpus=-1, log=Path("log.txt")):
@@ -124,7 +124,7 @@ except RunError as error:
 JOINED = """
 import os, sys
 from pathlib import Path
-from dice_ray import cluster
+from dice_ray.run import cluster
 from dice_ray.errors import RunError
 
 address, entered, folder, version = sys.argv[1:]
@@ -163,7 +163,7 @@ def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tm
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:
     code = """
 from pathlib import Path
-from dice_ray import cluster
+from dice_ray.run import cluster
 
 try:
     with cluster.quiet(Path("log.txt")) as terminal:

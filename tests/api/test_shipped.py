@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.api.shipped import preset_file
 from dice_ray.errors import InputError
-from dice_ray.shipped import preset_file
 from tests.house.tree import REPOSITORY
 
 PACKAGES = ["search_spaces", "analysis"]
 
 
 def _folder_of(package: str) -> subprocess.CompletedProcess[str]:
-    code = f"from dice_ray.shipped import folder_of; print(folder_of({package!r}))"
+    code = f"from dice_ray.api.shipped import folder_of; print(folder_of({package!r}))"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
 

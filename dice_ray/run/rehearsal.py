@@ -1,4 +1,4 @@
-"""The first steps of a run, really run, and what they say of the whole; nothing is left behind."""
+"""Runs the first steps of a run and estimates time and memory of the whole; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from pathlib import Path
 
 import torch
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
+from dice_ray.run.build import build, prepare
+from dice_ray.run.here import check_machine
 from dice_ray.settings import nested
 from dice_ray.training import batches
 from dice_ray.training.checkpoint import Checkpoints
@@ -22,15 +23,15 @@ from dice_ray.training.loop import fit
 from dice_ray.training.step import Tally
 
 NUM_STEPS = 6
-"""The first one is not timed: it allocates what the others use again."""
+"""The first step is not timed: it allocates memory that the others reuse."""
 NUM_DEV_ROWS = 64
-LONGEST = 60.0
-"""Seconds after which no further step is begun."""
+MAX_SECONDS = 60.0
+"""No further step is started after this time."""
 
 
-def told_metrics(config: RunConfig) -> list[str]:
-    """The metrics of dev that a run tells, from its untrained model on a few records."""
-    prepared, parts = launch.prepare(config), launch.build(config)
+def dev_metrics(config: RunConfig) -> list[str]:
+    """The names of the metrics that a run reports on dev, from its untrained model on a few records."""
+    prepared, parts = prepare(config), build(config)
     records = prepared.dev.records[:NUM_DEV_ROWS]
     few = EncodedSplit(records, [row for row in prepared.dev.rows if row["record"] < len(records)])
     items = decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, Tally(config.training.tokens))
@@ -40,19 +41,19 @@ def told_metrics(config: RunConfig) -> list[str]:
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a run is and how long it may take.
+    """The size of a run, and an estimate of its time.
 
     Attributes:
-        records: Of each split.
-        rows: What the encoder sees of train and dev: records, or their windows.
-        num_timed: The steps that the estimate rests on.
+        records: Number of records of each split.
+        rows: Number of rows that the encoder sees of train and dev: records, or windows of them.
+        num_timed: Number of timed steps.
         seconds_a_step: Their mean, for one worker's share of a step.
         seconds_an_evaluation: Of dev.
-        seconds_a_checkpoint: To write the weights, the last state and the best one.
+        seconds_a_checkpoint: To write the last and the best state.
         seconds: Of all steps, evaluations and checkpoints.
         peak_memory: Of this process, in bytes.
-        peak_gpu_memory: Of the GPU; 0 where there is none.
-        weights: The bytes of the model's weights on the disk.
+        peak_gpu_memory: In bytes; 0 without a GPU.
+        weights: Bytes of the model's weights on the disk.
     """
 
     records: dict[str, int]
@@ -71,25 +72,25 @@ class Rehearsal:
 
 
 def rehearse(config: RunConfig) -> Rehearsal:
-    """Run the first steps, and dev in part, in this process."""
+    """Run the first steps and a part of dev in this process."""
     training = config.training
     share = math.ceil(training.batch_size / config.launch.workers)
-    alone = {"training.batch_size": share, "launch.workers": 1, "launch.how": "auto"}
-    one = resolve([Layer("the run", nested(config)), values_layer("the rehearsal", alone)])
-    prepared = launch.prepare(config)
+    one_worker = {"training.batch_size": share, "launch.workers": 1, "launch.how": "auto"}
+    first_steps = resolve([Layer("the run", nested(config)), values_layer("the rehearsal", one_worker)])
+    prepared = prepare(config)
     num_steps = batches.num_steps(len(prepared.train.rows), training.epochs, training.batch_size)
     num_evaluations = min(num_steps, training.evaluations or math.ceil(training.epochs))
-    launch.check_here(config)
-    parts = launch.build(config)
+    check_machine(config)
+    parts = build(config)
     marks = [time.monotonic()]
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
-        for _ in fit(parts, one.training, Checkpoints(Path(folder))):
+        for _ in fit(parts, first_steps.training, Checkpoints(Path(folder))):
             marks.append(time.monotonic())
-            if len(marks) > NUM_STEPS or marks[-1] - marks[0] > LONGEST:
+            if len(marks) > NUM_STEPS or marks[-1] - marks[0] > MAX_SECONDS:
                 break
         began = time.monotonic()
         Checkpoints(Path(folder)).save_best({"model": parts.model.state_dict()})
-        # An evaluation writes the weights with two moments each, and the weights again if it is the best one.
+        # An evaluation writes the weights with AdamW's two moments, and the weights again if it is the best one.
         writing, weights = 4 * (time.monotonic() - began), (Path(folder) / "best.pt").stat().st_size
     timed = marks[1:] if len(marks) > 2 else marks
     step = (timed[-1] - timed[0]) / (len(timed) - 1)

@@ -1,4 +1,4 @@
-"""What ships beside dice_ray, found by its name: presets, spaces, studies; what stands in its way is named."""
+"""Presets, spaces and studies that are installed with dice_ray, by their names."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ def folder_of(package: str) -> Path:
     """The folder of `search_spaces` or `analysis`.
 
     Raises:
-        ShadowedError: Another file or folder of that name comes first on Python's import path.
+        ShadowedError: Another package of that name comes first on Python's import path.
     """
-    ours = Path(__file__).resolve().parents[1] / package
+    own = Path(__file__).resolve().parents[2] / package
     spec = importlib.util.find_spec(package)
-    found = Path(spec.origin).resolve() if spec and spec.origin else None
-    if found != ours / "__init__.py":
+    first = Path(spec.origin).resolve() if spec and spec.origin else None
+    if first != own / "__init__.py":
         raise ShadowedError(
-            f"dice_ray needs its own package {package} in {ours}, but Python finds {found} first; "
+            f"dice_ray needs its own package {package} in {own}, but Python finds {first} first; "
             "rename that one, or work in another folder"
         )
-    return ours
+    return own
 
 
 def preset_file(preset: str | Path) -> Path:
-    """The file of a preset: the user's own by its path, a shipped one by its name."""
+    """The file of a preset: a shipped one by its name, any other by its path."""
     path = Path(preset)
     if path.suffix in (".yaml", ".yml"):
         if path.is_file():
             return path
-        raise InputError(f"a preset must be a shipped name or a file that is there, got {path} in {Path.cwd()}")
+        raise InputError(f"a preset must be a shipped name or an existing file, got {path} in {Path.cwd()}")
     known = presets()
     if str(preset) not in known and path.is_file():
         raise InputError(

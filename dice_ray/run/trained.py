@@ -1,4 +1,4 @@
-"""A trained run as its folder holds it: settings, task, tokenizer and best weights, whatever became of its data."""
+"""A trained run, loaded from its folder alone: settings, task, tokenizer and best weights; its data are not needed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files, sources
 from dice_ray.errors import DataError, RunError
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.models.export import export
+from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, write_atomically
 from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions
 from dice_ray.terms import TermFacts
@@ -32,9 +32,8 @@ from dice_ray.training.step import Tally
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-CONFIG, TASK, ENCODER = "config.yaml", "task.json", "encoder"
 SPLITS = ("dev", "test")
-"""What can be scored by its name; any other data is a file."""
+"""Data that is scored by its name; any other is a file."""
 COUNTS = ("tp", "fp", "fn")
 
 
@@ -47,25 +46,18 @@ def store(
     tokenizer: PreTrainedTokenizerBase,
     digest: str,
 ) -> None:
-    """Write beside the checkpoints all that `load` needs: the folder can then be moved, and the data may go."""
+    """Write beside the checkpoints all that `load` needs: the folder can be moved, and the data deleted."""
     folder.mkdir(parents=True, exist_ok=True)
     stored.store(model.encoder, tokenizer, folder / ENCODER)
     for file in filter(Path.is_file, (folder / ENCODER).rglob("*")):
         sync(file)
-    write_whole(folder / CONFIG, as_yaml(config))
-    write_whole(folder / TASK, json.dumps(_task_json(task, facts) | {"data": digest}, ensure_ascii=False, indent=1))
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a file over the one that is there, whole or not at all, even after a kill or a power cut."""
-    unfinished = file.with_name(f"{file.name}.new")
-    unfinished.write_text(text, encoding="utf-8")
-    sync(unfinished)
-    unfinished.replace(file)
+    store_config(config, folder)
+    values = _task_values(task, facts) | {"data": digest}
+    write_atomically(folder / TASK, json.dumps(values, ensure_ascii=False, indent=1))
 
 
 def copy(folder: Path, to: Path) -> None:
-    """Copy what `load` needs of a run, and nothing that only training needs."""
+    """Copy what `load` needs of a run, without what only training needs."""
     shutil.copytree(folder / ENCODER, to / ENCODER)
     for name in (CONFIG, TASK, BEST):
         shutil.copyfile(folder / name, to / name)
@@ -77,7 +69,7 @@ class Trained:
 
     Attributes:
         digest: Of the data that it was trained on.
-        decisions: What dev decided: the tuned threshold.
+        decisions: The threshold that was tuned on dev.
         step: The optimizer step of the checkpoint.
     """
 
@@ -92,34 +84,34 @@ class Trained:
     step: int
 
     def predict(self, file: Path) -> Predictions:
-        """What it predicts for the records of a file; their labels, if there are any, are not read."""
+        """Predictions for the records of a file; labels in it are not read."""
         return self.predictions(files.read(self.config.data, file, "ignored")[0])
 
     def predictions(self, records: Sequence[Any]) -> Predictions:
-        """What it predicts for records."""
+        """Predictions for records."""
         split = self.encoded(records)
         return self.task.predict(split.records, split.rows, self._decoded(split), self.decisions)
 
     def score(self, split: EncodedSplit) -> Scores:
-        """The scores on labelled records, under what dev decided."""
+        """The scores on labelled records, at the threshold tuned on dev."""
         return self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
 
     def export(self, folder: Path) -> str:
-        """Write a plain Hugging Face folder, and the task beside it; returns the auto class that loads it."""
+        """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it."""
         folder.mkdir(parents=True, exist_ok=True)
-        told = _task_json(self.task, self.facts) | {"decisions": self.decisions}
-        (folder / TASK).write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+        values = _task_values(self.task, self.facts) | {"decisions": self.decisions}
+        (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
         return export(self.model, self.tokenizer, self.task.classes, folder)
 
     def labelled(self, data: str) -> EncodedSplit:
-        """The split of this name, read again where the run's settings say, or the labelled records of a file.
+        """The split of this name, read again from the run's data, or the labelled records of a file.
 
         Raises:
-            DataError: There is no such split or file, or it holds nothing that can be scored.
+            DataError: The split or file does not exist, or holds nothing that can be scored.
         """
         if data not in SPLITS:
             if not Path(data).is_file():
-                raise DataError(f"what is scored must be {' or '.join(SPLITS)}, or a file that is there, got {data!r}")
+                raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
             return self.encoded(self._labelled_file(Path(data)))
         splits = sources.load(self.config.data, self.config.task.positive_label())
         check_digest(self.digest, splits.digest, f"to score {data}, the run")
@@ -147,25 +139,25 @@ class Trained:
 
 
 def load(folder: Path) -> Trained:
-    """The run of a folder.
+    """Load the run of a folder.
 
     Raises:
-        RunError: It has not been trained, or lacks what newer runs store.
+        RunError: It has not been trained, or lacks files that this version stores.
     """
-    best = Checkpoints(folder).best()
+    best, config = Checkpoints(folder).best(), stored_config(folder)
     if missing := [name for name in (CONFIG, TASK, ENCODER) if not (folder / name).exists()]:
         raise RunError(
             f"{folder} must hold {CONFIG}, {TASK} and {ENCODER}/ with its checkpoint, and lacks {', '.join(missing)}: "
             "if an older version trained it, `dice-ray train` with its settings and its name adds them"
         )
-    config = resolve([read_layer(folder / CONFIG)])
+    assert config is not None
     torch.set_num_threads(config.launch.threads)
-    written = json.loads((folder / TASK).read_text(encoding="utf-8"))
+    values = json.loads((folder / TASK).read_text(encoding="utf-8"))
     facts = tuple(
         TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})
-        for term in written["facts"]
+        for term in values["facts"]
     )
-    task = config.task.build(tuple(written["classes"]))
+    task = config.task.build(tuple(values["classes"]))
     numerics = precision.resolve(config.training.precision)
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
     numerics = precision.fitted(numerics, encoder.config.model_type)
@@ -175,53 +167,35 @@ def load(folder: Path) -> Trained:
         model.load_state_dict(best["model"])
     except RuntimeError as error:
         raise RunError(
-            f"{folder}/best.pt must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
+            f"{folder / BEST} must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
         ) from error
     model = model.to(numerics.device).eval()
-    return Trained(config, task, facts, tokenizer, model, numerics, written["data"], best["decisions"], best["step"])
+    return Trained(config, task, facts, tokenizer, model, numerics, values["data"], best["decisions"], best["step"])
 
 
-def check_digest(then: str, now: str, who: str) -> None:
-    """Whether the data are those that a run was begun on: a new dev split may hold what it was trained on.
-
-    Raises:
-        RunError: They were changed.
-    """
-    if then != now:
-        raise RunError(
-            f"{who} must have the data that it was begun on, and they were changed (digest {then} then, {now} now): "
-            "bring the old data back, choose another name, or name a file to score"
-        )
-
-
-def stored_digest(folder: Path) -> str | None:
-    """The digest of the data that the run of a folder was begun on, if it was begun."""
-    return json.loads((folder / TASK).read_text(encoding="utf-8"))["data"] if (folder / TASK).exists() else None
-
-
-def _task_json(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
+def _task_values(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
     return {"classes": task.classes, "facts": [asdict(term) for term in facts]}
 
 
 def count_files(data: str, scores: Scores) -> dict[str, str]:
-    """The counts behind scores as files, by where they lie in the run's folder and among its artifacts.
+    """The counts behind scores as files: content by path, in the run's folder and among its artifacts.
 
-    `items.csv` has those of each record, also at the tuned threshold if there is one; `classes.csv` of each class.
+    `items.csv` has the counts of each record, also at the tuned threshold if there is one; `classes.csv` of each class.
     """
     folder = data if data in SPLITS else f"files/{Path(data).name}"
     files = {f"{folder}/items.csv": items_csv(scores)}
     if scores.classes:
-        rows = [(name, of.tp + of.fn, of.tp, of.fp, of.fn) for name, of in scores.classes.items()]
+        rows = [(name, num.tp + num.fn, num.tp, num.fp, num.fn) for name, num in scores.classes.items()]
         files[f"{folder}/classes.csv"] = _csv(("class", "support", *COUNTS), rows)
     return files
 
 
 def items_csv(scores: Scores) -> str:
     """The counts of each record by its id."""
-    readings = [of for of in (scores.items, scores.tuned_items) if of]
+    thresholds = [items for items in (scores.items, scores.tuned_items) if items]
     header = ("id", *COUNTS, *(f"tuned_{name}" for name in COUNTS if scores.tuned_items))
-    records = zip(*readings, strict=True)
-    rows = ((of[0].id, *(count for item in of for count in (item.tp, item.fp, item.fn))) for of in records)
+    records = zip(*thresholds, strict=True)
+    rows = ((items[0].id, *(count for item in items for count in (item.tp, item.fp, item.fn))) for items in records)
     return _csv(header, rows)
 
 
