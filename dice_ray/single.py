@@ -73,7 +73,9 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
                     screen.update(told)
                 if told.step - told_last >= told.num_steps / NUM_TOLD:
                     told_last = told.step
-                    writer.metrics(name, told.step, {f"step/{each}": getattr(told, each) for each in schema.OF_STEPS})
+                    writer.metrics(
+                        name, told.step, {f"step/{each}": getattr(told, each) for each in schema.STEP_METRICS}
+                    )
                 return
             evaluations.append(told)
             writer.metrics(name, told.step, told.metrics)

@@ -16,7 +16,7 @@ from dice_ray.data import sources
 from dice_ray.errors import DiceRayError, RunError
 from dice_ray.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
-from dice_ray.tracking.store import shown, store_uri
+from dice_ray.tracking.store import store_uri, without_password
 from dice_ray.tuning import ablation, search
 from dice_ray.tuning.demand import Demand, demand
 from dice_ray.tuning.ledger import Ledger
@@ -103,7 +103,7 @@ def estimate(
     found = Estimate(
         plan=as_yaml(stored),
         folder=folder,
-        store=shown(store_uri()),
+        store=without_password(store_uri()),
         num_runs=len(configs),
         num_ended=len(ledger.ended),
         needs=needs,
