@@ -1,7 +1,8 @@
-"""Stores for tests: a copy of a migrated one, and a study in it."""
+"""Stores for tests: a copy of a migrated one, a study in it, and a port to serve it on."""
 
 from __future__ import annotations
 
+import socket
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,13 @@ def copied(migrated: Path, folder: Path) -> str:
     with closing(sqlite3.connect(migrated)) as source, closing(sqlite3.connect(file)) as target:
         source.backup(target)
     return f"sqlite:///{file}"
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def fill(uri: str, experiment: str = "study") -> None:

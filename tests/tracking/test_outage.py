@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -23,7 +22,7 @@ from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
-from tests.tracking.stores import copied, fill
+from tests.tracking.stores import copied, fill, free_port
 
 SERVE = """
 import os, sys
@@ -43,10 +42,7 @@ class Server:
     """MLflow's server on loopback, which can be killed and started again on the same store."""
 
     def __init__(self, folder: Path, store: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.folder, self.store = folder, store
+        self.port, self.folder, self.store = free_port(), folder, store
         self.process: subprocess.Popen[bytes] | None = None
 
     @property

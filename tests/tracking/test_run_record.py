@@ -19,7 +19,7 @@ METRICS = [{"dev/f1": score, "dev/recall": step / 100, "dev/collapsed": float(st
 
 def row(uri: str) -> dict[str, Any]:
     """What is stored of the only run, without what is missing."""
-    return read("alone", uri).iloc[0].dropna().to_dict()
+    return {str(name): value for name, value in read("alone", uri).iloc[0].dropna().items()}
 
 
 def test_a_run_alone_from_start_to_end(uri: str) -> None:
@@ -47,6 +47,7 @@ def test_a_run_alone_from_start_to_end(uri: str) -> None:
     experiment = client.get_experiment_by_name("alone")
     assert experiment is not None
     (run,) = client.search_runs([experiment.experiment_id])
+    assert run.inputs is not None
     (used,) = run.inputs.dataset_inputs
     assert (used.dataset.name, used.dataset.digest, used.dataset.source_type) == ("a task", "abc", "files")
     assert used.dataset.source == '{"folder": "data"}'
@@ -68,7 +69,7 @@ def test_a_cell_stores_kept_metrics_its_test_scores_and_artifacts(uri: str) -> N
             texts={f"test/{schema.ITEMS_FILE}": "id,tp,fp,fn\n"},
         )
     runs = read("alone", uri).set_index("id", drop=False)
-    cell = runs.loc["c1"].dropna().to_dict()
+    cell = {str(name): value for name, value in runs.loc["c1"].dropna().items()}
     assert (cell["parent"], cell["arm"], cell["state"]) == ("study", "ce", "done")
     assert {name: value for name, value in cell.items() if name.startswith("metrics.")} == {
         "metrics.dev/best_f1": 0.5,

@@ -15,12 +15,7 @@ import pytest
 from dice_ray.errors import InputError, RunError
 from dice_ray.tracking import server
 from dice_ray.tracking.writer import Writer
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.tracking.stores import free_port
 
 
 def test_errors_of_a_missing_store_a_server_and_a_taken_port(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
