@@ -69,9 +69,9 @@ class Result:
     @property
     def waiting(self) -> Path | None:
         """The file of records that MLflow lacks, if it was away; the next command that reads MLflow sends it."""
-        from dice_ray.tracking.spool import left_in
+        from dice_ray.tracking.spool import unsent_spools
 
-        return next((left.file for left in left_in(self.folder)), None) if self.folder.is_dir() else None
+        return next((left.file for left in unsent_spools(self.folder)), None) if self.folder.is_dir() else None
 
     @property
     def frame(self) -> pd.DataFrame:

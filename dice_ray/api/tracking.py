@@ -80,9 +80,9 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
 def _is_tracked(place: Place, experiment: str) -> bool:
     """Whether MLflow holds the run, or may hold it when it is back."""
     from dice_ray.tracking.reader import may_hold
-    from dice_ray.tracking.spool import left_in
+    from dice_ray.tracking.spool import unsent_spools
 
-    return any(left.is_of_this_store for left in left_in(place.driven_folder)) or may_hold(experiment, place.id)
+    return any(left.is_of_this_store for left in unsent_spools(place.driven_folder)) or may_hold(experiment, place.id)
 
 
 @dataclass(frozen=True)
@@ -95,11 +95,11 @@ class Waiting:
 
 def send_waiting() -> list[Waiting]:
     """Send the records that earlier commands could not, and end the runs of killed ones; returns what still waits."""
-    from dice_ray.tracking.spool import left_in
+    from dice_ray.tracking.spool import unsent_spools
     from dice_ray.tracking.writer import Writer
 
     waiting = []
-    for left in left_in(runs_folder()) if runs_folder().is_dir() else ():
+    for left in unsent_spools(runs_folder()) if runs_folder().is_dir() else ():
         if not left.is_of_this_store:
             waiting.append(Waiting(left.file, f"it is for {left.store}: set MLFLOW_TRACKING_URI to that"))
             continue

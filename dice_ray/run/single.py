@@ -71,7 +71,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                     writer.metrics(name, event.step, event.metrics)
                 elif event.step - last_step >= event.num_steps / NUM_STEP_POINTS:
                     last_step = event.step
-                    values = {f"step/{each}": getattr(event, each) for each in schema.OF_STEPS}
+                    values = {f"step/{each}": getattr(event, each) for each in schema.STEP_METRICS}
                     writer.metrics(name, event.step, values)
             status = "FINISHED"
         except DiceRayError:

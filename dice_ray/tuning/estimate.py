@@ -20,7 +20,7 @@ from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG
 from dice_ray.run.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
-from dice_ray.tracking.store import shown, store_uri
+from dice_ray.tracking.store import store_uri, without_password
 from dice_ray.tuning import ablation, sweep
 from dice_ray.tuning.ledger import ledger_in
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -105,7 +105,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     result = Estimate(
         plan=as_yaml(stored),
         folder=folder,
-        store=shown(store_uri()),
+        store=without_password(store_uri()),
         num_runs=len(configs),
         num_ended=len(ledger.outcomes),
         needs=needs,

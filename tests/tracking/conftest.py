@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from dice_ray.tracking.writer import Writer
+from tests.tracking.stores import copied
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +20,4 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def uri(migrated: Path, tmp_path: Path) -> str:
-    file = tmp_path / "mlflow.db"
-    with closing(sqlite3.connect(migrated)) as there, closing(sqlite3.connect(file)) as here:
-        there.backup(here)
-    return f"sqlite:///{file}"
+    return copied(migrated, tmp_path)
