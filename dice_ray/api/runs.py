@@ -69,18 +69,13 @@ class DryRun:
 
 def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = None) -> DryRun:
     """Run the first steps of what `train` would run and leave nothing behind; the arguments are those of `train`."""
-    config = validate(preset, settings)
-    return rehearse_config(config, _checked_name(name, preset, config))
-
-
-def rehearse_config(config: RunConfig, name: str) -> DryRun:
-    """Run the first steps of a resolved configuration."""
     from dice_ray.config.load import as_yaml
     from dice_ray.run.build import fix_precision
     from dice_ray.run.folder import check_config, with_stored_precision
     from dice_ray.run.rehearsal import rehearse
 
-    folder = runs_folder() / name
+    config = validate(preset, settings)
+    folder = runs_folder() / _checked_name(name, preset, config)
     config = fix_precision(with_stored_precision(config, folder))
     check_config(config, folder)
     return DryRun(as_yaml(config), folder, rehearse(config))

@@ -10,7 +10,7 @@ from dice_ray.api import shipped, tracking
 from dice_ray.api.places import Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
-from dice_ray.api.runs import DryRun, rehearse_config, train_config
+from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, data_digest, layers_by_variant, read_study
 from dice_ray.errors import InputError, RunError, UnknownNameError
 
@@ -144,7 +144,7 @@ def resume(
     max_hours: float | None = None,
     dry_run: bool = False,
     show: Show | None = None,
-) -> Result | DryRun:
+) -> Result:
     """Resume a sweep, a study, or a run trained alone.
 
     Args:
@@ -155,12 +155,12 @@ def resume(
         register: As in `tune`.
         address: Of a Ray cluster; a local Ray is started where not given.
         max_hours: A sweep or study stops again after this time.
-        dry_run: Estimate what is left, as `tune` and `train` do.
+        dry_run: Estimate what is left of a sweep or study.
         show: Makes the screen that shows progress.
 
     Raises:
         UnknownNameError: There is no such sweep, study or run.
-        InputError: A run or study is given an option of a sweep.
+        InputError: An option does not apply to the run, sweep or study.
     """
     from dice_ray.run.driver import Driver
     from dice_ray.run.folder import holds_plan, stored_config
@@ -173,9 +173,9 @@ def resume(
         if config is None:
             known = [each.name for each in runs_folder().glob("*") if holds_plan(each) or stored_config(each)]
             raise UnknownNameError("sweep, study or run", name, known)
-        if more_trials or seeds is not None or top is not None or address or max_hours:
-            raise InputError(f"{name} is a run trained alone: it is resumed as it was started, without other options")
-        return rehearse_config(config, name) if dry_run else train_config(config, name, driver, register)
+        if more_trials or seeds is not None or top is not None or address or max_hours or dry_run:
+            raise InputError(f"{name} is a run trained alone, which is resumed without options of a sweep or study")
+        return train_config(config, name, driver, register)
     plan = plan_file.read(folder)
     if isinstance(plan, SweepPlan):
         if more_trials and sweep.is_exhausted(plan, folder, address):

@@ -12,16 +12,14 @@ from dice_ray.errors import DiceRayError
 from dice_ray.run import cluster
 from dice_ray.run.build import objective, prepare
 from dice_ray.run.driver import Driver
-from dice_ray.run.folder import CONFIG, LOG, check_config, check_digest, lock, store_config, stored_digest
+from dice_ray.run.folder import LOG, check_config, check_digest, lock, store_config, stored_digest
 from dice_ray.run.here import check_gpus, check_machine
 from dice_ray.run.train import train, uses_ray_train
 from dice_ray.settings import flat, nested
 from dice_ray.tracking import schema, surroundings
+from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.loop import Evaluation
-
-NUM_STEP_POINTS = 200
-"""About how many steps of a run are sent to MLflow between evaluations."""
 
 
 def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> float:
@@ -40,7 +38,6 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     metric, name = objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
     evaluations: list[Evaluation] = []
-    last_step = 0
     with (
         lock(folder),
         cluster.quiet(folder / LOG) as terminal,
@@ -51,11 +48,11 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         if driver.show:
             terminal.write(f"{loaded}\n")
         screen = stack.enter_context(driver.show(terminal)) if driver.show else None
-        writer.open(name, name=name, params=flat(config), tags=tags | config.tags() | surroundings.tags())
+        record = RunRecord(writer, name)
+        record.opened(name, flat(config), tags | config.tags() | surroundings.tags(), as_yaml(config))
         source = config.data.source
-        writer.data(name, describe(config.data), prepared.splits.digest, source.name, nested(source))
-        writer.text(name, CONFIG, as_yaml(config))
-        writer.text(name, "data.json", loaded.as_json())
+        record.data(describe(config.data), prepared.splits.digest, source.name, nested(source))
+        writer.text(name, schema.DATA_FILE, loaded.as_json())
         status: schema.Status = "KILLED"
         try:
             if uses_ray_train(config):
@@ -68,20 +65,15 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                     screen.show(event)
                 if isinstance(event, Evaluation):
                     evaluations.append(event)
-                    writer.metrics(name, event.step, event.metrics)
-                elif event.step - last_step >= event.num_steps / NUM_STEP_POINTS:
-                    last_step = event.step
-                    values = {f"step/{each}": getattr(event, each) for each in schema.STEP_METRICS}
-                    writer.metrics(name, event.step, values)
+                    record.evaluated(event.step, event.metrics)
+                else:
+                    record.steps(event.step, event.num_steps, vars(event))
             status = "FINISHED"
         except DiceRayError:
             status = "FAILED"
             raise
         finally:
-            if evaluations:
-                best = max(evaluations, key=lambda evaluation: evaluation.metrics[metric])
-                writer.metrics(name, evaluations[-1].step, {schema.best_metric(metric): best.metrics[metric]})
-                collapsed = best.metrics[schema.collapsed_metric(metric)]
-                writer.tags(name, {schema.COLLAPSED: "true" if collapsed else "false"})
-            writer.end(name, status)
-    return best.metrics[metric]
+            curve = [(event.step, event.metrics[metric]) for event in evaluations]
+            metrics = [event.metrics for event in evaluations]
+            record.ended(status, objective=metric, curve=curve, metrics=metrics)
+    return max(score for _, score in curve)

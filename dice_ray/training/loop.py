@@ -66,7 +66,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Progress:
+class StepProgress:
     """What a run says after a step without an evaluation.
 
     Attributes:
@@ -89,7 +89,7 @@ class Progress:
     tokens_per_second: float
 
 
-def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | Progress, None, None]:
+def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | StepProgress]:
     """Train, yielding after each step: an evaluation of dev, or how far it is. Whoever stops asking stops the run.
 
     A run that was interrupted first tells its history again, then goes on from its last checkpoint.
@@ -151,7 +151,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
                 return
         else:
             speed = tally.padding, tally.tokens_per_second
-            yield Progress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
+            yield StepProgress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
 
 
 def _take_step(

@@ -308,8 +308,7 @@ class StudyPlan(Plan):
         return self._identity(self.config(self._cell(arm, seed, variant)), variant)
 
     def continues(self, stored: StudyPlan) -> bool:
-        """Whether the names of arms and variants that both plans have mean the same, so that one can extend the other.
-        """
+        """Whether the arms and variants that both plans name are the same, so that one can extend the other."""
         if bool(self.variants) != bool(stored.variants):
             return False
         return all(
@@ -350,8 +349,7 @@ def _resolve(layers: Sequence[Layer]) -> RunConfig:
 
 @lru_cache(maxsize=4096)
 def _resolved(layers: str) -> RunConfig:
-    """Each combination of layers is resolved once a process: grid, comparison with a stored plan and trials share it.
-    """
+    """Resolved once in a process: the grid, the comparison with a stored plan and the trials share it."""
     return resolve([Layer(origin, values) for origin, values in json.loads(layers)])
 
 

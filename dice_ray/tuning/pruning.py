@@ -39,7 +39,7 @@ def pruner(name: str) -> BasePruner:
         return PRUNERS[name]()
     if ":" not in name:
         raise UnknownNameError("scheduler", name, PRUNERS)
-    return made_by(name, BasePruner, "pruner")
+    return made_by(name, "pruner", BasePruner)
 
 
 def replay(study: optuna.Study, scores: Sequence[float]) -> None:

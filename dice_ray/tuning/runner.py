@@ -147,8 +147,7 @@ class Session:
 
 @contextmanager
 def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Sequence[str] = ()) -> Iterator[Session]:
-    """Drive a folder until the end of the block: its plan stored, its ledger read, its data loaded, output in the log.
-    """
+    """Drive a folder until the end of the block: plan stored, ledger read, data loaded, output in the log."""
     cluster.prepare(driver.address)
     digests: dict[str | None, str] = {}
     loaded: dict[str | None, LoadReport] = {}

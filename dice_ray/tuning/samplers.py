@@ -39,10 +39,10 @@ def sampler(name: str, seed: int) -> BaseSampler:
             return SAMPLERS[name](seed)
     if ":" not in name:
         raise UnknownNameError("sampler", name, SAMPLERS)
-    return made_by(name, BaseSampler, "sampler", seed)
+    return made_by(name, "sampler", BaseSampler, seed)
 
 
-def made_by(address: str, kind: type[Made], noun: str, *arguments: object) -> Made:
+def made_by(address: str, noun: str, kind: Callable[..., Made], *arguments: object) -> Made:
     """The object of this kind that the user's function at an address makes.
 
     Raises:
@@ -53,9 +53,10 @@ def made_by(address: str, kind: type[Made], noun: str, *arguments: object) -> Ma
         made = make(*arguments)
     except Exception as error:
         raise InputError(f"{address} must make a {noun}, and raised {describe_error(error)}") from error
+    assert isinstance(kind, type)
     if not isinstance(made, kind):
         raise InputError(f"{address} must make an Optuna {noun}, and returned {made!r:.80}")
-    return made
+    return cast(Made, made)
 
 
 def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:

@@ -19,15 +19,15 @@ from dice_ray.config.load import Layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.run import build
+from dice_ray.run.folder import lock
 from dice_ray.run.rehearsal import NUM_STEPS
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation, StepProgress
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.ledger import alone
 from dice_ray.tuning.plan import SweepPlan
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Shown(AbstractContextManager["Shown"]):
 
     def __exit__(self, *failure: object) -> None: ...
 
-    def update(self, progress: Progress) -> None: ...
+    def update(self, progress: StepProgress) -> None: ...
 
     def evaluated(self, evaluation: Evaluation) -> None:
         self.told.append(evaluation)
@@ -265,7 +265,7 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
 
     for _ in range(2):  # scored again, it is stored once
         scored = dice_ray.evaluate("mine", items=tmp_path / "items.csv")
-    assert scored.untold is None
+    assert scored.not_stored is None
     (run,) = read("train").to_dict("records")
     assert {name: run[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
     assert [run[name] for name in ("status", "end")] == [before[name] for name in ("status", "end")]
@@ -276,14 +276,14 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     assert dice_ray.evaluate("mine", "dev").scores.metrics["f1"] == run["metrics.dev/best_f1"]
 
     (tmp_path / "mlflow.db").rename(tmp_path / "away.db")
-    untold = dice_ray.evaluate("mine", "dev").untold
-    assert untold == "MLflow holds no such run here: the counts of each record are not stored with it"
+    not_stored = dice_ray.evaluate("mine", "dev").not_stored
+    assert not_stored == "MLflow holds no such run here: the counts of each record are not stored with it"
     assert not (tmp_path / "mlflow.db").exists()
 
 
 def test_a_run_has_one_driver(tmp_path: Path) -> None:
     folder = tmp_path / "dice_ray_runs/mine"
-    with alone(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
+    with lock(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
         dice_ray.train("synthetic_pairs", QUICK, name="mine")
     assert {path.name for path in folder.iterdir()} == {"lock"}
     assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
@@ -366,7 +366,7 @@ def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Pa
     ]
     assert len(list((tmp_path / "mlartifacts").glob("*/artifacts/test/items.csv"))) == 4
     scored = dice_ray.evaluate("mine/strong/2")
-    assert scored.untold is None
+    assert scored.not_stored is None
     (cell,) = cells[(cells["arm"] == "strong") & (cells["seed"] == 2)].to_dict("records")
     assert scored.scores.metrics["f1"] == cell["metrics.test/f1"]
 

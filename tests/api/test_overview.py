@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dice_ray.api.overview import compared, overview
 from dice_ray.errors import UnknownNameError
 from dice_ray.tracking import schema
-from dice_ray.tracking.compared import compared, overview
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 

@@ -10,13 +10,14 @@ from dice_ray.api import places
 from dice_ray.api.places import Place
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
+from dice_ray.run import folder as folder_of_run
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "it's"])
 def test_a_name_can_be_a_folder_and_an_experiment(name: str) -> None:
     with pytest.raises(InputError, match="a name must be letters"):
-        places.named(name)
+        places.check_name(name)
 
 
 @pytest.fixture
@@ -63,16 +64,16 @@ def test_a_run_is_found_by_its_folder_wherever_it_lies(runs: Path) -> None:
 
 
 def test_one_process_drives_a_run_or_its_whole_sweep(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert places.place("mine").driven.samefile(runs / "mine")
-    assert places.place("study/dice/4").driven.samefile(runs / "study")
+    assert places.place("mine").driven_folder.samefile(runs / "mine")
+    assert places.place("study/dice/4").driven_folder.samefile(runs / "study")
     monkeypatch.chdir(runs / "sweep/trials/sweep1")
     monkeypatch.setenv("DICE_RAY_RUNS", str(runs))
-    assert places.place(".").driven.samefile(runs / "sweep")
+    assert places.place(".").driven_folder.samefile(runs / "sweep")
 
 
 def test_a_new_name_can_be_one_whatever_the_file_is_called() -> None:
     for stem in ("my messages-dice", "../x", "-"):
-        assert places.named(places.new_name(stem))
+        assert places.check_name(places.new_name(stem))
 
 
 @pytest.mark.usefixtures("runs")
@@ -119,7 +120,7 @@ def test_a_url_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_kill_while_the_settings_are_written_leaves_those_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Path("dice_ray_runs/mine")
     config = resolve([Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}})])
-    places.store_config(config, folder)
+    folder_of_run.store_config(config, folder)
     before = (folder / "config.yaml").read_text()
 
     def killed(self: Path, target: Path) -> None:
@@ -128,5 +129,5 @@ def test_a_kill_while_the_settings_are_written_leaves_those_of_before(monkeypatc
     monkeypatch.setattr(Path, "replace", killed)
     other = config.model_copy(update={"training": config.training.model_copy(update={"epochs": 7.0})})
     with pytest.raises(KeyboardInterrupt):
-        places.store_config(other, folder)
+        folder_of_run.store_config(other, folder)
     assert (folder / "config.yaml").read_text() == before

@@ -23,12 +23,11 @@ cluster.prepare("local")  # before the next lines import Ray
 
 from dice_ray.tuning import trial as trials  # noqa: E402
 from dice_ray.tuning.ledger import TrialSpec  # noqa: E402
-from dice_ray.run.driver import TrialCounts  # noqa: E402
 
 SPACE = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:rate"
 
 
-class NoWork(trials.Trial):
+class NoWork(trials.TrialActor):
     """A trial that is at its end as soon as it is asked."""
 
     def setup(self, config: dict[str, Any], work: trials.Work | None = None) -> None:
@@ -54,7 +53,7 @@ class Marks:
 
     at: dict[int, tuple[float, int]] = field(default_factory=dict)
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Any) -> None:
         ended = state.done + state.pruned + state.failed
         self.at.setdefault(ended, (time.monotonic(), psutil.Process().memory_info().rss))
 

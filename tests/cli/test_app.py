@@ -192,7 +192,7 @@ def test_results_and_listings_are_one_json_document() -> None:
     assert exported == {"run": "mine", "written": "plain", "loaded_by": "AutoModel"}
     scored = json.loads(run("evaluate", "mine", "dev", "--json").stdout)
     assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(trained["best"]["score"]))
-    assert scored["untold"] is None
+    assert scored["not_stored"] is None
     (experiment,) = json.loads(run("runs", "--json").stdout)
     assert (experiment["name"], experiment["runs"]) == ("train", {"FINISHED": 1})
     (row,) = json.loads(run("runs", "train", "--json").stdout)

@@ -31,7 +31,7 @@ DRIVER: Final = f"""
 import sys
 from pathlib import Path
 from dice_ray.config.load import values_layer
-from dice_ray.tuning import search
+from dice_ray.tuning import sweep
 from dice_ray.tuning.plan import SweepPlan
 
 data = {{"task": "sentence_pair", "data.source": "synthetic", "data.source.synthetic.size": 200}}
@@ -40,7 +40,7 @@ steps = {{"loss.custom.parameters": {{"file": "steps"}}}}
 quick = {{"training.epochs": 2, "training.evaluations": 4, "training.batch_size": 8}}
 layers = (values_layer("preset", data | loss | steps | quick),)
 plan = SweepPlan(name="sweep", layers=layers, space="tests.tuning.spaces:rate", trials={NUM_TRIALS}, scheduler="none")
-assert search.run(plan, Path("sweep"), num_cpus=2, address=sys.argv[1]).is_finished
+assert sweep.run(plan, Path("sweep"), Driver(num_cpus=2, address=sys.argv[1])).is_finished
 """
 
 

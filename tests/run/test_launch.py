@@ -148,7 +148,7 @@ class TestOnRayTrain:
         running = train.evaluations(small(launch__workers=2), tmp_path)
         assert next(told for told in running if told.finished).step > 0
         running.close()
-        assert not (tmp_path / launch.STOPPED).exists()
+        assert not (tmp_path / "stopped").exists()
         assert not titled(WORKER)
 
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dice_ray.api import shipped
-from dice_ray.tuning import warm_start
+from dice_ray.tuning import earlier
 from dice_ray.tuning.space import Space
 from search_spaces.published import PUBLISHED
 

@@ -185,17 +185,19 @@ def test_a_run_is_scored_while_the_server_is_away(
     dice_ray.train("synthetic_pairs", quick, name="mine")
     server.stop()
     scored = dice_ray.evaluate("mine")
-    assert scored.untold is not None
-    assert re.match(r"MLflow is away \(.*\): what it lacks waits in dice_ray_runs/mine, `dice-ray runs`", scored.untold)
+    assert scored.not_stored is not None
+    assert re.match(
+        r"MLflow is away \(.*\): what it lacks waits in dice_ray_runs/mine, `dice-ray runs`", scored.not_stored
+    )
     busy = Spool(tmp_path / "dice_ray_runs/mine", "train", server.uri)  # as if its driver were running
-    assert re.match(r"MLflow was not told: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").untold or "")
+    assert re.match(r"MLflow was not told: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").not_stored or "")
     busy.close(is_sent=False)
     server.start()
     assert api.send_waiting() == []
     (row,) = read("train").to_dict("records")
     assert {name: row[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
     assert list(texts(read("train"), "test/items.csv")) == ["mine"]
-    assert dice_ray.evaluate("mine", "dev").untold is None
+    assert dice_ray.evaluate("mine", "dev").not_stored is None
 
 
 def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_restored(uri: str, tmp_path: Path) -> None:

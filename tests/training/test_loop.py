@@ -22,7 +22,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.run import build, train, trained
 from dice_ray.training import batches, precision
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation, StepProgress
 
 PRESET = Layer(
     "preset", {"task": "sentence_pair", "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}}}
@@ -67,7 +67,7 @@ def test_every_other_step_tells_how_far_the_run_is(tmp_path: Path) -> None:
     told = list(train.train(small(training__evaluations=2), tmp_path))
     assert [each.step for each in told] == list(range(1, 26))
     assert [each.step for each in told if isinstance(each, Evaluation)] == [12, 25]
-    steps = [each for each in told if isinstance(each, Progress)]
+    steps = [each for each in told if isinstance(each, StepProgress)]
     assert {each.num_steps for each in steps} == {25}
     assert steps[-1].epoch == pytest.approx(24 * 16 / 200)
     assert max(each.lr for each in steps) == pytest.approx(2e-3, rel=0.1)

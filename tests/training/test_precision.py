@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from dice_ray.api import places
 from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import layers_of
-from dice_ray.api.searches import _for_all_trials
+from dice_ray.api.searches import _with_automatic
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
 from dice_ray.run import build, here, train
+from dice_ray.run import folder as folder_of_run
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
 from dice_ray.training.precision import Numerics, fitted, forward, resolve
@@ -111,24 +111,24 @@ def test_a_family_that_computes_in_fp32_alone_is_told_so_and_auto_takes_it(
 
 def test_a_run_goes_on_with_the_precision_that_it_was_begun_with(tmp_path: Path) -> None:
     begun, auto = small(**{"training.precision": "bf16"}), small(**{"training.precision": "auto"})
-    places.store_config(begun, tmp_path)
-    assert places.as_begun(auto, tmp_path) == begun
-    assert places.as_begun(auto, tmp_path / "elsewhere") == auto
+    folder_of_run.store_config(begun, tmp_path)
+    assert folder_of_run.with_stored_precision(auto, tmp_path) == begun
+    assert folder_of_run.with_stored_precision(auto, tmp_path / "elsewhere") == auto
     written = small(**{"training.precision": "fp32"})
-    assert places.as_begun(written, tmp_path) == written
+    assert folder_of_run.with_stored_precision(written, tmp_path) == written
     with pytest.raises(RunError, match=r"other settings \(training\.precision\)"):
-        places.check_config(written, tmp_path)
+        folder_of_run.check_config(written, tmp_path)
 
 
 def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
     layers = layers_of("synthetic_pairs", {})
-    (*_, found) = _for_all_trials(layers, "mine")
+    (*_, found) = _with_automatic(layers, "mine")
     assert found.values == {"training": {"precision": "fp32"}}
     begun = (*layers, Layer("this machine", {"training": {"precision": "bf16"}}))
     plan_file.store(
         StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), runs_folder() / "mine"
     )
-    assert _for_all_trials(layers, "mine") == begun
+    assert _with_automatic(layers, "mine") == begun
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import pytest
 import dice_ray
 from dice_ray.cli.screen import ProgressScreen
 from dice_ray.config.load import Layer
+from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
-from dice_ray.tuning.ledger import TrialOutcome, Ledger
+from dice_ray.tuning.ledger import Ledger, TrialOutcome
 from dice_ray.tuning.plan import StudyPlan
 
 
@@ -20,18 +21,18 @@ from dice_ray.tuning.plan import StudyPlan
 def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
-    done, failed, *missing = (cell.id for cell in plan.cells())
+    done, failed, *missing = (cell.id for cell in plan.grid().cells)
     folder = tmp_path / "study"
     folder.mkdir()
     ledger = Ledger(folder / "ledger.jsonl")
-    for cell in plan.cells()[:2]:
+    for cell in plan.grid().cells[:2]:
         ledger.append(cell)
     there = {"test/f1": 0.125, "test/collapsed": 1.0}
     earlier = TrialOutcome(id=done, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},), test=there)
     ledger.append(earlier)
     ledger.append(TrialOutcome(id=failed, state="failed", failure="no memory"))
 
-    progress = ablation.run(plan, folder, num_cpus=2)
+    progress = ablation.run(plan, folder, Driver(num_cpus=2))
     assert (progress.done, progress.failed, progress.total) == (4, 0, 4)
     ledger = Ledger(folder / "ledger.jsonl")
     assert ledger.outcomes[done] == earlier

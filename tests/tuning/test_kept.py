@@ -8,8 +8,8 @@ import pytest
 
 from dice_ray.config.load import Layer
 from dice_ray.tracking.schema import State
-from dice_ray.tuning import kept, reruns
-from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
+from dice_ray.tuning import ranking
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 SCORES: dict[str, tuple[State, float | None]] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.errors import RunError
-from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger, driving
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, driving
 
 FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 2.5}, seed=3)
 DICE = TrialSpec(id="0002", params={"loss": "dice"}, seed=3, arm="dice")
@@ -71,7 +71,7 @@ def test_a_failed_cell_may_begin_again(path: Path) -> None:
     ledger = Ledger(path)
     ledger.append(TrialOutcome(id="0002", state="failed", failure="no memory"))
     ledger.append(DICE)
-    assert Ledger(path).open == [DICE]
+    assert Ledger(path).unfinished == [DICE]
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from optuna.trial import TrialState
 
 from dice_ray.config.load import Layer
 from dice_ray.errors import InputError, UnknownNameError
-from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.samplers import sampler
 from dice_ray.tuning.searchers import CellSearcher, SweepSearcher
@@ -50,7 +50,7 @@ def test_a_resumed_search_knows_what_ended_and_begins_with_what_was_open(plan: S
     ended = searcher._study.trials[:3]
     assert [trial.state for trial in ended] == [TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL]
     assert ended[0].value == 0.6
-    assert ended[0].intermediate_values == {5: 0.4, 10: 0.6, 15: 0.5}
+    assert ended[0].intermediate_values == {1: 0.4, 2: 0.6, 3: 0.5}
     handed = [searcher.suggest(f"ray{number}") for number in range(5)]
     assert handed[:2] == [begun.model_dump() for begun in ledger.unfinished]
     assert [trial.params for trial in searcher._study.trials[3:5]] == [begun.params for begun in ledger.unfinished]
@@ -71,14 +71,14 @@ def test_optuna_is_told_what_became_of_a_trial(plan: SweepPlan, tmp_path: Path) 
     for name in ("done", "stopped", "failed", "lost"):
         searcher.suggest(name)
         for step, score in ((5, 0.7), (10, 0.6), (5, 0.7), (10, 0.6)):  # Ray tried it again
-            searcher.on_trial_result(name, told(step, score))
+            searcher.report(name, told(step, score))
     searcher.on_trial_complete("done", told(15, 0.5, finished=True))
     searcher.on_trial_complete("stopped", told(15, 0.2, finished=False))
     searcher.on_trial_complete("failed", {"score": math.nan, "failure": "not finite"})
     searcher.on_trial_complete("lost", error=True)
     done, stopped, failed, lost = searcher._study.trials
-    assert (done.state, done.value, done.last_step) == (TrialState.COMPLETE, 0.7, 15)
-    assert (stopped.state, stopped.intermediate_values) == (TrialState.PRUNED, {5: 0.7, 10: 0.6, 15: 0.2})
+    assert (done.state, done.value, done.last_step) == (TrialState.COMPLETE, 0.7, 3)
+    assert (stopped.state, stopped.intermediate_values) == (TrialState.PRUNED, {1: 0.7, 2: 0.6, 3: 0.2})
     assert failed.state == lost.state == TrialState.FAIL
 
 

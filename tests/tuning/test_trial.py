@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.tuning import search, trial
-from dice_ray.tuning.ledger import TrialSpec, Ledger
+from dice_ray.tuning import sweep, trial
+from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from tests.processes import TRIAL, titled
 
 if TYPE_CHECKING:
-    from dice_ray.run.driver import TrialCounts
+    from dice_ray.run.driver import Driver
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
 SAME: dict[str, Any] = {"loss": "dice", "training.lr": 1e-3}
@@ -38,7 +38,7 @@ class Scale:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Any) -> None:
         for process in titled(*TRIAL):
             self.actors.add(process.pid)
             self.memory[state.done + state.failed] = process.memory_info().rss
@@ -55,7 +55,7 @@ def run(points: Sequence[dict[str, Any]], layers: tuple[Layer, ...], folder: Pat
         scales.append(Scale(terminal))
         return scales[-1]
 
-    progress = search.run(plan, folder, num_cpus=1, show=show)
+    progress = sweep.run(plan, folder, Driver(num_cpus=1, show=show))
     assert progress.failed == points.count(FAILS)
     assert progress.is_finished
     assert len(scales[0].actors) == 1, "all trials ran in one process"

@@ -10,11 +10,11 @@ import pytest
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, RunError
-from dice_ray.settings import Flat
+from dice_ray.settings import Flat, flat
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from dice_ray.tuning.earlier import tuned
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 ARMS: dict[str, Flat] = {
     "ce": {"loss": "cross_entropy"},
@@ -56,13 +56,17 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     worse = sweep("worse", ({**focal, "training.lr": 1.0}, 0.7), ({"loss": "dice"}, 0.99))
     better = sweep("better", (ce, 0.5), (focal, 0.8), (ce, 0.4), ({**ce, "training.lr": 1.0}, None))
     found = tuned(study, [better, worse])
-    assert found.arms == {"ce": ce, "focal": focal, "mild": {**focal, "loss.focal.gamma": 0.5}}
+    assert found.arms == ARMS, "the settings of a trial are a layer below the arm"
+    cells = {cell.arm: found.config(cell) for cell in found.grid().cells}
+    assert {arm: config.training.lr for arm, config in cells.items()} == {"ce": 1e-3, "focal": 2e-3, "mild": 2e-3}
+    gammas = {arm: flat(config)["loss.focal.gamma"] for arm, config in cells.items() if arm != "ce"}
+    assert gammas == {"focal": 3.0, "mild": 0.5}
     assert found.tuned == {
         "ce": "better 0001, best of 3",
         "focal": "better 0002, best of 2",
         "mild": "better 0002, best of 2",
     }
-    assert len(found.cells()) == 6
+    assert len(found.grid().cells) == 6
 
 
 def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(

@@ -15,13 +15,13 @@ from dice_ray import api
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import DataError
 from dice_ray.tracking.reader import curves, read
-from dice_ray.tuning import objectives, search
-from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
+from dice_ray.tuning import samplers, sweep
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
 
 if TYPE_CHECKING:
-    from dice_ray.run.driver import TrialCounts
+    from dice_ray.run.driver import Driver, TrialCounts
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
 
@@ -31,7 +31,7 @@ class Watch:
 
     def __init__(self, terminal: TextIO) -> None:
         self.terminal = terminal
-        self.told: list[Progress] = []
+        self.told: list[TrialCounts] = []
         self.listening: set[str] = set()
         self.is_over = False
 
@@ -41,7 +41,7 @@ class Watch:
     def __exit__(self, *error: object) -> None:
         self.is_over = True
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: TrialCounts) -> None:
         self.told.append(state)
         if state.running and not self.listening:
             me = psutil.Process()
@@ -55,7 +55,7 @@ def test_data_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -
     files = {"train": "none.tsv", "folder": str(tmp_path), "reader": reader}
     layers = (values_layer("preset", {"task": "sentence_pair", "data.source": {"files": files}}),)
     with pytest.raises(DataError, match=r"none.tsv"):
-        search.run(SweepPlan(name="lost", layers=layers, space=SPACE, trials=1), tmp_path / "lost")
+        sweep.run(SweepPlan(name="lost", layers=layers, space=SPACE, trials=1), tmp_path / "lost", Driver())
     assert not (tmp_path / "lost").exists()
 
 
@@ -67,7 +67,7 @@ def test_what_could_not_be_stored_waits_and_never_hides_what_went_wrong(
     plan = SweepPlan(name="lost", layers=layers, space=SPACE, trials=1)
 
     def go_wrong() -> None:
-        with session(plan, tmp_path / "lost", address=None, num_cpus=1, show=None) as driver:
+        with session(plan, tmp_path / "lost", Driver(num_cpus=1)) as driver:
             driver.writer.open("lost", name="lost", params={}, tags={})
             raise ValueError("on its way")
 
@@ -86,7 +86,7 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
         screens.append(Watch(terminal))
         return screens[-1]
 
-    progress = search.run(plan, tmp_path / "losses", num_cpus=2, show=show)
+    progress = sweep.run(plan, tmp_path / "losses", Driver(num_cpus=2, show=show))
     said = capfd.readouterr()
     assert (said.out, said.err) == ("data: 200 train, 100 dev, 100 test records\na line for the user\n", "")
     assert {ip.removeprefix("::ffff:") for ip in screens[0].listening} == {"127.0.0.1"}
@@ -118,7 +118,7 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     }
 
     before = (tmp_path / "losses" / "ledger.jsonl").read_bytes()
-    assert search.run(plan, tmp_path / "losses").is_finished
+    assert sweep.run(plan, tmp_path / "losses", Driver()).is_finished
     assert (tmp_path / "losses" / "ledger.jsonl").read_bytes() == before
 
 
@@ -129,7 +129,7 @@ def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reas
     layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
     space = SPACE.replace("losses_and_a_rate_too_high", "faults")
     plan = SweepPlan(name="faults", layers=(*layers, layer), space=space, trials=4, sampler="brute_force")
-    assert search.run(plan, tmp_path / "faults", num_cpus=1).is_finished
+    assert sweep.run(plan, tmp_path / "faults", Driver(num_cpus=1)).is_finished
     ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
     faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.specs.items()}
     why = {faults[id_]: ended.failure for id_, ended in ledger.outcomes.items()}
@@ -143,10 +143,10 @@ def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reas
 def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(name="short", layers=layers, space=space, trials=1, sampler="brute_force", scheduler="median")
-    stopped = search.run(plan, tmp_path / "short", num_cpus=1, max_hours=1e-9)
+    stopped = sweep.run(plan, tmp_path / "short", Driver(num_cpus=1, max_hours=1e-9))
     assert not stopped.is_finished
     assert set(read("short")["status"]) <= {"KILLED"}
-    more = search.run(plan.model_copy(update={"trials": 5}), tmp_path / "short", num_cpus=1)
+    more = sweep.run(plan.model_copy(update={"trials": 5}), tmp_path / "short", Driver(num_cpus=1))
     assert more.is_finished
     ledger = Ledger(tmp_path / "short" / "ledger.jsonl")
     assert sorted(trial.params["training.lr"] for trial in ledger.specs.values()) == [1e-3, 2e-3]
@@ -156,17 +156,17 @@ def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(tmp_path: Path
 def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(name="all", layers=layers, space=space, trials=5, sampler="brute_force")
-    assert not search.is_exhausted(plan, tmp_path)
+    assert not sweep.is_exhausted(plan, tmp_path)
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number, rate in enumerate((1e-3, 2e-3), start=1):
         ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": rate}, seed=0))
-        assert not search.is_exhausted(plan, tmp_path)
+        assert not sweep.is_exhausted(plan, tmp_path)
         metrics = ({"dev/f1": 0.5},)
         ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
-    assert search.is_exhausted(plan, tmp_path)
-    assert not search.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
+    assert sweep.is_exhausted(plan, tmp_path)
+    assert not sweep.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
     before = (tmp_path / "ledger.jsonl").read_bytes()
-    assert search.run(plan, tmp_path).is_finished
+    assert sweep.run(plan, tmp_path, Driver()).is_finished
     assert "ray" not in (tmp_path / "log.txt").read_text().lower()
     assert (tmp_path / "ledger.jsonl").read_bytes() == before
 
@@ -180,13 +180,13 @@ def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
         name="seeds", layers=layers, space=space, trials=2, sampler="brute_force", scheduler="none", seeds=2, top=1
     )
     file = tmp_path / "seeds" / "ledger.jsonl"
-    assert search.run(plan.model_copy(update={"seeds": 1}), tmp_path / "seeds", num_cpus=1).is_finished
+    assert sweep.run(plan.model_copy(update={"seeds": 1}), tmp_path / "seeds", Driver(num_cpus=1)).is_finished
     first = Ledger(file)
     (again,) = [begun for begun in first.begun.values() if begun.rerun_of]
     assert first.ended[again.id].metrics != first.ended[str(again.rerun_of)].metrics
     with file.open("rb+") as lines:  # as a kill leaves it: the rerun has begun
         lines.truncate(file.read_bytes().rindex(b'{"event": "end"'))
-    assert search.run(plan, tmp_path / "seeds", num_cpus=1).is_finished
+    assert sweep.run(plan, tmp_path / "seeds", Driver(num_cpus=1)).is_finished
     ledger = Ledger(file)
     assert set(ledger.outcomes) == {"0001", "0002", *(f"{again.rerun_of}-{seed}" for seed in (1001, 1002))}
     assert ledger.outcomes[again.id].curve == first.ended[again.id].curve
@@ -215,15 +215,15 @@ def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[L
         objectives=named,
         points=(fails, *({"loss": loss, "training.lr": 2e-3} for loss in ("dice", "focal"))),
     )
-    assert search.run(plan, tmp_path / "several", num_cpus=1).is_finished
+    assert sweep.run(plan, tmp_path / "several", Driver(num_cpus=1)).is_finished
     more = plan.model_copy(update={"trials": 4})
-    progress = search.run(more, tmp_path / "several", num_cpus=1)
+    progress = sweep.run(more, tmp_path / "several", Driver(num_cpus=1))
     assert progress.is_finished
     ended = Ledger(tmp_path / "several" / "ledger.jsonl").outcomes
     assert ended["0001"].state == "failed"
     done = {id_: each for id_, each in ended.items() if each.state == "done"}
     assert len(done) == progress.done >= 2
-    reached = {id_: objectives.values(named, each.curve, each.metrics) for id_, each in done.items()}
+    reached = {id_: samplers.objective_values(named, each.curve, each.metrics) for id_, each in done.items()}
     gains = {id_: (precision, recall, -seconds) for id_, (precision, recall, seconds) in reached.items()}
     front = [
         id_
@@ -242,7 +242,7 @@ def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, 
     long = (*layers, values_layer("settings", {"training.epochs": 10_000}))
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(name="long", layers=long, space=space, trials=2, scheduler="none", trial_timeout=2)
-    progress = search.run(plan, tmp_path / "long", num_cpus=1)
+    progress = sweep.run(plan, tmp_path / "long", Driver(num_cpus=1))
     assert (progress.failed, progress.is_finished) == (2, True)
     reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").outcomes.values()]
     assert reasons == ["a trial must end within 2 s (--trial-timeout), and was still running"] * 2

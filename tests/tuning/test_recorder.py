@@ -17,9 +17,9 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.recorder import Recorder, _why
-from dice_ray.tuning.ledger import TrialSpec, TrialOutcome, Ledger
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.recorder import Recorder, last_reason
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -69,17 +69,17 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     recorder = Recorder(plan, Ledger(path), writer, plan.ids)
     recorder.open(())
     for trial in (FOCAL, DICE, WRONG):
-        recorder.begin(trial)
-    recorder.result("0001", told(5, 0.25))
-    recorder.begin(FOCAL)  # its actor was lost: it tells its history again
-    recorder.result("0001", told(5, 0.25))
-    recorder.result("0001", told(10, 0.5, finished=False))
+        recorder.started(trial)
+    recorder.reported("0001", told(5, 0.25))
+    recorder.started(FOCAL)  # its actor was lost: it tells its history again
+    recorder.reported("0001", told(5, 0.25))
+    recorder.reported("0001", told(10, 0.5, finished=False))
     (tmp_path / "trials/0001").mkdir(parents=True)
     (tmp_path / "trials/0001/task.json").write_text('{"data": "digest of its own"}')
-    recorder.end("0001", told(10, 0.5, finished=False, hardware={schema.CPU: "a node's"}))
-    recorder.result("0003", {"score": math.nan, "failure": "gama is not a key"})
-    recorder.end("0003", {"score": math.nan, "failure": "gama is not a key"})
-    progress = recorder.progress
+    recorder.ended("0001", told(10, 0.5, finished=False, hardware={schema.CPU: "a node's"}))
+    recorder.reported("0003", {"score": math.nan, "failure": "gama is not a key"})
+    recorder.ended("0003", {"score": math.nan, "failure": "gama is not a key"})
+    progress = recorder.counts
     assert (progress.running, progress.done, progress.failed, progress.pruned, progress.total) == (1, 0, 1, 1, 3)
     assert (progress.best_score, progress.best_params) == (0.5, FOCAL.params)
     recorder.close()
@@ -113,10 +113,10 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
 def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: SweepPlan) -> None:
     path = tmp_path / "ledger.jsonl"
     with recording(plan, Ledger(path)) as recorder:
-        recorder.begin(FOCAL)
-        recorder.result("0001", told(5, 0.25))
-        recorder.lose(FOCAL, "its process died")
-        recorder.lose(DICE, "there was no process")
+        recorder.started(FOCAL)
+        recorder.reported("0001", told(5, 0.25))
+        recorder.lost(FOCAL, "its process died")
+        recorder.lost(DICE, "there was no process")
     ended = Ledger(path).outcomes
     assert {id_: each.failure for id_, each in ended.items()} == {
         "0001": "its process died",
@@ -133,14 +133,14 @@ def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: 
 def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_path: Path, plan: SweepPlan) -> None:
     path = tmp_path / "ledger.jsonl"
     with recording(plan, Ledger(path)) as recorder:
-        recorder.begin(FOCAL)
-        recorder.lose(DICE, "its machine is gone", is_over=False)
-        assert not recorder.again(), "others go on, or were interrupted"
-        assert recorder.progress.running == 2
-        recorder.lose(FOCAL, "its process died")
-        assert recorder.again() == [DICE]
-        assert not recorder.again()
-    assert list(Ledger(path).open) == [DICE]
+        recorder.started(FOCAL)
+        recorder.lost(DICE, "its machine is gone", is_final=False)
+        assert not recorder.to_resubmit(), "others go on, or were interrupted"
+        assert recorder.counts.running == 2
+        recorder.lost(FOCAL, "its process died")
+        assert recorder.to_resubmit() == [DICE]
+        assert not recorder.to_resubmit()
+    assert list(Ledger(path).unfinished) == [DICE]
     assert set(Ledger(path).outcomes) == {"0001"}
 
 
@@ -155,7 +155,7 @@ def test_the_reason_is_that_of_the_last_failure() -> None:
     noted = ""
     for number, (error, reason) in enumerate(errors.items(), 1):
         noted += f"Failure # {number} (occurred at 2026-01-01_00-00-00)\n{error}\n"
-        assert _why(noted) == reason
+        assert last_reason(noted) == reason
 
 
 def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:
@@ -198,6 +198,6 @@ def test_a_trial_whose_data_cannot_be_described_is_noted(
     with pytest.raises(DataError, match="NO_SUCH_VARIABLE"):
         plan.config(LOST).tags()
     with recording(plan, Ledger(tmp_path / "ledger.jsonl")) as recorder:
-        recorder.begin(LOST)
-        recorder.end(LOST.id, {"failure": "the variable must be set"})
+        recorder.started(LOST)
+        recorder.ended(LOST.id, {"failure": "the variable must be set"})
     assert read("sweep").set_index("id").loc["0004", "tags.failure"] == "the variable must be set"
