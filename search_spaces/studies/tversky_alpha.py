@@ -1,4 +1,4 @@
-"""The effect of alpha in the Tversky loss, with beta 1 - alpha: Table 10, by the paper's equation and in batch scope."""
+"""The effect of alpha in the Tversky loss (beta 1 - alpha): Table 10, by the paper's equation and in batch scope."""
 
 from __future__ import annotations
 
