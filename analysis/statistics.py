@@ -58,7 +58,7 @@ def t_interval(values: Sequence[float], test_per_train: float = 0.0) -> Interval
             2003).
 
     >>> t_interval([1.0, 2.0, 3.0])
-    Interval(mean=2.0, low=-0.48413771175033027, high=4.48413771175033, num=3)
+    Interval(mean=2.0, low=-0.4841377117503298, high=4.48413771175033, num=3)
     """
     num = len(values)
     if num < 2:
