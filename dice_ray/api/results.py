@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.api import shipped
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.figures.base import Figure
-    from analysis.found import Found
+    from analysis.findings import Findings
     from analysis.report import Report
     from dice_ray.tuning.estimate import Estimate
 
@@ -150,13 +151,25 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     return written
 
 
-def found(name: str) -> Found:
+def found(name: str) -> Findings:
     """What MLflow holds of an experiment: its runs now, their files and curves when asked for."""
     shipped.folder_of("analysis")
-    from analysis.found import Found
+    from analysis.columns import column, parent_tag, scores
+    from analysis.findings import Findings
     from dice_ray.tracking import reader
 
-    return Found(reader.read(name), reader.texts, lambda: reader.curves(name))
+    frame = reader.read(name)
+    ranked, rerun_scores = [], {}
+    if (frame["kind"] == "trial").any():
+        # To come from tuning.ranking, which is to be the one definition of which trial is best.
+        scored = frame.assign(score=scores(frame, parent_tag(frame, "metric"))).dropna(subset="score")
+        reruns = scored[scored["kind"] == "rerun"].groupby(column(scored, "tags.rerun_of"))["score"]
+        rerun_scores = {str(trial): tuple(map(float, values)) for trial, values in reruns}
+        trials = scored[scored["kind"] == "trial"]
+        own = dict(zip(map(str, trials["id"]), map(float, trials["score"]), strict=True))
+        mean = {id_: fmean(rerun_scores.get(id_, [score])) for id_, score in own.items()}
+        ranked = sorted(own, key=lambda id_: (-len(rerun_scores.get(id_, ())), -mean[id_], -own[id_]))
+    return Findings(frame, reader.texts, lambda: reader.curves(name), tuple(ranked), rerun_scores)
 
 
 def export_preset(sweep: str) -> str:
@@ -171,9 +184,9 @@ def export_preset(sweep: str) -> str:
     return preset(runs_folder() / name, trial or None)
 
 
-def _best(name: str, found: Found) -> Best:
+def _best(name: str, found: Findings) -> Best:
+    from analysis.best_trial import best_trial
     from analysis.comparison import comparisons
-    from analysis.search import best_trial
 
     if made := comparisons(found):
         if len(made) > 1:

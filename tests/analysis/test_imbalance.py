@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.figures.counts import Bars, Imbalance
+from analysis.figures.imbalance import Bars, ImbalanceBars
 from analysis.imbalance import NUM_LABELS, imbalance_report
-from analysis.published import TABLE_1
+from analysis.paper.table_1 import TABLE_1
 from dice_ray.data.records import LoadReport, ReadReport, Tally
 from dice_ray.tasks.inspection import Inspection, Lengths, SplitFacts
 
@@ -59,6 +59,6 @@ def test_the_published_ratios_are_those_of_the_counts_but_for_one() -> None:
 
 def test_the_bars_stand_beside_their_ratio() -> None:
     (figure,) = imbalance_report([inspection("mine", 30, 3), inspection("none", 5, 0)]).figures
-    assert isinstance(figure, Imbalance)
+    assert isinstance(figure, ImbalanceBars)
     assert figure.bars == (Bars("mine", 30, 3), Bars("none", 5, 0))
     assert [bar.label for bar in figure.bars] == ["mine  (10.00 : 1)", "none  (no positives)"]

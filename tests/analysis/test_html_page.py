@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 
 from analysis.figures.base import INK
-from analysis.figures.counts import Bars, Imbalance
-from analysis.layout import Table
+from analysis.figures.imbalance import Bars, ImbalanceBars
+from analysis.html_page import fragment, inline, page
 from analysis.origin import Origin
-from analysis.page import fragment, inline, page
+from analysis.tables.base import ReportTable
 
 NASTY = '<script>alert(1)</script><img src=x onerror="alert(2)"> & "quoted" \'too\''
-FIGURE = Imbalance("imbalance", NASTY, (Bars(NASTY, 10, 1), Bars("b", 20, 5)))
-TABLE = Table(
+FIGURE = ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 10, 1), Bars("b", 20, 5)))
+TABLE = ReportTable(
     "t",
     NASTY,
     pd.DataFrame({"arm": [NASTY, "b"]}),
@@ -34,20 +34,20 @@ class Tags(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.opened: list[tuple[str, dict[str, str | None]]] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
+        self.opened.append((tag, dict(attrs)))
 
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page(NASTY, [NASTY], [TABLE], [FIGURE, Imbalance("other", "b", FIGURE.bars)], [ORIGIN])
+    return page(NASTY, [NASTY], [TABLE], [FIGURE, ImbalanceBars("other", "b", FIGURE.bars)], [ORIGIN])
 
 
 def test_nothing_of_the_data_becomes_markup(text: str) -> None:
-    tags = Tags(text).found
+    tags = Tags(text).opened
     assert [tag for tag, _ in tags].count("script") == 1
     assert "img" not in [tag for tag, _ in tags]
     assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
@@ -57,7 +57,7 @@ def test_nothing_of_the_data_becomes_markup(text: str) -> None:
 
 
 def test_nothing_is_loaded_and_only_its_own_script_runs(text: str) -> None:
-    tags = Tags(text).found
+    tags = Tags(text).opened
     addresses = [
         attributes.get(name) or "" for _, attributes in tags for name in ("src", "href", "xlink:href", "action")
     ]
@@ -70,7 +70,7 @@ def test_nothing_is_loaded_and_only_its_own_script_runs(text: str) -> None:
 
 
 def test_no_two_elements_have_one_id_and_every_reference_has_its_element(text: str) -> None:
-    tags = Tags(text).found
+    tags = Tags(text).opened
     ids = [attributes["id"] for _, attributes in tags if "id" in attributes]
     assert len(set(ids)) == len(ids)
     references = set(re.findall(r'(?:href="|url\()#([^")]+)', text))
@@ -86,7 +86,7 @@ def test_a_picture_takes_the_colour_of_the_page() -> None:
 
 
 def test_numbers_stand_right_and_marks_are_classes(text: str) -> None:
-    cells = [(attributes["class"] or "").split() for tag, attributes in Tags(text).found if tag == "td"]
+    cells = [(attributes["class"] or "").split() for tag, attributes in Tags(text).opened if tag == "td"]
     assert cells == [[], ["number", "grey"], [], ["number", "bold"]]
 
 

@@ -1,4 +1,4 @@
-"""What a printed table is, how its rows are read, and what does not add up in them."""
+"""The structure of a printed table of the paper, its parser, and the check that its numbers are consistent."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ ARMS: Final = {"": "cross_entropy", "CE": "cross_entropy", "WeightCE": "weighted
     "DL": "paper_dl",
     "DSC": "paper_dsc",
 }
-"""What follows the `+` of a row's name: the arm that stands there."""
+"""Our arm for what follows the `+` in the name of a printed row."""
 _CELL: Final = re.compile(r"([\d.]+|-)(?:\(([-+][\d.]+)\))?$")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A printed score, `-` where there is none, and the printed difference to the baseline."""
+    """A printed score, `-` for none, and the printed difference to the baseline."""
 
     score: str
     difference: str = ""
@@ -40,10 +40,10 @@ class Block:
 
     Attributes:
         title: As printed.
-        metrics: The columns: our metric by the heading printed.
-        data: The folder that our presets read it from.
-        task: Of ours that makes it, where several could.
-        imbalance: The altered training set, in our name.
+        metrics: The columns: our metric by the printed heading.
+        data: The name of the folder that our presets read the data from.
+        task: Our task for it, if several fit the data.
+        imbalance: Our name of the altered training set.
     """
 
     title: str
@@ -54,8 +54,8 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A printed row: a cell for each column of each block."""
+class PrintedRow:
+    """A printed row, with a cell for each column of each block."""
 
     model: str
     cells: tuple[tuple[Cell, ...], ...]
@@ -67,47 +67,47 @@ class Row:
 
     @property
     def arm(self) -> str | None:
-        """The arm that stands in this row; none for a cited baseline."""
+        """Our arm for this row; None for a cited baseline."""
         return ARMS[self.model.partition(" (")[0].partition("+")[2]] if re.match("BERT|XLNet", self.model) else None
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedTable:
     """A table of the paper.
 
     Attributes:
-        stacked: Whether its blocks stand below each other, with rows of their own.
+        stacked: Whether its blocks are printed below each other, each with its own rows.
     """
 
     number: int
     caption: str
     blocks: tuple[Block, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[PrintedRow, ...]
     notes: tuple[str, ...] = ()
     stacked: bool = False
 
     def footnotes(self) -> tuple[str, ...]:
-        """What is known of its figures, and what does not add up in them."""
-        return (*self.notes, *(str(oddity) for oddity in oddities(self)))
+        """What is known about its numbers, and the inconsistencies among them."""
+        return (*self.notes, *(str(inconsistency) for inconsistency in inconsistencies(self)))
 
 
 @dataclass(frozen=True)
-class Oddity:
-    """A printed figure that its neighbours do not give."""
+class Inconsistency:
+    """A printed number that differs from the one computed from its neighbours."""
 
     kind: str
     where: str
     printed: float
-    given: float
+    computed: float
 
     def __str__(self) -> str:
         what = "its P and R give" if self.kind == "F1" else "the printed scores give"
         sign = "" if self.kind == "F1" else "+"
-        return f"As printed, {self.where}: {self.kind} {self.printed:{sign}.2f}, {what} {self.given:{sign}.2f}."
+        return f"As printed, {self.where}: {self.kind} {self.printed:{sign}.2f}, {what} {self.computed:{sign}.2f}."
 
 
-def oddities(table: Printed) -> Iterator[Oddity]:
-    """F1 scores that differ from those of their own P and R by more than .05, and differences that do not add up."""
+def inconsistencies(table: PrintedTable) -> Iterator[Inconsistency]:
+    """F1 scores that differ by over .05 from their P and R, and differences by over .005 from their scores."""
     for number, block in enumerate(table.blocks):
         baseline: tuple[Cell, ...] = ()
         for row in table.rows:
@@ -116,39 +116,40 @@ def oddities(table: Printed) -> Iterator[Oddity]:
                 continue
             if list(block.metrics) == list(PRF) and all(cell.value is not None for cell in cells):
                 precision, recall, f1 = (float(cell.score) for cell in cells)
-                given = 2 * precision * recall / (precision + recall)
-                if abs(given - f1) > 0.05:
-                    yield Oddity("F1", where, f1, given)
+                computed = 2 * precision * recall / (precision + recall)
+                if abs(computed - f1) > 0.05:
+                    yield Inconsistency("F1", where, f1, computed)
             if row.arm == "cross_entropy":
                 baseline = cells
             for heading, cell, of_baseline in zip(block.metrics, cells, baseline, strict=False):
                 if cell.difference:
-                    given = float(cell.score) - float(of_baseline.score)
-                    if abs(given - float(cell.difference)) > 0.005:
-                        yield Oddity(f"{heading} difference", where, float(cell.difference), given)
+                    computed = float(cell.score) - float(of_baseline.score)
+                    if abs(computed - float(cell.difference)) > 0.005:
+                        yield Inconsistency(f"{heading} difference", where, float(cell.difference), computed)
 
 
-def rows(text: str, *, num_columns: tuple[int, ...]) -> tuple[Row, ...]:
-    """A row a line: the model, then the cells of each block, behind bars."""
-    found = []
+def rows(text: str, *, num_columns: tuple[int, ...]) -> tuple[PrintedRow, ...]:
+    """Parse one row a line: the model, then the cells of each block, separated by bars."""
+    parsed = []
     for line in text.strip().splitlines():
         model, *blocks = (part.strip() for part in line.split("|"))
         cells = tuple(tuple(_cell(written) for written in block.split()) for block in blocks)
         assert tuple(map(len, cells)) == num_columns, f"{line} must have {num_columns} cells"
-        found.append(Row(model, cells))
-    return tuple(found)
+        parsed.append(PrintedRow(model, cells))
+    return tuple(parsed)
 
 
-def stacked(*texts: str) -> tuple[Row, ...]:
-    """The rows of each block in turn, which are empty in the others."""
-    found = []
+def stacked(*texts: str) -> tuple[PrintedRow, ...]:
+    """Parse the rows of one block after the other; each row is empty in the other blocks."""
+    parsed = []
     for number, text in enumerate(texts):
         for row in rows(text, num_columns=(3,)):
-            found.append(Row(row.model, tuple(row.cells[0] if other == number else () for other in range(len(texts)))))
-    return tuple(found)
+            cells = tuple(row.cells[0] if other == number else () for other in range(len(texts)))
+            parsed.append(PrintedRow(row.model, cells))
+    return tuple(parsed)
 
 
 def _cell(written: str) -> Cell:
-    found = _CELL.match(written)
-    assert found is not None, f"{written} must be a score and perhaps a difference"
-    return Cell(found[1], found[2] or "")
+    match = _CELL.match(written)
+    assert match is not None, f"{written} must be a score and perhaps a difference"
+    return Cell(match[1], match[2] or "")

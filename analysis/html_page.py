@@ -1,4 +1,4 @@
-"""One HTML page by itself: words, sortable tables, figures, how to run it again; every string of data is escaped."""
+"""The report as one self-contained HTML page; every string that comes from data is escaped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from analysis.figures.base import INK, Figure
-from analysis.layout import Table, plain
 from analysis.origin import Origin
+from analysis.tables.base import ReportTable, plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -22,11 +22,16 @@ FOLDER: Final = Path(__file__).with_name("templates")
 
 
 def page(
-    title: str, summary: Sequence[str], tables: Sequence[Table], figures: Sequence[Figure], origins: Sequence[Origin]
+    title: str,
+    summary: Sequence[str],
+    tables: Sequence[ReportTable],
+    figures: Sequence[Figure],
+    origins: Sequence[Origin],
 ) -> str:
     """The whole page.
 
-    What it may load is nothing, and what it may run is its own script, by its hash: both are said to the browser.
+    Its content security policy forbids the browser to load anything, and to run any script but the page's own, which
+    is allowed by its hash.
     """
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
     return (
@@ -46,8 +51,8 @@ def page(
     )
 
 
-def fragment(summary: Sequence[str], tables: Sequence[Table]) -> str:
-    """Words and tables alone, for a notebook."""
+def fragment(summary: Sequence[str], tables: Sequence[ReportTable]) -> str:
+    """Summary and tables only, for a notebook."""
     return _environment().get_template("fragment.html").render(summary=summary, tables=tables)
 
 
@@ -67,10 +72,12 @@ def _environment() -> Environment:
 
 
 def inline(figure: Figure) -> str:
-    """The picture within a page: text in the page's colour, and ids that no other picture has."""
+    """A figure as an inline SVG: text in the colour of the page, and unique ids, prefixed with the figure's name."""
     svg = figure.svg().replace(INK, "currentColor")
     svg = re.sub(r'^<svg[^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" role="img">', svg, count=1, flags=re.DOTALL)
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL).replace("xlink:href", "href")
-    asked = set(re.findall(r'(?:href="|url\()#([^")]+)', svg))
-    svg = re.sub(r' id="([^"]+)"', lambda found: f' id="{figure.name}-{found[1]}"' if found[1] in asked else "", svg)
+    referenced = set(re.findall(r'(?:href="|url\()#([^")]+)', svg))
+    svg = re.sub(
+        r' id="([^"]+)"', lambda match: f' id="{figure.name}-{match[1]}"' if match[1] in referenced else "", svg
+    )
     return re.sub(r'(href="|url\()#', rf"\1#{figure.name}-", svg)

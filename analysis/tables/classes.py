@@ -1,4 +1,4 @@
-"""The table of classes: support, and the F1 of each arm, the rarest class first."""
+"""The table of classes: support and the F1 of each arm, the rarest class first."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.comparison import CONSTANT, Comparison, comparisons
-from analysis.found import Found
-from analysis.layout import Mark, Scale, Table
+from analysis.findings import Findings
 from analysis.statistics import Interval, t_interval
+from analysis.tables.base import Mark, ReportTable, ScoreFormat
 
 NUM_ARMS: Final = 5
-"""Arms shown beside the baseline; the file holds all."""
-PERCENT: Final = Scale(percent=True)
+"""Arms shown beside the baseline; the CSV file holds all."""
+PERCENT: Final = ScoreFormat(percent=True)
 
 
-def by_class(found: Found) -> list[Table]:
-    """The F1 of each class by arm at the threshold of .5; a table for each data set, encoder and variant."""
-    made = [each for each in comparisons(found) if any(id_ in found.classes for id_ in each.cells["id"])]
+def by_class(findings: Findings) -> list[ReportTable]:
+    """The F1 of each class by arm at the threshold of .5, in a table for each data set, encoder and variant."""
+    compared = [each for each in comparisons(findings) if any(id_ in findings.classes for id_ in each.cells["id"])]
     return [
-        _table("classes" if len(made) == 1 else f"classes_{number}", each, found.classes, found.items)
-        for number, each in enumerate(made, start=1)
+        _table("classes" if len(compared) == 1 else f"classes_{number}", each, findings.classes, findings.items)
+        for number, each in enumerate(compared, start=1)
     ]
 
 
 def _table(
-    name: str, made: Comparison, classes: Mapping[str, pd.DataFrame], items: Mapping[str, pd.DataFrame]
-) -> Table:
-    scored = made.cells[made.cells["id"].isin(list(classes)) & (made.cells["state"] != "failed")]
+    name: str, compared: Comparison, classes: Mapping[str, pd.DataFrame], items: Mapping[str, pd.DataFrame]
+) -> ReportTable:
+    scored = compared.cells[compared.cells["id"].isin(list(classes)) & (compared.cells["state"] != "failed")]
     of_cells = [(str(arm), classes[id_]) for arm, id_ in zip(scored["arm"], scored["id"], strict=True)]
     supports = pd.concat([of_class["support"] for _, of_class in of_cells]).groupby(level=0)
-    support = supports.mean().round().astype(int).sort_values(kind="stable")  # seeds may have test splits of their own
+    # The mean over cells, because seeds may have their own test splits.
+    support = supports.mean().round().astype(int).sort_values(kind="stable")
     f1: dict[str, dict[str, list[float]]] = {}
     for arm, of_class in of_cells:
         for label, row in of_class.iterrows():
             f1.setdefault(arm, {}).setdefault(str(label), []).append(_f1(row))
-    ratio = made.test_per_train
+    ratio = compared.test_per_train
     intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
     num_items = _single_label(of_cells, [items[id_] for id_ in scored["id"] if id_ in items])
-    chosen = [arm.name for arm in made.arms if arm.name in intervals]
+    chosen = [arm.name for arm in compared.arms if arm.name in intervals]
     rows = [
         {"class": label, "support": int(support[label]), "arm": arm}
         | {"f1": of.mean, "low": of.low, "high": of.high, "seeds": of.num}
@@ -52,15 +53,15 @@ def _table(
     shown, marks = _shown(support, intervals, chosen[: 1 + NUM_ARMS], num_items)
     notes = [
         "Mean F1 of each class over seeds with 95 % t intervals, at the threshold of .5; rare classes first. "
-        "Each class stands alone: nothing is corrected for looking at many. Bold: the best mean of a class.",
+        "Nothing is corrected for the number of classes. Bold: the best mean of a class.",
         _num_seeds(scored),
     ]
     if num_items:
-        notes.append("Constant predictor: the F1 of a class when every item is given that class.")
+        notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
     if len(chosen) > 1 + NUM_ARMS:
         notes.append(f"The baseline and the {NUM_ARMS} best arms of {len(chosen)}; {name}.csv has all.")
-    title = "F1 (%) by class" + (f" on {made.place}" if made.place else "")
-    return Table(name, title, pd.DataFrame(rows), shown, tuple(notes), marks)
+    title = "F1 (%) by class" + (f" on {compared.place}" if compared.place else "")
+    return ReportTable(name, title, pd.DataFrame(rows), shown, tuple(notes), marks)
 
 
 def _shown(
@@ -92,7 +93,7 @@ def _f1(row: pd.Series[Any]) -> float:
 
 
 def _single_label(of_cells: Sequence[tuple[str, pd.DataFrame]], items: Sequence[pd.DataFrame]) -> int:
-    """The number of items where each has one class of these, else 0: a constant predictor gives all the same one."""
+    """The number of items if each has exactly one of these classes, as a constant predictor needs; else 0."""
     num_items = len(items[0]) if items else 0
     is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for _, of in of_cells)
     return num_items if is_single else 0

@@ -1,4 +1,4 @@
-"""Figures of a sweep: the best score so far, and what mattered to each loss."""
+"""Figures of a sweep: the best score so far, and the importance of hyperparameters for each loss."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from analysis.columns import constant, losses, parent_tag, scores, states
 from analysis.figures.base import COLORS, QUIET, Figure, color_of, label_score, marker_of
-from analysis.importance import LEAST_TRIALS, Branch, importances
-from analysis.scores import constant, losses, said_by_parent, scores, states
+from analysis.importance import LEAST_TRIALS, LossImportance, importances
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.found import Found
+    from analysis.findings import Findings
 
 NUM_POINTS = 1000
-"""Points that a page draws one by one; more become a picture within it."""
+"""With more points, the SVG holds them as a bitmap."""
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One trial with a score, by its place in the order of their start."""
+class ScoredTrial:
+    """A trial with a score, numbered by the order in which trials started."""
 
     number: int
     score: float
@@ -34,23 +34,23 @@ class BestSoFar(Figure):
     """The trials of a sweep, and the best score up to each.
 
     Attributes:
-        constant: The score of the constant predictor, where it is stored.
+        constant: The score of the constant predictor; None if it is not stored.
     """
 
     metric: str
-    trials: tuple[Trial, ...]
+    trials: tuple[ScoredTrial, ...]
     constant: float | None
 
     @property
     def best(self) -> tuple[float, ...]:
-        """After each trial."""
+        """The best score up to each trial."""
         return tuple(accumulate((trial.score for trial in self.trials), max))
 
     @property
     def caption(self) -> str:
         return (
-            "Each trial by its best score on dev, filled where it ran to its end, hollow where it was stopped early; "
-            "the line is the best so far. The search chose by this very score, so it is optimistic."
+            "The best dev score of each trial; filled: finished, hollow: stopped early; line: the best so far. The "
+            "search selected trials by this same score, so it is optimistic."
         )
 
     def draw(self, canvas: Canvas) -> None:
@@ -75,22 +75,24 @@ class BestSoFar(Figure):
         axes.step([trial.number for trial in self.trials], self.best, where="post", color=QUIET, lw=1.2, zorder=2)
         if self.constant is not None:
             axes.axhline(self.constant, color=QUIET, lw=0.8, ls=":", label="constant predictor")
-        axes.set_xlabel("trial, in the order of their start")
+        axes.set_xlabel("trial, in order of start")
         label_score(axes.yaxis, self.metric, (trial.score for trial in self.trials))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def best_so_far(found: Found) -> list[Figure]:
-    """Of a sweep with scored trials."""
-    trials = found.frame[found.frame["kind"] == "trial"]
+def best_so_far(findings: Findings) -> list[Figure]:
+    """The figure for a sweep with scored trials."""
+    trials = findings.frame[findings.frame["kind"] == "trial"]
     if trials.empty:
         return []
-    metric = said_by_parent(found.frame, "metric")
+    metric = parent_tag(findings.frame, "metric")
     score = scores(trials, metric).tolist()
-    told = zip(score, states(trials), losses(trials), strict=True)
+    rows = zip(score, states(trials), losses(trials), strict=True)
     scored = tuple(
-        Trial(number, value, state, loss) for number, (value, state, loss) in enumerate(told, start=1) if value == value
+        ScoredTrial(number, value, state, loss)
+        for number, (value, state, loss) in enumerate(rows, start=1)
+        if value == value
     )
     if not scored:
         return []
@@ -100,22 +102,22 @@ def best_so_far(found: Found) -> list[Figure]:
 
 @dataclass(frozen=True)
 class Importance(Figure):
-    """What mattered within each loss, a panel a loss.
+    """The importance of hyperparameters, with a panel for each loss.
 
     Attributes:
-        left_out: The losses with too few trials to say anything, and how many they have.
+        left_out: The losses with too few trials, and how many they have.
     """
 
-    branches: tuple[Branch, ...]
+    branches: tuple[LossImportance, ...]
     left_out: tuple[tuple[str, int], ...]
 
     @property
     def caption(self) -> str:
         few = ", ".join(f"{name} ({num})" for name, num in self.left_out)
         return (
-            "Importance by PED-ANOVA within the trials of each loss alone: how much a parameter decides whether a "
-            "trial is among the best quarter. The mark is what the parameter stays below in 95 of 100 shufflings of "
-            "the scores; a bar in grey does not pass it, and says nothing."
+            "Importance by PED-ANOVA, for the trials of each loss separately: how much a parameter decides whether a "
+            "trial is among the best quarter. The mark is the level that chance reaches: the 95 % quantile over 100 "
+            "shufflings of the scores. Grey bars do not exceed it."
             + (f" Left out, with fewer than {LEAST_TRIALS} scored trials: {few}." if few else "")
         )
 
@@ -137,9 +139,11 @@ class Importance(Figure):
         panels[-1].set_xlabel("importance")
 
 
-def importance(found: Found) -> list[Figure]:
-    """Of a sweep with a loss that has trials enough."""
-    branches, left_out = importances(found.frame)
+def importance(findings: Findings) -> list[Figure]:
+    """The figure for a sweep with a loss that has enough trials."""
+    branches, left_out = importances(findings.frame)
     if not branches:
         return []
-    return [Importance("importance", "What mattered to each loss", tuple(branches), tuple(left_out.items()))]
+    return [
+        Importance("importance", "Hyperparameter importance for each loss", tuple(branches), tuple(left_out.items()))
+    ]

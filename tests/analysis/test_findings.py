@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pandas as pd
 import pytest
 
-from analysis.found import Found
+from analysis.findings import Findings
 from dice_ray.errors import RunError
 
 FRAME = pd.DataFrame({"id": ["study", "c0", "c1", "t0"], "kind": ["study", "cell", "cell", "trial"]})
@@ -25,14 +25,14 @@ def texts(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
 
 
 def test_files_are_frames_by_the_id_of_their_cell() -> None:
-    found = Found(FRAME, texts)
-    assert list(found.items) == ["c0"]
-    assert found.items["c0"].to_dict("index") == {
+    findings = Findings(FRAME, texts)
+    assert list(findings.items) == ["c0"]
+    assert findings.items["c0"].to_dict("index") == {
         "007": {"tp": 1, "fp": 0, "fn": 0, "tuned_tp": 0, "tuned_fp": 0, "tuned_fn": 1},
         "NA": {"tp": 0, "fp": 1, "fn": 0, "tuned_tp": 0, "tuned_fp": 0, "tuned_fn": 0},
     }
-    assert found.classes["c1"].loc["null"].to_dict() == {"support": 3, "tp": 1, "fp": 0, "fn": 2}
-    assert found.left_out == LEFT_OUT
+    assert findings.classes["c1"].loc["null"].to_dict() == {"support": 3, "tp": 1, "fp": 0, "fn": 2}
+    assert findings.left_out == LEFT_OUT
 
 
 def test_nothing_is_read_before_it_is_asked_for() -> None:
@@ -42,20 +42,20 @@ def test_nothing_is_read_before_it_is_asked_for() -> None:
         asked.append(file)
         return {}
 
-    found = Found(FRAME, asking)
+    findings = Findings(FRAME, asking)
     assert not asked
-    assert found.items == found.items == {}
+    assert findings.items == findings.items == {}
     assert asked == ["test/items.csv"]
 
 
 def test_without_files_there_is_nothing() -> None:
-    found = Found(FRAME)
-    assert found.items == found.classes == {}
-    assert found.left_out == []
-    assert list(found.curves) == ["id", "step", "metric", "value"]
+    findings = Findings(FRAME)
+    assert findings.items == findings.classes == {}
+    assert findings.left_out == []
+    assert list(findings.curves) == ["id", "step", "metric", "value"]
 
 
 def test_a_file_without_its_columns_is_named() -> None:
-    found = Found(FRAME, lambda runs, file: {"c1": "id,tp\na,1\n"})
+    findings = Findings(FRAME, lambda runs, file: {"c1": "id,tp\na,1\n"})
     with pytest.raises(RunError, match=r"test/items\.csv of the run c1 must have the columns fn, fp, which it lacks"):
-        _ = found.items
+        _ = findings.items

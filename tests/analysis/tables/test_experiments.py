@@ -33,8 +33,8 @@ def test_each_data_set_of_a_study_has_columns_of_its_own() -> None:
     of_both = [*cells(3, 0.1, **{"tags.data": "x"}), *cells(3, 0.2, **{"tags.data": "y"})]
     table = side_by_side({"first": study(of_both), "second": study(cells(3, 0.3))}).tables[0]
     (dice,) = [row for row in table.data.to_dict("records") if row["arm"] == "dice"]
-    found = [dice[f"{place}: difference"] for place in ("first, x", "first, y", "second")]
-    assert found == pytest.approx([0.1, 0.2, 0.3], abs=1e-3)
+    differences = [dice[f"{place}: difference"] for place in ("first, x", "first, y", "second")]
+    assert differences == pytest.approx([0.1, 0.2, 0.3], abs=1e-3)
 
 
 def test_losses_of_sweeps_stand_beside_each_other() -> None:
@@ -46,8 +46,8 @@ def test_losses_of_sweeps_stand_beside_each_other() -> None:
 
 
 def test_each_part_has_the_name_of_its_experiment() -> None:
-    founds = {"a/b": study(cells(3, 0.1)), "c": sweep(TRIALS)}
-    made, alone = side_by_side(founds), report(founds["c"])
+    experiments = {"a/b": study(cells(3, 0.1)), "c": sweep(TRIALS)}
+    made, alone = side_by_side(experiments), report(experiments["c"])
     names = [each.name for part in (made.tables, made.figures) for each in part]
     assert {name.partition("-")[0] for name in names} == {"a_b", "c"}
     assert len(set(names)) == len(names)

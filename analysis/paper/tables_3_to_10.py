@@ -1,14 +1,14 @@
-"""Tables 3 to 10 of the paper as printed (arXiv 1911.02855v3)."""
+"""Tables 3 to 10 of the paper, as printed (arXiv 1911.02855v3)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from analysis.printed import ACC, EM_F1, F1, PRF, Block, Printed, rows, stacked
+from analysis.paper.printed import ACC, EM_F1, F1, PRF, Block, PrintedTable, rows, stacked
 
-_FIRST_VERSION: Final = "The WeightCE row stands in the first version alone (arXiv v1)"
+_FIRST_VERSION: Final = "The WeightCE row is in the first version only (arXiv v1)"
 
-TABLE_3: Final = Printed(
+TABLE_3: Final = PrintedTable(
     3,
     "Experimental results for Chinese POS datasets including CTB5, CTB6 and UD1.4.",
     (
@@ -30,12 +30,12 @@ TABLE_3: Final = Printed(
         num_columns=(3, 3, 3),
     ),
     (
-        "Precision, recall and F1 of spans: a word and its tag, found by character, are right only together.",
+        "Precision, recall and F1 of spans: characters are tagged, and a word counts only with its boundaries and tag.",
         f"{_FIRST_VERSION}.",
     ),
 )
 
-TABLE_4: Final = Printed(
+TABLE_4: Final = PrintedTable(
     4,
     "Experimental results for English POS datasets.",
     (Block("English WSJ", PRF, "wsj", "tagging"), Block("English Tweets", PRF, "ritter2011", "tagging")),
@@ -59,7 +59,7 @@ TABLE_4: Final = Printed(
     stacked=True,
 )
 
-TABLE_5: Final = Printed(
+TABLE_5: Final = PrintedTable(
     5,
     "Experimental results for NER task.",
     (
@@ -109,11 +109,11 @@ TABLE_5: Final = Printed(
         BERT-MRC+DSC | 84.22 84.72 84.47(+2.36)
         """,
     ),
-    (f"{_FIRST_VERSION}, here without its P and R, which cannot be read for all four sets.",),
+    (f"{_FIRST_VERSION}, here without its P and R, which are not legible for all four sets.",),
     stacked=True,
 )
 
-TABLE_6: Final = Printed(
+TABLE_6: Final = PrintedTable(
     6,
     "Experimental results for MRC task.",
     (
@@ -138,7 +138,7 @@ TABLE_6: Final = Printed(
     ("The paper reports the validation sets.",),
 )
 
-TABLE_7: Final = Printed(
+TABLE_7: Final = PrintedTable(
     7,
     "Experimental results for PI task.",
     (Block("MRPC", F1, "mrpc"), Block("QQP", F1, "qqp")),
@@ -156,13 +156,13 @@ TABLE_7: Final = Printed(
         num_columns=(1, 1),
     ),
     (
-        "The first version (arXiv v1) has other QQP figures: BERT+DSC 91.57, XLNet+FL 91.19, XLNet+DL 91.37, XLNet+DSC "
+        "The first version (arXiv v1) has other QQP scores: BERT+DSC 91.57, XLNet+FL 91.19, XLNet+DL 91.37, XLNet+DSC "
         "92.53.",
         "The text says that DSC gains +0.73 on QQP, the table +0.79.",
     ),
 )
 
-TABLE_8: Final = Printed(
+TABLE_8: Final = PrintedTable(
     8,
     "The effect of different data augmentation ways for QQP in terms of F1-score.",
     (
@@ -185,12 +185,12 @@ TABLE_8: Final = Printed(
         "With k = n_neg - n_pos = 94,606 the paper's augmented sets of 458,477 are n + k, and 269,165 is probably "
         "n - k = 269,265 misprinted (inferred from the arithmetic).",
         "The 21 % positives of + negative are k / (n + k), the share of added examples; the true share is 29.4 %.",
-        "+ positive & negative is said to keep the distribution and to be 50/50; here it keeps the ratio.",
-        "The paper linked entities to DBpedia; copies here swap entities of a gazetteer.",
+        "+ positive & negative is described both as keeping the distribution and as 50/50; here it keeps the ratio.",
+        "The paper linked entities to DBpedia; here, copies swap entities of a gazetteer.",
     ),
 )
 
-TABLE_9: Final = Printed(
+TABLE_9: Final = PrintedTable(
     9,
     "The effect of DL and DSC on sentiment classification tasks.",
     (Block("SST-2", ACC, "sst2"), Block("SST-5", ACC, "sst5")),
@@ -205,7 +205,7 @@ TABLE_9: Final = Printed(
     ("The paper fine-tuned BERT-large.",),
 )
 
-TABLE_10: Final = Printed(
+TABLE_10: Final = PrintedTable(
     10,
     "The effect of hyperparameters in Tversky Index. We set beta = 1 - alpha.",
     (Block("Chinese Onto4.0", F1, "ontonotes4"), Block("English QuoRef", F1, "quoref")),

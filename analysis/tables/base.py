@@ -1,4 +1,4 @@
-"""One table as text, Markdown, CSV and LaTeX, whatever its strings hold."""
+"""A table of a report, its output as text, Markdown, CSV and LaTeX with escaping, and the number format of scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LATEX: Final = str.maketrans(
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",
-        "[": "{[}",  # after a line break a bracket would be read as its argument, a star as its variant
+        "[": "{[}",  # LaTeX reads a bracket or a star after a line break as an argument of the break
         "]": "{]}",
         "*": "{*}",
         **{character: f"\\{character}" for character in "&%$#_{}"},
@@ -33,21 +33,21 @@ _NUMBER: Final = re.compile(r"\[?[-+<]? ?\d|$")
 
 Mark: TypeAlias = Literal["bold", "grey"]
 _IN_MARKDOWN: Final[dict[Mark, str]] = {"bold": "**{}**", "grey": "*{}*"}
-"""Markdown has no colours: what is grey elsewhere leans there."""
+"""Markdown has no colours: grey cells are italic there."""
 _IN_LATEX: Final[dict[Mark, str]] = {"bold": r"\textbf{{{}}}", "grey": r"\textcolor{{gray}}{{{}}}"}
 
 
 @dataclass(frozen=True)
-class Table:
-    """What was computed, and how it is shown.
+class ReportTable:
+    """A table: its numbers, and the text that shows them.
 
     Attributes:
         name: The stem of its files.
-        title: What it holds.
+        title: One line that says what the table holds.
         data: The numbers, for CSV and for programs.
-        shown: The cells as text, under the headings that a reader sees.
-        notes: What must be known to read it.
-        marks: The cells that stand out or back, by the number of the row and the heading.
+        shown: The cells as text, under the headings of the report.
+        notes: Sentences below the table that explain it.
+        marks: Emphasised and de-emphasised cells, by row number and heading.
     """
 
     name: str
@@ -74,17 +74,17 @@ class Table:
     def markdown(self) -> str:
         """The table as GitHub's Markdown."""
         rules = ["---:" if right else "---" for right in self.is_right]
-        rows = [map(in_markdown, self.shown.columns), rules, *self._marked(in_markdown, _IN_MARKDOWN)]
+        rows = [map(in_markdown, self.shown.columns), rules, *self._cells(in_markdown, _IN_MARKDOWN)]
         lines = [f"| {' | '.join(row)} |" for row in rows]
         return "\n\n".join([f"**{in_markdown(self.title)}**", "\n".join(lines), *map(in_markdown, self.notes)])
 
     def csv(self) -> str:
-        """The numbers, unrounded; a missing one is empty."""
+        """The unrounded numbers; missing values are empty."""
         return self.data.to_csv(index=False, lineterminator="\n")
 
     def latex(self) -> str:
-        """A table environment that needs the packages booktabs and xcolor."""
-        cells = [[*map(in_latex, self.shown.columns)], *self._marked(in_latex, _IN_LATEX)]
+        """A table environment; it needs the packages booktabs and xcolor."""
+        cells = [[*map(in_latex, self.shown.columns)], *self._cells(in_latex, _IN_LATEX)]
         head, *rows = [" & ".join(row) + r" \\" for row in cells]
         notes = [rf"\par\footnotesize {in_latex(note)}" for note in self.notes]
         return "\n".join(
@@ -101,11 +101,11 @@ class Table:
             ]
         )
 
-    def _marked(self, written: Callable[[object], str], forms: Mapping[Mark, str]) -> list[list[str]]:
-        """The cells as a format writes them, those with a mark in its form."""
+    def _cells(self, escape: Callable[[object], str], forms: Mapping[Mark, str]) -> list[list[str]]:
+        """The escaped cells, those with a mark in its form."""
         return [
             [
-                forms[mark].format(written(cell)) if (mark := self.marks.get((number, str(name)))) else written(cell)
+                forms[mark].format(escape(cell)) if (mark := self.marks.get((number, str(name)))) else escape(cell)
                 for name, cell in zip(self.shown, row, strict=True)
             ]
             for number, row in enumerate(self.shown.itertuples(index=False))
@@ -113,7 +113,7 @@ class Table:
 
     @property
     def is_right(self) -> list[bool]:
-        """Columns of numbers stand on the right."""
+        """Which columns are right-aligned: those of numbers."""
         return [all(_NUMBER.match(str(cell)) for cell in self.shown[name]) for name in self.shown]
 
 
@@ -128,12 +128,12 @@ def plain(text: object) -> str:
 
 
 def in_markdown(text: object) -> str:
-    """Text that Markdown and HTML leave as it is."""
+    """Text escaped for Markdown, which may hold HTML."""
     return _MARKDOWN.sub(r"\\\1", html.escape(plain(text), quote=False))
 
 
 def in_latex(text: object) -> str:
-    r"""Text that LaTeX leaves as it is; the sign of a number becomes a minus.
+    r"""Text escaped for LaTeX; the sign of a number becomes a minus.
 
     >>> in_latex("a_b: -0.5 %")
     'a\\_b: $-$0.5 \\%'
@@ -142,32 +142,32 @@ def in_latex(text: object) -> str:
 
 
 @dataclass(frozen=True)
-class Scale:
-    """How the scores of a table are written: shares as percent with two decimals, others with four digits."""
+class ScoreFormat:
+    """How scores are written: shares as percent with two decimals, others with four significant digits."""
 
     percent: bool
 
     @classmethod
-    def of(cls, scores: pd.Series[float]) -> Scale:
-        """Percent where every score lies in [0, 1]."""
+    def of(cls, scores: pd.Series[float]) -> ScoreFormat:
+        """Percent if every score lies in [0, 1]."""
         return cls(bool(scores.dropna().between(0, 1).all()))
 
     def heading(self, metric: str) -> str:
         return f"{metric} (%)" if self.percent else metric
 
     def show(self, value: float, sign: str = "") -> str:
-        """The number, or nothing where there is none."""
+        """The number; an empty string for NaN."""
         if math.isnan(value):
             return ""
         return format(100 * value, f"{sign}.2f") if self.percent else format(value, f"{sign}.4g")
 
     def show_interval(self, interval: Interval, sign: str = "") -> str:
-        """The mean and, where it has one, its interval."""
+        """The mean, followed by its interval if it has one."""
         bounds = self.show_bounds(interval, sign)
         return self.show(interval.mean, sign) + (f" {bounds}" if bounds else "")
 
     def show_bounds(self, interval: Interval, sign: str = "") -> str:
-        """The interval alone, or nothing where there is none."""
-        return (
-            "" if math.isnan(interval.low) else f"[{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"
-        )
+        """The interval alone; an empty string if it has no bounds."""
+        if math.isnan(interval.low):
+            return ""
+        return f"[{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"

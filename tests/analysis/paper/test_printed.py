@@ -1,4 +1,4 @@
-"""The printed figures: they add up but where the paper's do not, and their oddities are known."""
+"""The printed figures: they add up but where the paper's do not, and their inconsistencies are known."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from analysis.printed import Oddity, Printed, oddities
-from analysis.transcribed import TABLE_5, TABLE_7, TABLES
+from analysis.paper.printed import Inconsistency, PrintedTable, inconsistencies
+from analysis.paper.tables_3_to_10 import TABLE_5, TABLE_7, TABLES
 
-ALL = [(table.number, oddity) for table in TABLES for oddity in oddities(table)]
-OFF = [(number, oddity) for number, oddity in ALL if oddity.kind == "F1"]
+ALL = [(table.number, inconsistency) for table in TABLES for inconsistency in inconsistencies(table)]
+OFF = [(number, inconsistency) for number, inconsistency in ALL if inconsistency.kind == "F1"]
 
 
 def test_thirteen_f1_scores_differ_from_their_own_precision_and_recall() -> None:
@@ -38,7 +38,11 @@ def test_four_of_them_lie_outside_precision_and_recall() -> None:
 
 
 def test_the_differences_that_do_not_add_up_are_footnotes() -> None:
-    off = [(number, oddity.where, oddity.printed) for number, oddity in ALL if oddity.kind != "F1"]
+    off = [
+        (number, inconsistency.where, inconsistency.printed)
+        for number, inconsistency in ALL
+        if inconsistency.kind != "F1"
+    ]
     assert off == [
         (5, "English CoNLL 2003 BERT-MRC+FL", 0.06),
         (5, "English CoNLL 2003 BERT-MRC+DL", 0.12),
@@ -49,7 +53,7 @@ def test_the_differences_that_do_not_add_up_are_footnotes() -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: f"Table {table.number}")
-def test_each_row_has_its_cells_and_its_arm(table: Printed) -> None:
+def test_each_row_has_its_cells_and_its_arm(table: PrintedTable) -> None:
     cited = [row.model for row in table.rows if row.arm is None]
     assert all(re.search(r"\d{4}b?\)$|^alpha", model) for model in cited)
     arms = {row.arm for row in table.rows} - {None}
@@ -64,5 +68,5 @@ def test_a_row_is_taken_apart() -> None:
 
 
 def test_an_oddity_in_words() -> None:
-    odd = Oddity("F1", "UD1.4 BERT+FL", 96.81, 96.0894)
+    odd = Inconsistency("F1", "UD1.4 BERT+FL", 96.81, 96.0894)
     assert str(odd) == "As printed, UD1.4 BERT+FL: F1 96.81, its P and R give 96.09."

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.items import item_parts
+from analysis.item_counts import item_parts
 from analysis.new_data import ratio
 from dice_ray.metrics.answers import answer_scores, squad_score
 
@@ -43,20 +43,20 @@ def test_the_mean_f1_of_answers_as_it_is_scored(version: str) -> None:
 
 def test_a_score_that_the_counts_do_not_give_is_not_guessed() -> None:
     items = {"a": frame((2, 1, 0), (1, 0, 3)), "b": frame((2, 1, 0), (1, 1, 3))}
-    found = item_parts(items, {"a": 6 / 10, "b": 6 / 11 + 1e-5})
-    assert not found.parts
-    assert found.why_not == "the score is none that the counts of single items give"
+    result = item_parts(items, {"a": 6 / 10, "b": 6 / 11 + 1e-5})
+    assert not result.parts
+    assert result.why_not == "the counts of the test items do not give the stored score"
 
 
 def test_other_items_are_not_paired() -> None:
     other = frame((2, 1, 0), (1, 0, 3)).set_axis(["1", "0"])
-    found = item_parts({"a": frame((2, 1, 0), (1, 0, 3)), "b": other}, {"a": 0.6, "b": 0.6})
-    assert found.why_not == "the cells were not scored on the same test items"
+    result = item_parts({"a": frame((2, 1, 0), (1, 0, 3)), "b": other}, {"a": 0.6, "b": 0.6})
+    assert result.why_not == "the cells were not scored on the same test items"
 
 
 def test_the_counts_at_the_tuned_threshold() -> None:
     both = frame((1, 0, 1), (0, 1, 0)).join(frame((2, 0, 0), (0, 0, 0)).add_prefix("tuned_"))
-    found = item_parts({"a": both, "old": frame((1, 0, 1), (0, 1, 0))}, {"a": 1.0, "old": 0.9}, "tuned_")
-    assert {id_: parts.tolist() for id_, parts in found.parts.items()} == {"a": [[4, 4], [0, 0]]}
+    result = item_parts({"a": both, "old": frame((1, 0, 1), (0, 1, 0))}, {"a": 1.0, "old": 0.9}, "tuned_")
+    assert {id_: parts.tolist() for id_, parts in result.parts.items()} == {"a": [[4, 4], [0, 0]]}
     assert item_parts({}, {"a": 1.0}).why_not == "no cell has the counts of its test items"
     assert np.array_equal(item_parts({"a": both}, {"a": 0.5}).parts["a"], [[2, 3], [0, 1]])

@@ -1,4 +1,4 @@
-"""The negatives and positives of data sets, as bars."""
+"""The bar chart of negatives and positives of data sets."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Imbalance(Figure):
-    """Two bars a data set."""
+class ImbalanceBars(Figure):
+    """Two bars for each data set."""
 
     bars: tuple[Bars, ...]
 
@@ -57,8 +57,8 @@ class Imbalance(Figure):
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
 
 
-def imbalance(found: Sequence[Inspection]) -> Imbalance:
-    """The training splits of data sets, in their order."""
-    trains = [(data.name, data.splits["train"]) for data in found]
+def imbalance_bars(inspections: Sequence[Inspection]) -> ImbalanceBars:
+    """The bars of the training splits, in the given order."""
+    trains = [(data.name, data.splits["train"]) for data in inspections]
     bars = tuple(Bars(name, train.negatives, train.positives) for name, train in trains)
-    return Imbalance("imbalance", "Negatives and positives", bars)
+    return ImbalanceBars("imbalance", "Negatives and positives", bars)

@@ -7,19 +7,21 @@ import math
 
 import pandas as pd
 
-from analysis.layout import Scale, Table, in_latex, in_markdown, plain
 from analysis.statistics import Interval
+from analysis.tables.base import ReportTable, ScoreFormat, in_latex, in_markdown, plain
 
 NASTY = '<script>&|*_`$%#{}~^\\"[x]\n\x1b[31m'
 
 
-def table() -> Table:
+def table() -> ReportTable:
     data = pd.DataFrame({"arm": ["dice", NASTY], "mean": [0.123456789, None]})
-    return Table("t", "Title_1", data, pd.DataFrame({"arm": ["dice", NASTY], "f1 (%)": ["12.35", "-1.00"]}), ("Note.",))
+    return ReportTable(
+        "t", "Title_1", data, pd.DataFrame({"arm": ["dice", NASTY], "f1 (%)": ["12.35", "-1.00"]}), ("Note.",)
+    )
 
 
 def test_text_stands_in_columns() -> None:
-    simple = Table(
+    simple = ReportTable(
         "t", "Title", pd.DataFrame(), pd.DataFrame({"arm": ["a", "long"], "f1": ["9.1", "10.25"]}), ("Note.",)
     )
     assert simple.text().splitlines() == [
@@ -69,7 +71,7 @@ def test_latex_is_a_table_of_booktabs() -> None:
 
 
 def test_shares_are_percent_and_others_have_four_digits() -> None:
-    share, other = Scale.of(pd.Series([0.0, 1.0, math.nan])), Scale.of(pd.Series([0.5, 1.5]))
+    share, other = ScoreFormat.of(pd.Series([0.0, 1.0, math.nan])), ScoreFormat.of(pd.Series([0.5, 1.5]))
     assert (share.heading("f1"), other.heading("loss")) == ("f1 (%)", "loss")
     assert (share.show(0.75314), share.show(0.012, "+"), other.show(1.23456)) == ("75.31", "+1.20", "1.235")
     assert share.show(math.nan) == ""
