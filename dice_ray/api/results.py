@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.api import shipped
@@ -90,7 +89,7 @@ class Result:
         Raises:
             RunError: Nothing has a score, or the study is on several data sets.
         """
-        return self.trained or _best(self.name, found(self.experiment))
+        return self.trained or _best(self.name, findings(self.experiment))
 
     def report(self) -> Report:
         """The report of its experiment."""
@@ -125,8 +124,8 @@ def report(*names: str) -> Report:
 
     if not names or len(set(names)) < len(names):
         raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
-    founds = {name: found(name) for name in names}
-    return reports.side_by_side(founds) if len(founds) > 1 else reports.report(founds[names[0]])
+    by_name = {name: findings(name) for name in names}
+    return reports.side_by_side(by_name) if len(names) > 1 else reports.report(by_name[names[0]])
 
 
 def write_report(made: Report, names: Sequence[str], out: Path | None = None) -> list[Path]:
@@ -151,25 +150,22 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     return written
 
 
-def found(name: str) -> Findings:
-    """What MLflow holds of an experiment: its runs now, their files and curves when asked for."""
+def findings(name: str) -> Findings:
+    """The runs of an experiment as MLflow holds them now; their files and curves are read when asked for."""
     shipped.folder_of("analysis")
-    from analysis.columns import column, parent_tag, scores
     from analysis.findings import Findings
     from dice_ray.tracking import reader
+    from dice_ray.tuning.ranking import ranked_in_frame
 
     frame = reader.read(name)
-    ranked, rerun_scores = [], {}
-    if (frame["kind"] == "trial").any():
-        # To come from tuning.ranking, which is to be the one definition of which trial is best.
-        scored = frame.assign(score=scores(frame, parent_tag(frame, "metric"))).dropna(subset="score")
-        reruns = scored[scored["kind"] == "rerun"].groupby(column(scored, "tags.rerun_of"))["score"]
-        rerun_scores = {str(trial): tuple(map(float, values)) for trial, values in reruns}
-        trials = scored[scored["kind"] == "trial"]
-        own = dict(zip(map(str, trials["id"]), map(float, trials["score"]), strict=True))
-        mean = {id_: fmean(rerun_scores.get(id_, [score])) for id_, score in own.items()}
-        ranked = sorted(own, key=lambda id_: (-len(rerun_scores.get(id_, ())), -mean[id_], -own[id_]))
-    return Findings(frame, reader.texts, lambda: reader.curves(name), tuple(ranked), rerun_scores)
+    trials = ranked_in_frame(frame)
+    return Findings(
+        frame,
+        reader.texts,
+        lambda: reader.curves(name),
+        ranked=tuple(trial.id for trial in trials),
+        rerun_scores={trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores},
+    )
 
 
 def export_preset(sweep: str) -> str:
@@ -184,11 +180,11 @@ def export_preset(sweep: str) -> str:
     return preset(runs_folder() / name, trial or None)
 
 
-def _best(name: str, found: Findings) -> Best:
+def _best(name: str, of_experiment: Findings) -> Best:
     from analysis.best_trial import best_trial
     from analysis.comparison import comparisons
 
-    if made := comparisons(found):
+    if made := comparisons(of_experiment):
         if len(made) > 1:
             places = ", ".join(each.place for each in made)
             raise RunError(
@@ -199,7 +195,7 @@ def _best(name: str, found: Findings) -> Best:
             raise RunError(f"the best arm must have a score, and no two arms of {name} have one")
         arm = next(arm for arm in comparison.arms if arm.name == comparison.best.name)
         return Best(arm.name, comparison.metric, arm.score.mean)
-    trial = best_trial(found)
+    trial = best_trial(of_experiment)
     if trial is None:
         raise RunError(f"the best trial must have a score, and no trial of {name} has one")
     return Best(f"{name}/{trial.id}", trial.metric, trial.score, trial.settings)

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from analysis.columns import parent_tag, scores
 from analysis.findings import Findings
+from dice_ray.tuning.ranking import ranked_in_frame
 
 BEGIN = pd.Timestamp("2024-05-01 12:00", tz="UTC")
 
@@ -45,25 +44,10 @@ def sweep(
 
 
 def ranked(findings: Findings) -> Findings:
-    """The findings with the ranking that the caller of a report gives.
-
-    Trials with more scored reruns come first, then by the mean of these, else by their own score; of equals the first.
-    """
-    frame = findings.frame
-    if not (frame["kind"] == "trial").any():
-        return findings
-    scored = frame.assign(score=scores(frame, parent_tag(frame, "metric"))).dropna(subset="score")
-    rerun_scores: dict[str, tuple[float, ...]] = {}
-    for run in scored[scored["kind"] == "rerun"].to_dict("records"):
-        trial = str(run["tags.rerun_of"])
-        rerun_scores[trial] = (*rerun_scores.get(trial, ()), run["score"])
-    own = {str(run["id"]): run["score"] for run in scored[scored["kind"] == "trial"].to_dict("records")}
-
-    def rank(id_: str) -> tuple[float, ...]:
-        reruns = rerun_scores.get(id_, ())
-        return -len(reruns), -float(np.mean(reruns or own[id_])), -own[id_]
-
-    return replace(findings, ranked=tuple(sorted(own, key=rank)), rerun_scores=rerun_scores)
+    """The findings with the ranking that the caller of a report gives."""
+    trials = ranked_in_frame(findings.frame)
+    reruns = {trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores}
+    return replace(findings, ranked=tuple(trial.id for trial in trials), rerun_scores=reruns)
 
 
 def points(*rows: tuple[str, int, str, float]) -> pd.DataFrame:
