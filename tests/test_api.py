@@ -207,7 +207,7 @@ def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pyt
     stored = json.loads(file.read_text())
     assert stored["read"]["train"]["dropped"] == {"no label": {"count": 1, "first": [42]}}
     assert sum(stored["cut"].values()) == 10
-    assert f"  {stored['cut']['train']} of 36 train records cut to the longest row, max_length" in lines
+    assert f"  {stored['cut']['train']} of 36 train records truncated to max_length" in lines
 
 
 @pytest.mark.ray
@@ -224,7 +224,7 @@ def test_sweeps_and_studies_show_and_store_their_data_and_stay_on_them(
         go()
         lines = capfd.readouterr().out.splitlines()
         assert lines[0].startswith("data: 36 train, 4 dev, 10 test records")
-        last = max(number for number, line in enumerate(lines) if "cut to the longest row" in line)
+        last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
         assert all(line.startswith("  ") for line in lines[1 : last + 1])
         assert any("10 test records cut" in line for line in lines) == (split == "test")
     stored = [json.loads(file.read_text()) for file in tmp_path.rglob("artifacts/data.json")]

@@ -7,13 +7,13 @@ import pytest
 from analysis.figures.counts import Bars, Imbalance
 from analysis.imbalance import NUM_LABELS, imbalance_report
 from analysis.published import TABLE_1
-from dice_ray.data.records import LoadReport, ReadReport, Tally
+from dice_ray.data.records import LoadReport, ReadReport, RowTally
 from dice_ray.tasks.inspection import Inspection, Lengths, SplitFacts
 
 
 def inspection(name: str, negatives: int, positives: int, labels: dict[str, int] | None = None) -> Inspection:
     facts = SplitFacts(10, negatives, positives, labels or {"O": negatives, "B": positives}, Lengths(3, 5, 9, 40), 1)
-    read = {"train": ReadReport("a.txt", 12, 10, {"no label": Tally(2, [3, 7])})}
+    read = {"train": ReadReport("a.txt", 12, 10, {"no label": RowTally(2, [3, 7])})}
     load = LoadReport(read, {"train": 10, "dev": 5}, {}, {"train and dev": 4})
     return Inspection(name, "tagging", "Words of the background, and others.", "words", {"train": facts}, load)
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from dice_ray.data import cache
-from dice_ray.data.arrow import Rows, Writer, batch_of_rows
-from dice_ray.data.reading import store
+from dice_ray.data.arrow import ArrowWriter, Rows, batch_of_rows
+from dice_ray.data.reading import store_splits
 from dice_ray.data.sources import DataConfig, load
 from dice_ray.errors import DataError
 
@@ -25,16 +25,16 @@ WRITER = """
 import os, sys, time
 from pathlib import Path
 from dice_ray.data import cache
-from dice_ray.data.arrow import Rows, Writer, batch_of_rows
+from dice_ray.data.arrow import Rows, ArrowWriter, batch_of_rows
 
 def write(folder):
-    with Writer(folder / "train.arrow") as file:
+    with ArrowWriter(folder / "train.arrow") as file:
         file.write(batch_of_rows([{"number": 1}, {"number": 2}]))
         print("writing", flush=True)
         time.sleep(float(sys.argv[1]))
     return {"train": 2}, {"writer": os.getpid()}
 
-entry = cache.entry("rows", {"of": "the test"}, {"data": "x"}, write)
+entry = cache.get_or_write("rows", {"of": "the test"}, {"data": "x"}, write)
 print(entry.holds["writer"], [row["number"] for row in Rows(entry.tables["train"])])
 """
 
@@ -48,17 +48,17 @@ def writer(seconds: float) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", WRITER, str(seconds)], stdout=subprocess.PIPE, text=True)
 
 
-def written(times: list[str], key: str = "a") -> cache.Entry:
+def written(times: list[str], key: str = "a") -> cache.CacheEntry:
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         times.append(key)
-        with Writer(folder / "train.arrow") as file:
+        with ArrowWriter(folder / "train.arrow") as file:
             file.write(batch_of_rows([{"name": f"{key}{number}", "ids": [number] * 500} for number in range(40)]))
         return {"train": 40}, {"key": key}
 
-    return cache.entry("rows", {"key": key}, {"data": key, "task": "tagging"}, write)
+    return cache.get_or_write("rows", {"key": key}, {"data": key, "task": "tagging"}, write)
 
 
-def names(entry: cache.Entry) -> list[str]:
+def names(entry: cache.CacheEntry) -> list[str]:
     return [row["name"] for row in Rows(entry.tables["train"])]
 
 
@@ -86,14 +86,14 @@ def test_a_writer_that_is_killed_leaves_nothing_that_is_trusted() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
     (draft,) = cache.folder().iterdir()
-    assert cache.listed() == []
+    assert cache.list_entries() == []
     times: list[str] = []
     written(times)
     assert draft.exists(), "its writer lives"
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert draft.exists()
-    assert [len(one.rows) for one in cache.listed()] == [1]
+    assert [len(one.rows) for one in cache.list_entries()] == [1]
     again = writer(0)
     assert again.communicate(timeout=200)[0].splitlines() == ["writing", f"{again.pid} [1, 2]"]
     assert not draft.exists()
@@ -155,7 +155,7 @@ def test_another_version_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
     written(times)
     assert times == ["a", "a"]
-    assert len(cache.listed()) == 2
+    assert len(cache.list_entries()) == 2
 
 
 def test_a_writer_that_fails_leaves_nothing() -> None:
@@ -164,7 +164,7 @@ def test_a_writer_that_fails_leaves_nothing() -> None:
         raise DataError("a bad row")
 
     with pytest.raises(DataError, match="a bad row"):
-        cache.entry("rows", {}, {}, write)
+        cache.get_or_write("rows", {}, {}, write)
     assert list(cache.folder().iterdir()) == []
 
 
@@ -174,7 +174,7 @@ def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() 
     long_ago = time.time() - 1000
     os.utime(second.folder / "entry.json", (long_ago, long_ago))
     (cache.folder() / "mine.txt").write_text("no entry")
-    listed = cache.listed()
+    listed = cache.list_entries()
     assert [one.name for one in listed] == [first.folder.name, second.folder.name]
     assert (listed[0].kind, listed[0].about, listed[0].rows) == (
         "rows",
@@ -183,7 +183,7 @@ def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() 
     )
     assert listed[0].size == sum(file.stat().st_size for file in first.folder.iterdir())
     written(times, "b")
-    assert [one.name for one in cache.listed()] == [second.folder.name, first.folder.name]
+    assert [one.name for one in cache.list_entries()] == [second.folder.name, first.folder.name]
     rows = Rows(first.tables["train"])
     assert rows[1]["name"] == "a1"
     assert cache.clear() == 2
@@ -223,17 +223,17 @@ def test_a_changed_file_is_read_anew_and_an_unchanged_one_is_not(
 ) -> None:
     first = load(sentences(tmp_path, "B-PER"))
     assert first.train[0].tags == ("B-PER", "O")
-    assert len(cache.listed()) == 1
+    assert len(cache.list_entries()) == 1
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert load(sentences(elsewhere, "B-PER")) == first
-    assert len(cache.listed()) == 1
+    assert len(cache.list_entries()) == 1
     assert load(sentences(tmp_path, "B-LOC")).train[0].tags == ("B-LOC", "O")
-    assert len(cache.listed()) == 2
+    assert len(cache.list_entries()) == 2
     config = sentences(tmp_path, "B-LOC")
     assert load(config.model_copy(update={"split_seed": 1})).dev != load(config).dev
-    assert len(cache.listed()) == 3
-    monkeypatch.setattr("dice_ray.data.sources.store", None)
+    assert len(cache.list_entries()) == 3
+    monkeypatch.setattr("dice_ray.data.sources.store_splits", None)
     assert load(config).train[0].tags == ("B-LOC", "O")
 
 
@@ -242,12 +242,12 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkey
 
     def disturbed(*arguments: Any) -> Any:
         (tmp_path / "tags.txt").write_text("\n".join(["B-ORG O"] * 20))
-        return store(*arguments)
+        return store_splits(*arguments)
 
-    monkeypatch.setattr("dice_ray.data.sources.store", disturbed)
-    with pytest.raises(DataError, match="must stay as they are while they are read"):
+    monkeypatch.setattr("dice_ray.data.sources.store_splits", disturbed)
+    with pytest.raises(DataError, match="must not change while they are read"):
         load(config)
-    assert cache.listed() == []
+    assert cache.list_entries() == []
 
 
 def test_what_is_listed_is_told_by_the_command(tmp_path: Path) -> None:

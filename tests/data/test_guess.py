@@ -267,7 +267,7 @@ def test_tags_beside_their_sentences(sentences: str, tags: str, pattern: str) ->
 def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
     Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")
     Path("tags.jsonl").write_text(beside)
-    with pytest.raises(DataError, match=r"beside: (its first line is JSON|with tags\.jsonl: more different tags)"):
+    with pytest.raises(DataError, match=r"beside: (its first line is JSON|with tags\.jsonl: too many different tags)"):
         guess(Path("train.jsonl"))
 
 
@@ -293,7 +293,7 @@ def test_what_could_be_meant_too_is_said() -> None:
     lines = [{"sentence": t, "title": f"on {t}", "label": y, "topic": y * 2} for t, y in rows("a", "b", "c")]
     Path("train.jsonl").write_text("\n".join(map(json.dumps, lines)))
     why = guess(Path("train.jsonl")).why["data.source.files.reader.jsonl.columns"]
-    assert why.endswith("Columns that could be meant too: 'topic', 'title'.")
+    assert why.endswith("Other candidate columns: 'topic', 'title'.")
 
 
 @pytest.mark.parametrize(
@@ -305,8 +305,8 @@ def test_what_could_be_meant_too_is_said() -> None:
         (b"caf\xe9\tx\n", "byte 0xe9 at position 4: if the file is in LATIN1, `iconv -f LATIN1 -t UTF-8` converts it"),
         (b"text\tlabel\n", "a table: only a header, no row"),
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
-        (b"just a sentence\nand no more\n", "as mrpc of a table, wnut17 of tagged words, squad2 of questions"),
-        (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar parts all rows"),
+        (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
+        (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar splits all rows"),
         (b"premise\thypothesis\tlabel\n" + b"".join(b"one day %d\tno day %d\t%d\n" % (n, n, n % 3) for n in range(30)),
          "the texts 'premise' and 'hypothesis' make pairs, which have two labels, and 'label' has 3"),
         (b"".join(b'{"premise": "day %d", "hypothesis": "no %d", "label": %d}\n' % (n, n, n % 3) for n in range(30)),

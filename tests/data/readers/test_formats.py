@@ -12,19 +12,19 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from dice_ray.data.readers.base import Drop, Found, Kept, ReaderBranch
+from dice_ray.data.readers.base import Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
-from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import MISPLACED, SquadConfig
 from dice_ray.data.readers.trees import TreesConfig
-from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Span, TaggedRecord, TextRecord
+from dice_ray.data.records import AnswerSpan, PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 
 
-def read(reader: ReaderBranch, folder: Path, content: str | bytes) -> list[Found]:
+def read(reader: ReaderBranch, folder: Path, content: str | bytes) -> list[RowResult]:
     path = folder / "data.txt"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return list(reader.read(path))
@@ -199,9 +199,9 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
     ]
     content = json.dumps({"version": "2", "data": [{"paragraphs": [{"context": context, "qas": asked}]}]})
     place = "data[0].paragraphs[0]"
-    spans = Span("Ann", 2), Span("Bob", 10)
+    spans = AnswerSpan("Ann", 2), AnswerSpan("Bob", 10)
 
-    def question(number: int, answers: tuple[tuple[Span, ...], ...], impossible: bool = False) -> QuestionRecord:
+    def question(number: int, answers: tuple[tuple[AnswerSpan, ...], ...], impossible: bool = False) -> QuestionRecord:
         return QuestionRecord(str(number), "Who?", context, answers, impossible, place)
 
     found = read(SquadConfig(), tmp_path, content)
@@ -209,7 +209,7 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
         Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],)))),
         Kept(f"{place}.qas[1]", question(2, (), impossible=True)),
         Kept(f"{place}.qas[2]", question(3, ())),
-        Kept(f"{place}.qas[3]", question(4, ((Span("Ann", -1),), (Span("ran.", -1),))), MISPLACED),
+        Kept(f"{place}.qas[3]", question(4, ((AnswerSpan("Ann", -1),), (AnswerSpan("ran.", -1),))), MISPLACED),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
     assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,))), *found[1:3]]
@@ -219,7 +219,7 @@ def test_mrc_ner_keeps_nested_spans_of_a_query(tmp_path: Path) -> None:
     item = {"context": "New York Bank", "query": "places", "entity_label": "LOC", "qas_id": "0.2", "impossible": False}
     content = json.dumps([item | {"start_position": [0, 0], "end_position": [1, 2]}])
     record = QueryRecord("0.2", ("New", "York", "Bank"), "places", "LOC", ((0, 2), (0, 3)), "")
-    (found,) = read(MrcNerConfig(), tmp_path, content)
+    (found,) = read(MrcNerReaderConfig(), tmp_path, content)
     assert isinstance(found, Kept)
     assert isinstance(found.record, QueryRecord)
     assert replace(found.record, group="") == record
@@ -228,7 +228,9 @@ def test_mrc_ner_keeps_nested_spans_of_a_query(tmp_path: Path) -> None:
 def test_mrc_ner_puts_together_the_queries_of_one_sentence_alone(tmp_path: Path) -> None:
     ids = [("0.1", "Ann ran"), ("0.2", "Ann  ran"), ("0.3", "Bob sat"), ("1.1", "Ann ran"), ("doc", "Ann ran")]
     empty: dict[str, Any] = {"query": "persons", "entity_label": "PER", "start_position": [], "end_position": []}
-    found = read(MrcNerConfig(), tmp_path, json.dumps([empty | {"qas_id": id_, "context": text} for id_, text in ids]))
+    found = read(
+        MrcNerReaderConfig(), tmp_path, json.dumps([empty | {"qas_id": id_, "context": text} for id_, text in ids])
+    )
     groups = [one.record.group for one in found if isinstance(one, Kept) and isinstance(one.record, QueryRecord)]
     assert groups[0] == groups[1]
     assert len(set(groups)) == 4
@@ -238,7 +240,7 @@ def test_mrc_ner_reads_which_start_goes_with_which_end(tmp_path: Path) -> None:
     item = {"context": "New York Bank of Rome", "query": "places", "entity_label": "LOC", "qas_id": "0.2"}
     positions = {"start_position": [0, 1], "end_position": [1, 2, 4]}
     content = json.dumps([item | positions | {"span_position": ["1;1", "0;2", "0;4"]}])
-    (found,) = read(MrcNerConfig(), tmp_path, content)
+    (found,) = read(MrcNerReaderConfig(), tmp_path, content)
     assert isinstance(found, Kept)
     assert isinstance(found.record, QueryRecord)
     assert found.record.spans == ((1, 2), (0, 3), (0, 5))
