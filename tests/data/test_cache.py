@@ -1,4 +1,4 @@
-"""The cache: entries are whole or not there, whoever writes, damages, kills or clears meanwhile."""
+"""The cache: an entry is complete or not used, while other processes write, damage, die or clear."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dice_ray.cli.app import app
 from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowWriter, Rows, batch_of_rows
 from dice_ray.data.reading import store_splits
@@ -25,13 +27,15 @@ WRITER = """
 import os, sys, time
 from pathlib import Path
 from dice_ray.data import cache
-from dice_ray.data.arrow import Rows, ArrowWriter, batch_of_rows
+from dice_ray.data.arrow import ArrowWriter, Rows, batch_of_rows
 
 def write(folder):
     with ArrowWriter(folder / "train.arrow") as file:
         file.write(batch_of_rows([{"number": 1}, {"number": 2}]))
         print("writing", flush=True)
-        time.sleep(float(sys.argv[1]))
+        cache.folder().with_name(f"writing-{os.getpid()}").touch()
+        while len(list(cache.folder().parent.glob("writing-*"))) < int(sys.argv[1]):
+            time.sleep(0.01)
     return {"train": 2}, {"writer": os.getpid()}
 
 entry = cache.get_or_write("rows", {"of": "the test"}, {"data": "x"}, write)
@@ -44,8 +48,9 @@ def _an_empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DICE_RAY_CACHE", str(tmp_path / "cache"))
 
 
-def writer(seconds: float) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(seconds)], stdout=subprocess.PIPE, text=True)
+def writer(num_writers: int) -> subprocess.Popen[str]:
+    """A process that writes an entry and, with its draft open, waits until this many writers have come as far."""
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(num_writers)], stdout=subprocess.PIPE, text=True)
 
 
 def written(times: list[str], key: str = "a") -> cache.CacheEntry:
@@ -62,7 +67,7 @@ def names(entry: cache.CacheEntry) -> list[str]:
     return [row["name"] for row in Rows(entry.tables["train"])]
 
 
-def test_an_entry_is_written_once_and_found_again() -> None:
+def test_an_entry_is_written_once_and_opened_again() -> None:
     times: list[str] = []
     first, again, other = written(times), written(times), written(times, "b")
     assert times == ["a", "b"]
@@ -71,30 +76,30 @@ def test_an_entry_is_written_once_and_found_again() -> None:
     assert again.holds == {"key": "a"}
 
 
-def test_writers_at_the_same_time_agree_on_one_entry() -> None:
-    processes = [writer(3) for _ in range(4)]
-    said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
-    assert sum(lines[0] == "writing" for lines in said) >= 2, "they were to overlap"
-    assert {lines[-1] for lines in said} == {said[0][-1]}
-    assert said[0][-1].endswith("[1, 2]")
-    assert int(said[0][-1].split()[0]) in {process.pid for process in processes}
+def test_concurrent_writers_agree_on_one_entry() -> None:
+    processes = [writer(3) for _ in range(3)]
+    outputs = [process.communicate(timeout=200)[0].splitlines() for process in processes]
+    assert all(lines[0] == "writing" for lines in outputs)
+    assert {lines[-1] for lines in outputs} == {outputs[0][-1]}
+    assert outputs[0][-1].endswith("[1, 2]")
+    assert int(outputs[0][-1].split()[0]) in {process.pid for process in processes}
     assert [place.name.partition("-")[0] for place in cache.folder().iterdir()] == ["rows"]
 
 
-def test_a_writer_that_is_killed_leaves_nothing_that_is_trusted() -> None:
-    process = writer(600)
+def test_the_draft_of_a_killed_writer_is_not_used_and_is_deleted() -> None:
+    process = writer(1_000_000)
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
     (draft,) = cache.folder().iterdir()
     assert cache.list_entries() == []
     times: list[str] = []
     written(times)
-    assert draft.exists(), "its writer lives"
+    assert draft.exists(), "the draft of a living writer must stay"
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert draft.exists()
     assert [len(one.rows) for one in cache.list_entries()] == [1]
-    again = writer(0)
+    again = writer(1)
     assert again.communicate(timeout=200)[0].splitlines() == ["writing", f"{again.pid} [1, 2]"]
     assert not draft.exists()
 
@@ -113,11 +118,11 @@ def without_its_file(entry: Path, other: Path) -> None:
     (entry / "train.arrow").unlink()
 
 
-def with_half_an_account(entry: Path, other: Path) -> None:
+def with_a_truncated_manifest(entry: Path, other: Path) -> None:
     os.truncate(entry / "entry.json", 60)
 
 
-def with_another_account(entry: Path, other: Path) -> None:
+def with_an_edited_manifest(entry: Path, other: Path) -> None:
     file = entry / "entry.json"
     file.write_text(file.read_text().replace('"rows": {"train": 40}', '"rows": {"train": 41}'))
 
@@ -135,11 +140,11 @@ def a_file(entry: Path, other: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        *(truncated, changed_in_the_middle, without_its_file, with_half_an_account, with_another_account),
+        *(truncated, changed_in_the_middle, without_its_file, with_a_truncated_manifest, with_an_edited_manifest),
         *(of_another_key, a_file),
     ],
 )
-def test_a_damaged_or_foreign_entry_is_written_anew(damage: Callable[[Path, Path], None]) -> None:
+def test_a_damaged_or_foreign_entry_is_replaced(damage: Callable[[Path, Path], None]) -> None:
     times: list[str] = []
     first, other = written(times), written(times, "b")
     damage(first.folder, other.folder)
@@ -158,7 +163,7 @@ def test_another_version_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(cache.list_entries()) == 2
 
 
-def test_a_writer_that_fails_leaves_nothing() -> None:
+def test_a_failed_writer_leaves_nothing() -> None:
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         (folder / "train.arrow").write_text("half")
         raise DataError("a bad row")
@@ -168,7 +173,7 @@ def test_a_writer_that_fails_leaves_nothing() -> None:
     assert list(cache.folder().iterdir()) == []
 
 
-def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() -> None:
+def test_entries_are_listed_and_cleared_and_open_ones_stay_readable() -> None:
     times: list[str] = []
     first, second = written(times), written(times, "b")
     long_ago = time.time() - 1000
@@ -193,7 +198,7 @@ def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() 
     assert cache.clear() == 0
 
 
-def test_the_folder_is_for_its_user_alone_and_lies_where_it_is_told(
+def test_the_folder_is_private_and_set_by_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DICE_RAY_CACHE")
@@ -218,7 +223,7 @@ def sentences(folder: Path, tag: str) -> DataConfig:
     return DataConfig.model_validate({"source": {"files": files}})
 
 
-def test_a_changed_file_is_read_anew_and_an_unchanged_one_is_not(
+def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = load(sentences(tmp_path, "B-PER"))
@@ -250,18 +255,18 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkey
     assert cache.list_entries() == []
 
 
-def test_what_is_listed_is_told_by_the_command(tmp_path: Path) -> None:
+def test_the_command_lists_and_clears_entries(tmp_path: Path) -> None:
     load(sentences(tmp_path, "B-PER"))
 
-    def said(*options: str) -> str:
-        command = [sys.executable, "-m", "dice_ray.cli.app", "cache", *options]
-        script = f"import sys; sys.argv = {command[2:]!r}; from dice_ray.cli.app import main; main()"
-        return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    def output(*options: str) -> str:
+        result = CliRunner().invoke(app, ["cache", *options], catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.stdout
 
-    assert f"{tmp_path.name}: train 18, dev 2\n1 entries" in said()
-    told = json.loads(said("--json"))
-    assert told["folder"] == str(cache.folder())
-    assert [one["rows"] for one in told["entries"]] == [{"train": 18, "dev": 2}]
-    assert said("--clear") == f"Cleared 1 entries from {cache.folder()}.\n"
-    assert json.loads(said("--clear", "--json"))["cleared"] == 0
-    assert said() == f"0 entries, 0.0 MB, in {cache.folder()}\n"
+    assert f"{tmp_path.name}: train 18, dev 2\n1 entries" in output()
+    listed = json.loads(output("--json"))
+    assert listed["folder"] == str(cache.folder())
+    assert [entry["rows"] for entry in listed["entries"]] == [{"train": 18, "dev": 2}]
+    assert output("--clear") == f"Cleared 1 entries from {cache.folder()}.\n"
+    assert json.loads(output("--clear", "--json"))["cleared"] == 0
+    assert output() == f"0 entries, 0.0 MB, in {cache.folder()}\n"

@@ -30,6 +30,8 @@ from dice_ray.settings import Choice
 
 RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
 """The columns of rows with named columns, some of which may hold lists."""
+BATCH_SIZE = 1000
+"""Rows of a Parquet file in memory at once."""
 LABELS = frozenset({"label", "tags", "answers"})
 LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
@@ -87,7 +89,7 @@ class ParquetConfig(ReaderBranch):
                     raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
                 classes = class_names_in_metadata(file.schema_arrow.metadata)
                 line = 0
-                for batch in file.iter_batches(columns=names):
+                for batch in file.iter_batches(BATCH_SIZE, columns=names):
                     numbered = enumerate(batch.to_pylist(), start=line + 1)
                     yield from read_named_rows(self.columns, numbered, labels, classes)
                     line += batch.num_rows
@@ -102,7 +104,7 @@ def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1000):
+            for batch in file.iter_batches(BATCH_SIZE):
                 yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
         raise unreadable(path, "the file", "Parquet", first_line(error)) from None
