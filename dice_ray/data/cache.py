@@ -106,6 +106,7 @@ def get_or_write(
         with _draft() as draft, _garbage_collection_paused():
             rows, holds = write(draft)
             files = {file.name: file_hash(file) for file in sorted(draft.iterdir())}
+            # "written" and "told" are stored names: another spelling would make every existing entry unreadable.
             manifest = {"written": full_key, "about": dict(about), "rows": rows, "files": files, "holds": holds}
             stored = {"hash": _text_hash(json.dumps(manifest)), "told": manifest}
             (draft / "entry.json").write_text(json.dumps(stored), encoding="utf-8")

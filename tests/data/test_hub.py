@@ -1,4 +1,4 @@
-"""The hub: data sets on the disk as `load_dataset` reads them, what is not there, and what is never run."""
+"""The hub: local data sets as `load_dataset` reads them, missing ones, and scripts that are never run."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_lists_of_class_labels_are_tags_and_several_labels(tmp_path: Path) -> No
     assert text.labels == ("B-PER", "O")
 
 
-def test_a_split_or_column_that_is_not_there_names_the_known_ones(glue: Path) -> None:
+def test_a_missing_split_or_column_names_the_known_ones(glue: Path) -> None:
     with pytest.raises(DataError, match=r"source.hub.dev: .* a split 'valid' in glue; did you mean 'validation'\?"):
         load(hub(glue, dev="valid"))
     columns = {"pair": {"first": "sentence", "second": "sentence2"}}

@@ -160,7 +160,7 @@ def test_texts_are_altered_too() -> None:
     )
 
 
-def test_what_stays_is_in_its_order_and_no_copy_comes_twice() -> None:
+def test_kept_records_are_in_order_and_no_copy_occurs_twice() -> None:
     train = [PairRecord(str(number), f"is w{number % 4} it?", f"{number // 4}", "1") for number in range(20)]
     train += [PairRecord(f"n{number}", "no", str(number), "0") for number in range(60)]
     found = alter(AddPositiveConfig(), AUGMENT, train, set(), "1")
@@ -175,7 +175,7 @@ def data(**written: object) -> DataConfig:
     return DataConfig(**nest(flat | {f"data.{path.replace('__', '.')}": v for path, v in written.items()})["data"])
 
 
-def test_dev_and_test_stay_and_the_report_says_what_became_of_train() -> None:
+def test_dev_and_test_stay_and_the_report_describes_the_altered_train() -> None:
     small = {"source__synthetic__size": 200}
     read, dropped = sources.load(data(**small)), sources.load(data(**small, imbalance="drop_negative"), "1")
     assert (dropped.dev, dropped.test) == (read.dev, read.test)
@@ -190,7 +190,7 @@ def test_dev_and_test_stay_and_the_report_says_what_became_of_train() -> None:
     assert other.digest not in (read.digest, dropped.digest)
 
 
-def test_what_entities_a_file_holds_decides_which_entry_of_the_cache_is_read(tmp_path: Path) -> None:
+def test_the_cache_key_depends_on_the_entities_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "things.txt"
     config = DataConfig.model_validate(
         {

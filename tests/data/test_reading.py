@@ -51,7 +51,7 @@ def kept(ids: Sequence[str]) -> list[RowResult]:
 
 
 @pytest.mark.parametrize("records", RECORDS, ids=lambda records: type(records[0]).__name__)
-def test_every_kind_of_record_comes_back_as_it_was(records: list[Record], tmp_path: Path) -> None:
+def test_every_kind_of_record_is_read_back_unchanged(records: list[Record], tmp_path: Path) -> None:
     with ArrowWriter(tmp_path / "a.arrow") as file:
         for chunk in (records[:1], records[1:]):
             file.write(batch_of_records(chunk))
@@ -67,7 +67,7 @@ def test_every_kind_of_record_comes_back_as_it_was(records: list[Record], tmp_pa
 
 
 @given(chunks=st.lists(st.lists(st.integers(0, 30)), max_size=30))
-def test_what_is_known_is_what_was_met(chunks: list[list[int]]) -> None:
+def test_seen_hashes_are_those_added_before(chunks: list[list[int]]) -> None:
     known, before = SeenHashes(), set[int]()
     for chunk in chunks:
         expected = []
@@ -88,7 +88,7 @@ def test_dev_is_drawn_from_the_groups_in_the_order_of_the_file(groups: list[int]
 
 
 @pytest.mark.parametrize("second", [3, 5, 9])
-def test_an_id_that_stands_twice_is_found_in_any_chunk(second: int) -> None:
+def test_a_repeated_id_is_found_in_any_chunk(second: int) -> None:
     ids = [str(line) for line in range(1, 11)]
     ids[second - 1] = "2"
     with pytest.raises(
@@ -100,7 +100,7 @@ def test_an_id_that_stands_twice_is_found_in_any_chunk(second: int) -> None:
     assert report.dropped == {"not an id that no other row has": RowTally(1, [second])}
 
 
-def test_repeated_ids_are_told_in_a_number_of_passes_that_does_not_grow() -> None:
+def test_repeated_ids_are_reported_in_a_constant_number_of_passes() -> None:
     ids = [str(line % 20) for line in range(60)]
     starts = []
 
@@ -114,7 +114,7 @@ def test_repeated_ids_are_told_in_a_number_of_passes_that_does_not_grow() -> Non
     assert len(starts) == 3
 
 
-def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
+def test_of_several_errors_the_first_in_the_file_is_raised() -> None:
     def rows() -> Iterator[RowResult]:
         yield from kept(["1", "1"])
         yield Bad(3, "a table", "a hole")
@@ -137,7 +137,7 @@ def test_drops_and_notes_are_counted_over_all_chunks() -> None:
     assert report.noted == {"odd": RowTally(3, [8, 9, 10])}
 
 
-def test_half_a_character_is_a_bad_row() -> None:
+def test_half_a_surrogate_pair_is_a_bad_row() -> None:
     rows: list[RowResult] = [*kept(["1", "2"]), Kept(3, TextRecord("3", "\ud83d", ("x",)))]
     with pytest.raises(DataError, match="line 3: expected text in UTF-8, found half of a surrogate pair"):
         gather(Path("a"), iter(rows), "error")

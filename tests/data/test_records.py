@@ -19,7 +19,7 @@ def test_a_clean_load_is_a_line() -> None:
     assert str(CLEAN) == "data: 36 train, 4 dev, 9 test records (dev is 0.1 of train, drawn with seed 0)"
 
 
-def test_what_was_dropped_noted_shared_and_cut_has_a_line_each() -> None:
+def test_dropped_noted_shared_and_truncated_rows_have_a_line_each() -> None:
     read = ReadReport("a.tsv", 50, 40, {"no label": RowTally(10, [3, 5])}, {"an odd offset": RowTally(1, ["data[0]"])})
     report = LoadReport(
         read={"train": read},

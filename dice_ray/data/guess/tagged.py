@@ -69,6 +69,7 @@ def guess_conll(path: Path) -> Guess | str:
         written["digit"] = True
     result = attempt(path, {"conll": written})
     if result.reason and hash_rows:
+        # Lines that begin with # may be comments. If some are words (#rstats), only `# ` can be the comment prefix.
         known = {row[tag] for row in full_rows}
         words = {
             row[word] for row in hash_rows if len(row) == width and (row[tag] in known or SPAN_TAG.fullmatch(row[tag]))

@@ -41,7 +41,7 @@ class ConllConfig(ReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         width = 0
         sentence: list[tuple[int, list[str]]] = []
-        comments: list[Drop] = []
+        comments: list[Drop] = []  # of the current sentence, which is yielded first
         for line, text in lines(path):
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
