@@ -13,7 +13,7 @@ from dice_ray.api.presets import validate
 if TYPE_CHECKING:
     from analysis.report import Report
     from dice_ray.config.starter import Starter
-    from dice_ray.data.cache import Listed
+    from dice_ray.data.cache import CacheEntryInfo
     from dice_ray.tasks.inspection import Inspection
 
 
@@ -64,11 +64,11 @@ def inspection_folder(presets: Sequence[str | Path]) -> Path:
     return runs_folder() / "inspect" / (f"{first}_and_{len(others)}_more" if others else first)
 
 
-def cached() -> list[Listed]:
+def cached() -> list[CacheEntryInfo]:
     """The entries of the cache, data sets and encoded rows, the last used first."""
     from dice_ray.data import cache
 
-    return cache.listed()
+    return cache.list_entries()
 
 
 def cache_folder() -> Path:

@@ -120,7 +120,7 @@ def _more_reasons(found: Guess, splits: Splits) -> dict[str, str]:
         why["data.source.files.on_bad_row"] = (
             f"Malformed rows are counted and left out, {num} of the first ones; the first of them at "
             f"{f'line {first.place}' if isinstance(first.place, int) else first.place}: expected {first.expected}, "
-            f"found {first.found}."
+            f"found {first.actual}."
         )
     return {path: reason.strip() for path, reason in why.items() if reason}
 

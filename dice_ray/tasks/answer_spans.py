@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.tasks.base import Row
 
 LOWEST = -1e9
@@ -32,7 +32,7 @@ class Answer:
     no_answer: float
 
 
-def usable(record: QuestionRecord) -> tuple[Span, ...] | None:
+def usable(record: QuestionRecord) -> tuple[AnswerSpan, ...] | None:
     """The spans that are trained, in the order of the text: of the first answer that stands at its place as a whole.
 
     None of an impossible question; `None` where the file says nothing that can be trusted.
@@ -68,7 +68,7 @@ def token_characters(spans: Sequence[tuple[int, int] | None], context: str) -> t
 
 
 def token_spans(
-    spans: Sequence[Span], characters_T2: NDArray[np.int64], first: int, after: int
+    spans: Sequence[AnswerSpan], characters_T2: NDArray[np.int64], first: int, after: int
 ) -> list[tuple[int, int, int]]:
     """The number, and the first and the last token, of each span that lies whole in a window.
 

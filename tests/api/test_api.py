@@ -208,7 +208,7 @@ def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pyt
     stored = json.loads(file.read_text())
     assert stored["read"]["train"]["dropped"] == {"no label": {"count": 1, "first": [42]}}
     assert sum(stored["cut"].values()) == 10
-    assert f"  {stored['cut']['train']} of 36 train records cut to the longest row, max_length" in lines
+    assert f"  {stored['cut']['train']} of 36 train records truncated to max_length" in lines
 
 
 @pytest.mark.ray
@@ -225,7 +225,7 @@ def test_sweeps_and_studies_show_and_store_their_data_and_stay_on_them(
         go()
         lines = capfd.readouterr().out.splitlines()
         assert lines[0].startswith("data: 36 train, 4 dev, 10 test records")
-        last = max(number for number, line in enumerate(lines) if "cut to the longest row" in line)
+        last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
         assert all(line.startswith("  ") for line in lines[1 : last + 1])
         assert any("10 test records cut" in line for line in lines) == (split == "test")
     stored = [json.loads(file.read_text()) for file in tmp_path.rglob("artifacts/data.json")]
@@ -237,7 +237,7 @@ def test_sweeps_and_studies_show_and_store_their_data_and_stay_on_them(
         lambda: api.resume("study"),
         lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="study"),
     ):
-        with pytest.raises(RunError, match="must go on with the data that it was begun on, and they were changed"):
+        with pytest.raises(RunError, match="must be resumed with the data that it was started on, and they were changed"):
             again()
 
 
@@ -452,7 +452,7 @@ def test_the_best_of_a_sweep_is_kept_and_registered(tmp_path: Path) -> None:
         rows.loc[best, "metrics.dev/best_f1"]
     )
     loser = next(id_ for id_ in trials if id_ != best)
-    with pytest.raises(RunError, match=rf"the best trials alone are kept, sw/{best} the first, got sw/{loser}"):
+    with pytest.raises(RunError, match=rf"keeps the checkpoints of its best trials alone, sw/{best} the first of them, got sw/{loser}"):
         api.evaluate(f"sw/{loser}", "dev")
     assert len(list(tmp_path.rglob("artifacts/dev/predictions.tsv"))) == 1
     assert len(list(tmp_path.rglob("artifacts/config.yaml"))) == 3

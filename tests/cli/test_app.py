@@ -46,7 +46,7 @@ def test_debug_shows_the_traceback_wherever_it_stands() -> None:
     ("arguments", "told"),
     [
         (["validate", "mrcp"], "did you mean 'mrpc'?"),
-        (["validate", "mine.yaml"], "a file that is there, got mine.yaml in"),
+        (["validate", "mine.yaml"], "an existing file, got mine.yaml in"),
         (["tune", "synthetic_pairs", "--space", "loss_tunning"], "did you mean 'loss_tuning'?"),
         (["tune", "synthetic_pairs", "--space", "loss_tuning:focl"], "did you mean 'focal'?"),
         (["tune", "--resume", "nothing"], "must hold the plan of a sweep or study"),

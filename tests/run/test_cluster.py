@@ -65,19 +65,19 @@ def test_ray_is_quiet_and_listens_on_loopback_alone(tmp_path: Path) -> None:
 
 
 def test_a_ray_imported_with_other_settings_is_refused(tmp_path: Path) -> None:
-    done = python("import ray; from dice_ray import cluster; cluster.prepare(None)", tmp_path)
-    assert "RunError: Ray must be set for address 'local'" in done.stderr
+    done = python("import ray; from dice_ray.run import cluster; cluster.prepare(None)", tmp_path)
+    assert "RunError: Ray must be set up for address 'local'" in done.stderr
     assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" in done.stderr
 
 
 def test_a_ray_on_loopback_joins_no_cluster(tmp_path: Path) -> None:
-    code = "from dice_ray import cluster; cluster.prepare(None); import ray; print(cluster.prepare('10.0.0.1:6379'))"
+    code = "from dice_ray.run import cluster; cluster.prepare(None); import ray; print(cluster.prepare('10.0.0.1:6379'))"
     done = python(code, tmp_path)
-    assert "RunError: Ray must be set for address '10.0.0.1:6379'" in done.stderr
+    assert "RunError: Ray must be set up for address '10.0.0.1:6379'" in done.stderr
 
 
 def test_the_address_is_that_given_or_that_of_the_environment_or_local(tmp_path: Path) -> None:
-    code = "import os; from dice_ray import cluster; print(cluster.prepare({!r}), os.environ.get('RAY_AUTH_MODE'))"
+    code = "import os; from dice_ray.run import cluster; print(cluster.prepare({!r}), os.environ.get('RAY_AUTH_MODE'))"
     with listening() as one, listening() as other:
         assert python(code.format(one), tmp_path, RAY_ADDRESS=other).stdout == f"{one} None\n"
         assert python(code.format(None), tmp_path, RAY_ADDRESS=other).stdout == f"{other} None\n"
@@ -87,7 +87,7 @@ def test_the_address_is_that_given_or_that_of_the_environment_or_local(tmp_path:
 
 
 def test_what_asks_for_a_dashboard_is_told_at_once_that_there_is_none(tmp_path: Path) -> None:
-    asks = "from dice_ray import cluster; cluster.prepare(None); from ray.util import state; state.get_actor('00')"
+    asks = "from dice_ray.run import cluster; cluster.prepare(None); from ray.util import state; state.get_actor('00')"
     assert "Module: no_dashboard does not exist" in python(asks, tmp_path).stderr
 
 
@@ -101,7 +101,7 @@ def listening() -> Iterator[str]:
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1", "127.0.0.1:port", "ray://a:1", "a:99999"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match=f"must be HOST:PORT .* got '{re.escape(address)}'"):
-        cluster._check(address)
+        cluster._check_address(address)
 
 
 @pytest.mark.ray
@@ -154,10 +154,10 @@ def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tm
 
         assert joined() == f"2 {tmp_path} data here None\n"
         must = f"every machine of the cluster must have this dice_ray, and see {tmp_path} and "
-        assert joined(entered=tmp_path / "other").startswith(f"{must}{tmp_path} under the same path: 127.0.0.1 said: ")
-        there_is = f"{tmp_path / 'runs'} under the same path: 127.0.0.1 said: there is no folder {tmp_path / 'runs'}\n"
+        assert joined(entered=tmp_path / "other").startswith(f"{must}{tmp_path} under the same path; 127.0.0.1 reports: ")
+        there_is = f"{tmp_path / 'runs'} under the same path; 127.0.0.1 reports: there is no folder {tmp_path / 'runs'}\n"
         assert joined(folder="runs") == must + there_is
-        assert joined(release="0").endswith(f"127.0.0.1 said: dice_ray is {version('dice-ray')} here, not 0\n")
+        assert joined(release="0").endswith(f"127.0.0.1 reports: dice_ray is {version('dice-ray')} here, not 0\n")
 
 
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path)
 
 def test_rows_that_lack_a_column_are_named(tmp_path: Path) -> None:
     _, folder = packed(tmp_path, "pairs")
-    model = served._load_pyfunc(str(folder))
+    model = served.load_pyfunc(str(folder))
     with pytest.raises(DataError, match=r"'sentence2'"):
         model.predict(pd.DataFrame({"sentence1": ["a"]}))
     with pytest.raises(DataError, match="there must be a row to predict"):
@@ -125,5 +125,5 @@ def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path) -> N
     with (folder / "run/best.pt").open("wb") as file:
         pickle.dump({"model": Evil(), "decisions": {}, "step": 1}, file)
     with pytest.raises(RunError, match=r"best\.pt must be a checkpoint of dice_ray"):
-        served._load_pyfunc(str(folder))
+        served.load_pyfunc(str(folder))
     assert not (tmp_path / "was run").exists()

@@ -110,7 +110,7 @@ def test_data_that_is_gone_is_named(run: Path) -> None:
     best = trained.load(run / "run")
     with pytest.raises(DataError, match=r"there must be a file .*data/train\.tsv, but there is no folder"):
         best.labelled("dev")
-    with pytest.raises(DataError, match=r"must be dev or test, or a file that is there, got 'nothing\.tsv'"):
+    with pytest.raises(DataError, match=r"must be dev or test, or an existing file, got 'nothing\.tsv'"):
         best.labelled("nothing.tsv")
 
 
@@ -121,9 +121,9 @@ def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
     assert len(best.labelled("dev").records) == ROWS // 10
     rows = (tmp_path / "data/train.tsv").read_text().splitlines()
     (tmp_path / "data/train.tsv").write_text("\n".join(rows[:-30]))
-    with pytest.raises(RunError, match=r"to score dev, the run must have the data that it was begun on, .* were chang"):
+    with pytest.raises(RunError, match=r"to score dev, the run must have the data that it was started on, .* were chang"):
         best.labelled("dev")
-    with pytest.raises(RunError, match="must have the data that it was begun on"):
+    with pytest.raises(RunError, match="must have the data that it was started on"):
         single.run(build.fix_precision(config), tmp_path / "run", "train", None)
 
 

@@ -16,7 +16,7 @@ from transformers import PreTrainedTokenizerBase
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.squad import SquadConfig
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
@@ -35,7 +35,9 @@ def question(id: str, *answers: str | tuple[str, ...], context: str = CONTEXT, *
     found = []
     for answer in answers:
         spans = (answer,) if isinstance(answer, str) else answer
-        found.append(tuple(Span(text.strip("!"), -1 if text[-1] == "!" else context.index(text)) for text in spans))
+        found.append(
+            tuple(AnswerSpan(text.strip("!"), -1 if text[-1] == "!" else context.index(text)) for text in spans)
+        )
     return QuestionRecord(id, "who ?", context, tuple(found), of.get("impossible", not answers), group=id)
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.conll import ConllConfig
-from dice_ray.data.readers.mrc_ner import MrcNerConfig as MrcNerReader
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig as MrcNerReader
 from dice_ray.data.records import PairRecord, QueryRecord, TaggedRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import ConfigError, DataError

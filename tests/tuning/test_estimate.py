@@ -165,7 +165,7 @@ def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Laye
     found = estimate(plan, tmp_path / "study", Driver(num_cpus=1))
     assert (found.num_runs, found.rehearsal.num_steps, found.stops_early) == (6, 375, False)
     wide = values_layer("--set", {"launch.threads": 512})
-    with pytest.raises(RunError, match=r"a trial must find its 512 CPUs \(launch.threads\), got 1"):
+    with pytest.raises(RunError, match=r"each trial needs 512 CPUs \(launch.threads\), but there are 1"):
         estimate(plan.model_copy(update={"layers": (*layers, wide)}), tmp_path / "study", Driver(num_cpus=1))
     fails = values_layer("--set", {"training.lr": 1e38})
     with pytest.raises(ArithmeticError, match="must be finite"):

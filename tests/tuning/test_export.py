@@ -48,7 +48,7 @@ def test_the_preset_holds_what_was_written_alone(folder: Path, tmp_path: Path) -
     assert text.startswith(
         "# Trial 0001 of the sweep sweep: to be run by `dice-ray train`.\n# From preset, searched in a:b"
     )
-    assert "\n# Ranked by this score, chosen as the best of all and so optimistic.\n" in text
+    assert "\n# Ranked by this score, which is optimistic since the trial was selected by it.\n" in text
     assert "\n# dev/f1 0.6000 with seed 3.\n" in text
     assert "\n# Data digest: 2ee5.\n" in text
 

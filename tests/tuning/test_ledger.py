@@ -54,8 +54,8 @@ def test_nothing_of_a_torn_line_stays(path: Path) -> None:
     [
         ("{torn in the middle", "line 2"),
         ('{"event": "begin", "id": "0009", "seed": 0}', "line 2"),
-        ('{"event": "end", "id": "0009", "state": "done"}', "0009 must have begun"),
-        (FOCAL.model_dump_json(), "0001 has begun already"),
+        ('{"event": "end", "id": "0009", "state": "done"}', "0009 must have started"),
+        (FOCAL.model_dump_json(), "0001 has started already"),
         ("", "line 2"),
     ],
 )

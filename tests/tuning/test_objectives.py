@@ -27,9 +27,9 @@ def test_the_values_are_those_of_the_checkpoint_kept_and_all_the_seconds() -> No
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ({"objectives": ("recall",)}, "must differ, two of them at least, got recall"),
-        ({"objectives": ("recall", "recall")}, "must differ, two of them at least, got recall, recall"),
-        ({"objectives": ("recall", "f1", "recall")}, "must differ, two of them at least, got recall, f1, recall"),
+        ({"objectives": ("recall",)}, "at least two objectives, all different, got recall"),
+        ({"objectives": ("recall", "recall")}, "at least two objectives, all different, got recall, recall"),
+        ({"objectives": ("recall", "f1", "recall")}, "at least two objectives, all different, got recall, f1, recall"),
         ({"scheduler": "asha"}, "must have the scheduler none, got asha"),
         ({"seeds": 2}, "must leave out --seeds"),
         ({"objectives": ("recall", "precison")}, "no objective named 'precison'; did you mean 'precision'"),

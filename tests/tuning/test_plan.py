@@ -92,7 +92,7 @@ def test_an_arm_that_was_tuned_stays_so_when_the_study_goes_on_without_it(tmp_pa
 def test_a_plan_stays_on_its_data(tmp_path: Path, plan: SweepPlan | StudyPlan) -> None:
     begun = plan.bound_to({None: "2ee5"})
     assert store(begun, tmp_path).bound_to({None: "2ee5"}) == read(tmp_path) == begun
-    told = r"must go on with the data that it was begun on, and they were changed \(digest 2ee5 then, 77aa now\)"
+    told = r"must be resumed with the data that it was started on, and they were changed \(digest 2ee5 then, 77aa now\)"
     with pytest.raises(RunError, match=told):
         store(plan.bound_to({None: "77aa"}), tmp_path)
     with pytest.raises(RunError, match=told):

@@ -118,8 +118,8 @@ def test_a_sampler_of_the_users_own(layers: tuple[Layer, ...], tmp_path: Path) -
     ("name", "said"),
     [
         ("tpee", "did you mean 'tpe'"),
-        (SPACE, "rate must make a sampler of a seed, and raised AttributeError"),
-        (f"{__file__}:a_name", "an Optuna sampler, and .*:a_name returned 'tpe'"),
+        (SPACE, "rate must make a sampler, and raised AttributeError"),
+        (f"{__file__}:a_name", "must make an Optuna sampler, and returned 'tpe'"),
     ],
 )
 def test_what_is_no_sampler(name: str, said: str) -> None:
