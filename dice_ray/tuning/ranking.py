@@ -9,9 +9,10 @@ that failed has no rank. Whatever reads a "best" trial (retained checkpoints, `r
 
 from __future__ import annotations
 
+import math
 import shutil
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,14 +85,15 @@ def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:
     if parents.empty or runs.empty:
         return []
     metric = parents[f"tags.{schema.METRIC.removeprefix(schema.PREFIX)}"].iloc[0]
-    column = f"metrics.{schema.best_metric(metric)}"
-    return ranked(_score_in_row(row, column) for row in runs.to_dict("records"))
+    columns = [f"metrics.{name}" for name in (schema.best_metric(metric), metric)]
+    return ranked(_score_in_row(row, columns) for row in runs.to_dict("records"))
 
 
-def _score_in_row(row: Mapping[Any, Any], column: str) -> tuple[str, float | None, str | None]:
-    score, rerun_of = row.get(column), row.get(f"tags.{schema.RERUN_OF.removeprefix(schema.PREFIX)}")
-    has_score = row["state"] in ("done", "pruned") and isinstance(score, float) and score == score
-    return str(row["id"]), score if has_score else None, rerun_of if isinstance(rerun_of, str) else None
+def _score_in_row(row: Mapping[Any, Any], columns: Sequence[str]) -> tuple[str, float | None, str | None]:
+    scores = [row[name] for name in columns if name in row and not math.isnan(row[name])]
+    score = scores[0] if scores and row["state"] in ("done", "pruned") else None
+    rerun_of = row.get(f"tags.{schema.RERUN_OF.removeprefix(schema.PREFIX)}")
+    return str(row["id"]), score, rerun_of if isinstance(rerun_of, str) else None
 
 
 def best_in(history: History) -> str | None:

@@ -71,7 +71,9 @@ def test_a_ray_imported_with_other_settings_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_ray_on_loopback_joins_no_cluster(tmp_path: Path) -> None:
-    code = "from dice_ray.run import cluster; cluster.prepare(None); import ray; print(cluster.prepare('10.0.0.1:6379'))"
+    code = (
+        "from dice_ray.run import cluster; cluster.prepare(None); import ray; print(cluster.prepare('10.0.0.1:6379'))"
+    )
     done = python(code, tmp_path)
     assert "RunError: Ray must be set up for address '10.0.0.1:6379'" in done.stderr
 
@@ -154,8 +156,12 @@ def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tm
 
         assert joined() == f"2 {tmp_path} data here None\n"
         must = f"every machine of the cluster must have this dice_ray, and see {tmp_path} and "
-        assert joined(entered=tmp_path / "other").startswith(f"{must}{tmp_path} under the same path; 127.0.0.1 reports: ")
-        there_is = f"{tmp_path / 'runs'} under the same path; 127.0.0.1 reports: there is no folder {tmp_path / 'runs'}\n"
+        assert joined(entered=tmp_path / "other").startswith(
+            f"{must}{tmp_path} under the same path; 127.0.0.1 reports: "
+        )
+        there_is = (
+            f"{tmp_path / 'runs'} under the same path; 127.0.0.1 reports: there is no folder {tmp_path / 'runs'}\n"
+        )
         assert joined(folder="runs") == must + there_is
         assert joined(release="0").endswith(f"127.0.0.1 reports: dice_ray is {version('dice-ray')} here, not 0\n")
 

@@ -17,6 +17,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, RunError
 from dice_ray.run import build, single, train, trained
+from dice_ray.run.driver import Driver
 from dice_ray.training.checkpoint import Checkpoints
 
 ROWS = 120
@@ -121,10 +122,12 @@ def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
     assert len(best.labelled("dev").records) == ROWS // 10
     rows = (tmp_path / "data/train.tsv").read_text().splitlines()
     (tmp_path / "data/train.tsv").write_text("\n".join(rows[:-30]))
-    with pytest.raises(RunError, match=r"to score dev, the run must have the data that it was started on, .* were chang"):
+    with pytest.raises(
+        RunError, match=r"to score dev, the run must have the data that it was started on, .* were chang"
+    ):
         best.labelled("dev")
     with pytest.raises(RunError, match="must have the data that it was started on"):
-        single.run(build.fix_precision(config), tmp_path / "run", "train", None)
+        single.train_alone(build.fix_precision(config), tmp_path / "run", "train", Driver())
 
 
 @pytest.mark.parametrize("name", ["task.json", "encoder", "config.yaml"])

@@ -186,9 +186,7 @@ def test_a_run_is_scored_while_the_server_is_away(
     server.stop()
     scored = dice_ray.evaluate("mine")
     assert scored.not_stored is not None
-    assert re.match(
-        r"MLflow is away \(.*\): the scores wait in dice_ray_runs/mine, `dice-ray runs`", scored.not_stored
-    )
+    assert re.match(r"MLflow is away \(.*\): the scores wait in dice_ray_runs/mine, `dice-ray runs`", scored.not_stored)
     busy = Spool(tmp_path / "dice_ray_runs/mine", "train", server.uri)  # as if its driver were running
     assert re.match(r"not stored in MLflow: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").not_stored or "")
     busy.close(is_sent=False)

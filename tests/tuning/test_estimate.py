@@ -90,12 +90,10 @@ def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[L
 
 def test_what_finds_no_room_is_refused() -> None:
     _check(ESTIMATE)
-    with pytest.raises(
-        RunError, match=r"2 trials at once must find 2.00 GiB of memory \(1.00 GiB a process\), got 1.00"
-    ):
+    with pytest.raises(RunError, match=r"2 trials at once need 2.00 GiB of memory \(1.00 GiB a process\), but 1.00"):
         _check(replace(ESTIMATE, free_memory=GIB))
     with pytest.raises(
-        RunError, match=r"must find 9.00 GiB on its disk \(checkpoints, 0.12 GiB for the weights\), got 8"
+        RunError, match=r"needs 9.00 GiB on its disk for checkpoints \(0.12 GiB for the weights of one\), but 8"
     ):
         _check(replace(ESTIMATE, free_disk=8 * GIB))
 

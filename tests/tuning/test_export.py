@@ -46,7 +46,7 @@ def test_the_preset_holds_what_was_written_alone(folder: Path, tmp_path: Path) -
     assert layer.values["training"] == {"epochs": 3, "lr": 1e-3, "batch_size": 32, "seed": 3}
     assert layer.values.keys() == {"task", "data", "training", "loss"}
     assert text.startswith(
-        "# Trial 0001 of the sweep sweep: to be run by `dice-ray train`.\n# From preset, searched in a:b"
+        "# Trial 0001 of the sweep sweep: run it by `dice-ray train`.\n# From preset, searched in a:b"
     )
     assert "\n# Ranked by this score, which is optimistic since the trial was selected by it.\n" in text
     assert "\n# dev/f1 0.6000 with seed 3.\n" in text

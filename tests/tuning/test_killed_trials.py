@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
+from dice_ray.run.driver import Driver, TrialCounts
 from dice_ray.tuning import ablation, sweep
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -18,7 +19,6 @@ from tests.processes import TRIAL, WORKER, titled
 if TYPE_CHECKING:
     import psutil
 
-    from dice_ray.run.driver import Driver, TrialCounts
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 

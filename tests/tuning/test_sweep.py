@@ -6,7 +6,7 @@ import operator
 import statistics
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import psutil
 import pytest
@@ -14,14 +14,12 @@ import pytest
 from dice_ray import api
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import DataError
+from dice_ray.run.driver import Driver, TrialCounts
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning import samplers, sweep
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
-
-if TYPE_CHECKING:
-    from dice_ray.run.driver import Driver, TrialCounts
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
 

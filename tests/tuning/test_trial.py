@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
+from dice_ray.run.driver import Driver
 from dice_ray.tuning import sweep, trial
 from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from tests.processes import TRIAL, titled
-
-if TYPE_CHECKING:
-    from dice_ray.run.driver import Driver
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
 SAME: dict[str, Any] = {"loss": "dice", "training.lr": 1e-3}
