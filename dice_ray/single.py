@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Protocol, TextIO, TypeAlias
 
 from dice_ray import cluster, folders, launch, trained
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.sources import describe
 from dice_ray.errors import DiceRayError
+from dice_ray.run.driver import Show
 from dice_ray.settings import flat, nested
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.loop import Evaluation, Progress
 from dice_ray.tuning.ledger import alone
 
-
-class Screen(Protocol):
-    """What shows a run to the user."""
-
-    def update(self, progress: Progress) -> None: ...
-
-    def evaluated(self, evaluation: Evaluation) -> None: ...
-
-
 NUM_TOLD = 200
 """How many steps of a run, about, are told to MLflow between its evaluations."""
-Show: TypeAlias = Callable[[TextIO], AbstractContextManager[Screen]]
-"""Makes the screen on the stdout of before, while the words of others go to the log."""
 
 
 def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> float:
@@ -70,7 +58,7 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
             nonlocal told_last
             if isinstance(told, Progress):
                 if screen:
-                    screen.update(told)
+                    screen.show(told)
                 if told.step - told_last >= told.num_steps / NUM_TOLD:
                     told_last = told.step
                     writer.metrics(name, told.step, {f"step/{each}": getattr(told, each) for each in schema.OF_STEPS})
@@ -78,7 +66,7 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
             evaluations.append(told)
             writer.metrics(name, told.step, told.metrics)
             if screen:
-                screen.evaluated(told)
+                screen.show(told)
 
         status: schema.Status = "KILLED"
         try:

@@ -13,18 +13,19 @@ import torch
 
 import dice_ray
 from dice_ray import api, launch
-from dice_ray.cli.screen import ProgressScreen
+from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.folders import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.rehearsal import NUM_STEPS
+from dice_ray.run.driver import Event
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import alone
 from dice_ray.tuning.plan import SweepPlan
@@ -56,10 +57,9 @@ class Shown(AbstractContextManager["Shown"]):
 
     def __exit__(self, *failure: object) -> None: ...
 
-    def update(self, progress: Progress) -> None: ...
-
-    def evaluated(self, evaluation: Evaluation) -> None:
-        self.told.append(evaluation)
+    def show(self, event: Event) -> None:
+        if isinstance(event, Evaluation):
+            self.told.append(event)
 
 
 def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
@@ -218,8 +218,8 @@ def test_sweeps_and_studies_show_and_store_their_data_and_stay_on_them(
     settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
     (tmp_path / "mine.py").write_text(STUDY)
     for split, go in {
-        "dev": lambda: dice_ray.tune("mine.yaml", settings, trials=1, name="sweep", show=ProgressScreen),
-        "test": lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=1, name="study", show=ProgressScreen),
+        "dev": lambda: dice_ray.tune("mine.yaml", settings, trials=1, name="sweep", show=TerminalScreen),
+        "test": lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=1, name="study", show=TerminalScreen),
     }.items():
         go()
         lines = capfd.readouterr().out.splitlines()

@@ -13,9 +13,9 @@ from dice_ray.api.results import Best, Result
 from dice_ray.folders import TRAIN_EXPERIMENT, Place, runs_folder
 
 if TYPE_CHECKING:
-    from dice_ray import single
     from dice_ray.config.schema import RunConfig
     from dice_ray.rehearsal import Rehearsal
+    from dice_ray.run.driver import Show
 
 
 def train(
@@ -24,7 +24,7 @@ def train(
     *,
     name: str | None = None,
     register: str | None = None,
-    show: single.Show | None = None,
+    show: Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
 

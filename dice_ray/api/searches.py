@@ -16,10 +16,10 @@ from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
+    from dice_ray.run.driver import Show
     from dice_ray.settings import Flat
     from dice_ray.tuning.plan import StudyPlan, SweepPlan
     from dice_ray.tuning.progress import Progress
-    from dice_ray.tuning.runner import Show
     from dice_ray.tuning.warm_start import Point
 
 STARTED = ("tpe", "random", "nsga2")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dice_ray.run.driver import Show
 from dice_ray.tuning.ledger import Begun, History
 from dice_ray.tuning.plan import StudyPlan
-from dice_ray.tuning.runner import Show, session
+from dice_ray.tuning.runner import session
 
 if TYPE_CHECKING:
     from dice_ray.tuning.progress import Progress

@@ -225,7 +225,7 @@ class RecorderCallback(tune.Callback):
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         progress = self._recorder.progress
         if self._screen is not None:
-            self._screen.update(progress)
+            self._screen.show(progress)
         if progress.elapsed > self._seconds_left:
             self._seconds_left = math.inf
             signal.raise_signal(signal.SIGINT)  # as Ctrl-C: Tune ends cleanly, and its trials stay open

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from typing import TYPE_CHECKING
 
 from dice_ray import cluster, launch
 from dice_ray.errors import RunError, UnknownNameError
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
     from ray.tune.search import Searcher
 
     from dice_ray.data.records import LoadReport
+    from dice_ray.run.driver import Show
     from dice_ray.tuning.callback import Recorder
     from dice_ray.tuning.progress import Progress, Screen
 
 LEFT_OUT = "left_out.json"
 """The artifact of a study that lists the arms which are not run on a variant, and why."""
-Show: TypeAlias = "Callable[[TextIO], AbstractContextManager[Screen]]"
-"""Makes the screen on the stdout of before, while Ray's words go to the log."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Session:
             recorder.close()
         progress = recorder.progress
         if self.screen is not None:
-            self.screen.update(progress)
+            self.screen.show(progress)
         return progress
 
     def _started(self) -> AbstractContextManager[cluster.Cluster]:

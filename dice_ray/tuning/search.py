@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray import cluster
+from dice_ray.run.driver import Show
 from dice_ray.tuning import objectives, reruns, samplers, space, warm_start
 from dice_ray.tuning.ledger import Begun, History, Ledger
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.runner import Show, session
+from dice_ray.tuning.runner import session
 
 if TYPE_CHECKING:
     from dice_ray.tuning.progress import Progress

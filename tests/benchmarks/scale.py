@@ -20,9 +20,9 @@ from dice_ray import api, cluster
 
 cluster.prepare("local")  # before the next lines import Ray
 
+from dice_ray.run.driver import Event, TrialCounts  # noqa: E402
 from dice_ray.tuning import trial as trials  # noqa: E402
 from dice_ray.tuning.ledger import Begun  # noqa: E402
-from dice_ray.tuning.progress import Progress  # noqa: E402
 
 SPACE = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:rate"
 
@@ -53,7 +53,8 @@ class Marks:
 
     at: dict[int, tuple[float, int]] = field(default_factory=dict)
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         ended = state.done + state.pruned + state.failed
         self.at.setdefault(ended, (time.monotonic(), psutil.Process().memory_info().rss))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
+from dice_ray.run.driver import Event, TrialCounts
 from dice_ray.tuning import ablation, search
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -18,7 +19,6 @@ from tests.processes import TRIAL, WORKER, titled
 if TYPE_CHECKING:
     import psutil
 
-    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 
@@ -38,7 +38,8 @@ class Killer:
         if self.watching is not None:
             self.watching.join(60)
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         trials = titled(*TRIAL)
         if state.best_score is not None and self.watching is None and len(trials) == 1:
             (trial,), self.left = trials, set(titled(WORKER))
@@ -65,7 +66,8 @@ class Between:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         if state.done and self.killed is None:
             (self.killed,) = titled(*TRIAL)
             self.killed.kill()

@@ -6,7 +6,7 @@ import operator
 import statistics
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import psutil
 import pytest
@@ -14,14 +14,12 @@ import pytest
 from dice_ray import api
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import DataError
+from dice_ray.run.driver import Event, TrialCounts
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning import objectives, search
 from dice_ray.tuning.ledger import Begun, Ended, Ledger
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
-
-if TYPE_CHECKING:
-    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
 
@@ -31,7 +29,7 @@ class Watch:
 
     def __init__(self, terminal: TextIO) -> None:
         self.terminal = terminal
-        self.told: list[Progress] = []
+        self.told: list[TrialCounts] = []
         self.listening: set[str] = set()
         self.is_over = False
 
@@ -41,7 +39,8 @@ class Watch:
     def __exit__(self, *error: object) -> None:
         self.is_over = True
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         self.told.append(state)
         if state.running and not self.listening:
             me = psutil.Process()

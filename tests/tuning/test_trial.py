@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
+from dice_ray.run.driver import Event, TrialCounts
 from dice_ray.tuning import search, trial
 from dice_ray.tuning.ledger import Begun, Ledger
 from dice_ray.tuning.plan import SweepPlan
 from tests.processes import TRIAL, titled
-
-if TYPE_CHECKING:
-    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
 SAME: dict[str, Any] = {"loss": "dice", "training.lr": 1e-3}
@@ -38,7 +36,8 @@ class Scale:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         for process in titled(*TRIAL):
             self.actors.add(process.pid)
             self.memory[state.done + state.failed] = process.memory_info().rss

@@ -1,0 +1,1 @@
+"""One run, whole; for now only what a driver shows of its runs."""
