@@ -33,10 +33,14 @@ class TrialCounts:
         return self.done + self.failed + self.pruned == self.total
 
 
-class Screen(Protocol):
-    """Shows events of a run, or of a sweep or study, several a second."""
+Event: TypeAlias = StepProgress | Evaluation | TrialCounts
+"""What a driver reports: of a run its steps and evaluations, of a sweep or study its counts."""
 
-    def show(self, event: StepProgress | Evaluation | TrialCounts) -> None: ...
+
+class Screen(Protocol):
+    """Shows the events of a driver, several a second."""
+
+    def show(self, event: Event) -> None: ...
 
 
 Show: TypeAlias = Callable[[TextIO], AbstractContextManager[Screen]]

@@ -14,7 +14,7 @@ import torch
 import dice_ray
 from dice_ray import api
 from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
-from dice_ray.cli.screen import ProgressScreen
+from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
@@ -219,8 +219,8 @@ def test_sweeps_and_studies_show_and_store_their_data_and_stay_on_them(
     settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
     (tmp_path / "mine.py").write_text(STUDY)
     for split, go in {
-        "dev": lambda: dice_ray.tune("mine.yaml", settings, trials=1, name="sweep", show=ProgressScreen),
-        "test": lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=1, name="study", show=ProgressScreen),
+        "dev": lambda: dice_ray.tune("mine.yaml", settings, trials=1, name="sweep", show=TerminalScreen),
+        "test": lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=1, name="study", show=TerminalScreen),
     }.items():
         go()
         lines = capfd.readouterr().out.splitlines()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dice_ray
-from dice_ray.cli.screen import ProgressScreen
+from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
@@ -68,7 +68,7 @@ def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_lef
     two = STUDY.replace('    "more": {"data.imbalance": "add_positive"},\n', "")
     quick = {"data.source.synthetic.size": 200, "training.epochs": 1}
     (tmp_path / "mine.py").write_text(two)
-    dice_ray.ablate("mine.py", settings=quick, seeds=1, show=ProgressScreen)
+    dice_ray.ablate("mine.py", settings=quick, seeds=1, show=TerminalScreen)
     said = capfd.readouterr().out
     assert "fewer: data: 40 train, 100 dev, 100 test records\n  train: 20 negatives and 20 positives by" in said
     assert "as read: data: 200 train, 100 dev, 100 test records" in said

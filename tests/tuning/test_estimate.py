@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.api import DryRun
-from dice_ray.cli.estimates import print_dry_run, print_estimate
+from dice_ray.cli.printing import print_dry_run, print_estimate
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
@@ -103,12 +103,12 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "name: x",
         "",
-        "runs        16, 3 have ended",
+        "runs        16, 3 finished before",
         "at once     2, each with 1 CPUs",
         "time        at most about 1:30:00 (0:04 each, 21 steps of 0.100 s, 5 timed)",
-        "memory      2.00 GiB of 8.00 GiB (1.00 GiB a process)",
+        "memory      2.00 GiB of 8.00 GiB (1.00 GiB per process)",
         "disk        9.00 GiB of 90.00 GiB",
-        "cost        at most about 3.00 at 2 an hour",
+        "cost        at most about 3.00 at 2 per hour",
         "results in  dice_ray_runs/x, and in MLflow's experiment x in sqlite:////here/mlflow.db",
         "note: a note",
     ]
