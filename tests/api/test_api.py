@@ -19,6 +19,7 @@ from dice_ray.config.load import Layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError
 from dice_ray.run import build
+from dice_ray.run.driver import Event
 from dice_ray.run.folder import lock
 from dice_ray.run.rehearsal import NUM_STEPS
 from dice_ray.tracking import schema
@@ -59,8 +60,9 @@ class Shown(AbstractContextManager["Shown"]):
 
     def update(self, progress: StepProgress) -> None: ...
 
-    def evaluated(self, evaluation: Evaluation) -> None:
-        self.told.append(evaluation)
+    def show(self, event: Event) -> None:
+        if isinstance(event, Evaluation):
+            self.told.append(event)
 
 
 def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
@@ -92,7 +94,7 @@ def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
 @pytest.mark.parametrize(
     ("line", "match"),
     [
-        ("VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to what they write"),
+        ("VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to settings by path"),
         ("DATA = 'mrpc'", r"DATA of .*odd\.py must be names of presets, got 'mrpc'"),
     ],
 )
@@ -108,7 +110,7 @@ def test_a_sweep_goes_on_with_no_fewer_reruns(seeds: int | None, top: int | None
     plan_file.store(
         SweepPlan(name="sw", layers=layers, space="a:b", trials=1, seeds=2, top=3), Path("dice_ray_runs/sw")
     )
-    with pytest.raises(InputError, match=r"--seeds and --top must be no fewer than sw has, 2 and 3"):
+    with pytest.raises(InputError, match=r"--seeds and --top must be at least those of sw, 2 and 3"):
         api.resume("sw", seeds=seeds, top=top)
 
 

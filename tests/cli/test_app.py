@@ -23,10 +23,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from dice_ray import api
-from dice_ray.api import DryRun, Result
+from dice_ray.api import Result
 from dice_ray.cli import app as command_line
 from dice_ray.cli.printing import print_result
-from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
 
@@ -350,17 +349,6 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(run: Run) -> None:
     assert {"data", "model", "steps", "time", "memory", "results in"} <= facts.keys()
     assert facts["results in"] == "dice_ray_runs/mine, and in MLflow's experiment train"
     assert list(Path.cwd().iterdir()) == []
-
-
-def test_the_dry_run_of_a_resumed_run_has_a_cost_only_with_a_price(capsys: pytest.CaptureFixture[str]) -> None:
-    rehearsal = Rehearsal({"dev": 50}, {"dev": 50}, 1000, 20, 2, 5, 0.1, 1.0, 1.0, 1800.0, 2**30, 0, 4000)
-    plan = DryRun("task: x\n", Path("runs/x"), rehearsal)
-    for price, cost in ((None, []), (4.0, ["cost        about 2.00 at 4 per hour"])):
-        print_result(plan, (), price, as_json=False)
-        printed = capsys.readouterr().out.splitlines()
-        assert [line for line in printed if line.startswith("cost")] == cost
-        print_result(plan, (), price, as_json=True)
-        assert json.loads(capsys.readouterr().out).get("cost") == (2.0 if cost else None)
 
 
 def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -> None:
