@@ -67,7 +67,7 @@ class ConfigError(DiceRayError, ValueError):
         return type(self), (self.problems,)
 
 
-class UnfitError(ConfigError):
+class ConflictError(ConfigError):
     """Sections that are right each by itself, and do not go together."""
 
 

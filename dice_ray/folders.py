@@ -98,13 +98,13 @@ def check_config(config: RunConfig, folder: Path) -> None:
     """
     from dice_ray.config.load import read_layer, resolve
     from dice_ray.config.schema import ASIDE
-    from dice_ray.settings import differing
+    from dice_ray.settings import differing_paths
 
     file = folder / "config.yaml"
     if (folder / "plan.yaml").exists():
         raise RunError(f"{folder} holds a sweep or study: choose another --name")
     if file.exists():
-        paths = differing(resolve([read_layer(file)]), config)
+        paths = differing_paths(resolve([read_layer(file)]), config)
         if other := [path for path in paths if path.partition(".")[0] not in ASIDE]:
             raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
 

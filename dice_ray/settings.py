@@ -111,13 +111,13 @@ def flat(config: Settings) -> Flat:
     return dict(_flat_items(config, ""))
 
 
-def differing(one: Settings, other: Settings) -> list[str]:
+def differing_paths(one: Settings, other: Settings) -> list[str]:
     """The paths at which two resolved sections differ."""
     ours, theirs = flat(one), flat(other)
     return sorted(path for path in {*ours, *theirs} if ours.get(path) != theirs.get(path))
 
 
-def decisive(config: Settings) -> Flat:
+def non_defaults(config: Settings) -> Flat:
     """What of a resolved section is not a default, by paths.
 
     It is the same however a value was written, and stays the same when a key with a default is added to the section.

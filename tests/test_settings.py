@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
-from dice_ray.settings import Branch, Choice, Settings, decisive, flat, merge, nest, nested, paths, problems_of
+from dice_ray.settings import Branch, Choice, Settings, flat, merge, nest, nested, non_defaults, paths, problems_of
 
 
 class LgConfig(Branch):
@@ -184,12 +184,12 @@ def test_both_forms_lead_back_to_the_same_configuration(config: RootConfig) -> N
 
 @given(configs)
 def test_what_decides_leads_back_to_the_same_configuration(config: RootConfig) -> None:
-    assert RootConfig.model_validate(nest(decisive(config))) == config
+    assert RootConfig.model_validate(nest(non_defaults(config))) == config
 
 
 def test_what_decides_holds_no_default() -> None:
-    assert decisive(RootConfig()) == {}
+    assert non_defaults(RootConfig()) == {}
     written = {"loss": "tversky", "loss.tversky.alpha": 0.3, "loss.tversky.beta": 0.7, "training.lr": 0.1}
-    assert decisive(RootConfig.model_validate(nest(written))) == {"loss": "tversky", "loss.tversky.alpha": 0.3}
+    assert non_defaults(RootConfig.model_validate(nest(written))) == {"loss": "tversky", "loss.tversky.alpha": 0.3}
     other = RootConfig.model_validate(nest({**written, "loss.tversky.beta": 0.5}))
-    assert decisive(other)["loss.tversky.beta"] == 0.5
+    assert non_defaults(other)["loss.tversky.beta"] == 0.5

@@ -13,7 +13,7 @@ from torch import Tensor
 from dice_ray.errors import Problem
 from dice_ray.losses.base import Loss, LossBranch
 from dice_ray.losses.items import Items
-from dice_ray.losses.reduction import gathered, summed
+from dice_ray.losses.reduction import gathered, sum_over_workers
 from dice_ray.settings import Settings
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def kept(items: Items, ratio: float) -> Tensor:
     rank_MC = torch.empty_like(all_MC, dtype=torch.long)
     places_M1 = torch.arange(len(all_MC), device=logits.device)[:, None]
     rank_MC.scatter_(0, all_MC.argsort(dim=0, descending=True, stable=True), places_M1.expand_as(rank_MC))
-    num_positive_C = summed(positive_NC.sum(0))
+    num_positive_C = sum_over_workers(positive_NC.sum(0))
     # .07 x 100 is 7, and not the 8 of 7.000000000000001 rounded up.
     num_kept_C = (num_positive_C.double() * ratio - 1e-9).ceil().clamp(min=1)
     num_kept_C = num_kept_C.masked_fill(num_positive_C == 0, math.inf)

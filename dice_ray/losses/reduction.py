@@ -28,11 +28,11 @@ def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None
     if num_items is not None:
         assert loss.is_item_mean, "only a mean over items can be formed from its micro-batches"
         return loss.value(torch.stack((statistics[0], num_items.to(statistics))))
-    total = summed(statistics.detach())
+    total = sum_over_workers(statistics.detach())
     return loss.value(statistics + (total - statistics).detach())
 
 
-def summed(local: Tensor) -> Tensor:
+def sum_over_workers(local: Tensor) -> Tensor:
     """The sum over the workers."""
     if num_workers() == 1:
         return local

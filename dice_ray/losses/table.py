@@ -14,7 +14,7 @@ from dice_ray.settings import Branch, branches_of
 
 
 @dataclass(frozen=True)
-class Row:
+class LossRow:
     """One registered loss. `parameters` hold their defaults."""
 
     name: str
@@ -24,16 +24,16 @@ class Row:
     source: str
 
 
-def rows() -> list[Row]:
+def rows() -> list[LossRow]:
     """Every registered loss, in the order of the registry."""
     return [_row(branch) for branch in branches_of(LossConfig).values() if issubclass(branch, LossBranch)]
 
 
-def _row(branch: type[LossBranch]) -> Row:
+def _row(branch: type[LossBranch]) -> LossRow:
     scope = "mean over items"
     if issubclass(branch, SetConfig):
         scope = "batch, example" if "scope" in branch.model_fields else "batch"
-    return Row(branch.name, branch.formula, tuple(_parameters(branch)), scope, branch.source)
+    return LossRow(branch.name, branch.formula, tuple(_parameters(branch)), scope, branch.source)
 
 
 def _parameters(branch: type[Branch], prefix: str = "") -> Iterator[str]:

@@ -44,7 +44,7 @@ def span_counts(gold: Iterable[Span], predicted: Iterable[Span]) -> dict[str, Co
     return counts
 
 
-def added(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
+def sum_counts(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
     """The counts of several texts, or of several workers, by type."""
     total: dict[str, Counts] = {}
     for part in parts:
@@ -63,13 +63,13 @@ def span_scores(counts: Mapping[str, Counts]) -> dict[str, float]:
     """Micro precision, recall and F1, and the F1 of each type as `f1_TYPE`."""
     total = sum(counts.values(), Counts())
     micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
-    return micro | {f"f1_{storable(type_)}": counts[type_].f1 for type_ in sorted(counts)}
+    return micro | {f"f1_{metric_name_part(type_)}": counts[type_].f1 for type_ in sorted(counts)}
 
 
-def storable(type_: str) -> str:
+def metric_name_part(type_: str) -> str:
     """A type as part of a metric's name: MLflow takes letters, digits, `_`, `-`, `.` and spaces.
 
-    >>> storable("PRP$"), storable("geo-loc")
+    >>> metric_name_part("PRP$"), metric_name_part("geo-loc")
     ('PRPx24', 'geo-loc')
     """
     return re.sub(r"[^\w. -]", lambda found: f"x{ord(found[0]):02x}", type_)

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dice_ray.models.pretrained import (
-    keep_what_is_read,
+    freeze_unused_parameters,
     load_pretrained_encoder,
     load_pretrained_tokenizer,
     taken,
@@ -63,7 +63,7 @@ def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedToken
     return load_pretrained_tokenizer(config.encoder)
 
 
-def written(tokenizer: PreTrainedTokenizerBase) -> str:
+def tokenizer_json(tokenizer: PreTrainedTokenizerBase) -> str:
     """All that a tokenizer does to a text, as its own library writes it."""
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_truncation()  # how the last texts were cut is no part of it, and each call sets it anew
@@ -103,7 +103,7 @@ def load_encoder(
         encoder = BertModel(with_dropout(tiny, config.dropout))
     else:
         encoder = load_pretrained_encoder(config.encoder, config.dropout, tokenizer, attention)
-    keep_what_is_read(encoder, tokenizer)
+    freeze_unused_parameters(encoder, tokenizer)
     return encoder
 
 

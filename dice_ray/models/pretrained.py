@@ -106,7 +106,7 @@ def family(name: str) -> str:
     return settings.model_type
 
 
-def longest_row(encoder: PreTrainedModel) -> int | None:
+def max_sequence_length(encoder: PreTrainedModel) -> int | None:
     """The most tokens that the positions of an encoder reach; none where they are relative alone."""
     for name, module in encoder.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
@@ -117,7 +117,7 @@ def longest_row(encoder: PreTrainedModel) -> int | None:
     return None
 
 
-def keep_what_is_read(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
     """Drop the pooler and freeze what the hidden states do not come from.
 
     Data-parallel workers would wait for the gradients: of XLNet's mask, used by permutations alone, and its like.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dice_ray.models.pretrained import keep_what_is_read
+from dice_ray.models.pretrained import freeze_unused_parameters
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -24,5 +24,5 @@ def load(folder: Path, attention: Literal["eager", "sdpa"] = "sdpa") -> tuple[Pr
     tokenizer = AutoTokenizer.from_pretrained(folder)
     asked = {"attn_implementation": "eager"} if attention == "eager" else {}  # a family may know no other
     encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), **asked)
-    keep_what_is_read(encoder, tokenizer)
+    freeze_unused_parameters(encoder, tokenizer)
     return encoder, tokenizer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError
-from dice_ray.settings import differing
+from dice_ray.settings import differing_paths
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Begun, History, Ledger
 from dice_ray.tuning.plan import SweepPlan
@@ -43,7 +43,7 @@ def sweep_in(folder: Path, config: RunConfig, digest: str) -> Earlier:
     plan = plan_file.read(folder)
     if not isinstance(plan, SweepPlan):
         raise RunError(f"{folder} must hold a sweep to start from: it holds a study")
-    paths = differing(config, plan.base())
+    paths = differing_paths(config, plan.base())
     if other := [path for path in paths if path.partition(".")[0] in ("task", "data")]:
         raise RunError(
             f"{folder} must hold a sweep of the same task and data, or its scores say nothing here; these differ: "

@@ -9,7 +9,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, Problem, UnfitError
+from dice_ray.errors import ConfigError, ConflictError, Problem
 from dice_ray.settings import Flat
 from dice_ray.tuning.ledger import Begun
 
@@ -47,7 +47,7 @@ def grid(plan: StudyPlan) -> tuple[list[Begun], list[LeftOut]]:
         called = Begun(id="", params={}, seed=0, arm=arm, variant=variant).called.rpartition("/")[0]
         try:
             same = identities.setdefault(plan.identity(arm, plan.seeds[0], variant), called)
-        except UnfitError as error:
+        except ConflictError as error:
             left_out.append(LeftOut(variant, arm, "; ".join(map(str, error.problems))))
             problems += error.problems if arm == plan.baseline else ()
         except ConfigError as error:

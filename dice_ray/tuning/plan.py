@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import ASIDE, RunConfig
-from dice_ray.errors import ConfigError, Problem, RunError, UnfitError
+from dice_ray.errors import ConfigError, ConflictError, Problem, RunError
 from dice_ray.models.pretrained import digest
-from dice_ray.settings import Flat, Nested, decisive
+from dice_ray.settings import Flat, Nested, non_defaults
 from dice_ray.tuning.grid import LeftOut, grid
 from dice_ray.tuning.ledger import Begun
 
@@ -267,11 +267,11 @@ class StudyPlan(Plan):
             if arm is None:
                 return self._identity(self.base(variant), variant)
             return self.identity(arm, 0, variant)
-        except UnfitError as error:
+        except ConflictError as error:
             return str(error)
 
     def _identity(self, config: RunConfig, variant: str | None) -> str:
-        written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] not in ASIDE}
+        written = {path: value for path, value in non_defaults(config).items() if path.partition(".")[0] not in ASIDE}
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]

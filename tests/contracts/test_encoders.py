@@ -12,7 +12,7 @@ from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.synthetic import KINDS
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer, start_heads
-from dice_ray.models.pretrained import longest_row
+from dice_ray.models.pretrained import max_sequence_length
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
@@ -82,7 +82,7 @@ def test_its_positions_reach_as_far_as_is_said(encoder: str) -> None:
     config = ModelConfig(encoder=encoder)
     tokenizer = load_tokenizer(config, [])
     loaded = load_encoder(config, tokenizer).eval()
-    longest = longest_row(loaded)
+    longest = max_sequence_length(loaded)
     assert (longest is None) == any(family in encoder for family in ("xlnet", "deberta"))
 
     def hidden(length: int) -> torch.Tensor:

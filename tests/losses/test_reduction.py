@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dice_ray.losses.base import Loss
 from dice_ray.losses.mining import MiningConfig
-from dice_ray.losses.reduction import num_workers, step_loss, summed
+from dice_ray.losses.reduction import num_workers, step_loss, sum_over_workers
 from tests.contracts.losses import CASES, draw
 
 NUM_ITEMS = 64
@@ -83,7 +83,7 @@ def test_micro_batches_are_exact(name: str) -> None:
     model, loss, features, targets = model_and_step(name)
     parts = list(zip(features.split(16), targets.split(16), strict=True))
     if loss.is_item_mean:
-        num_items = summed(torch.stack([loss.num_items(part) for _, part in parts]).sum())
+        num_items = sum_over_workers(torch.stack([loss.num_items(part) for _, part in parts]).sum())
         values = [step_loss(loss, loss.statistics(model(x), part), num_items=num_items) for x, part in parts]
         for value in values:
             value.backward()

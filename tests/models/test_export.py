@@ -19,7 +19,7 @@ from transformers import (
 
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, TextHead, TokenHead, load_tokenizer
 from dice_ray.models.export import HEADS, _says_the_same, export
-from dice_ray.models.pretrained import keep_what_is_read
+from dice_ray.models.pretrained import freeze_unused_parameters
 
 TEXTS = ["the router is broken", "it is lovely, thanks a lot"]
 TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -34,7 +34,7 @@ def built(family: str, head: nn.Module, **settings: Any) -> tuple[EncoderWithHea
     config = AutoConfig.for_model(family, vocab_size=len(tokenizer), pad_token_id=0, **settings)
     nn.init.normal_(head.get_submodule("output").bias)  # type: ignore[arg-type]
     encoder = AutoModel.from_config(config)
-    keep_what_is_read(encoder, tokenizer)
+    freeze_unused_parameters(encoder, tokenizer)
     return EncoderWithHeads(encoder, {"tag": head}).eval(), tokenizer
 
 
