@@ -64,7 +64,7 @@ def not_a_loss(facts: TermFacts) -> str:
     [
         ("no_such_package.losses:build", "must name a module that can be imported"),
         ("tests.contracts.losses:brierr", "did you mean brier"),
-        ("tests.losses.test_cross_entropy:not_a_loss", "must build a dice_ray.losses.base.Loss, got str"),
+        ("tests.losses.test_cross_entropy:not_a_loss", "must return a dice_ray.losses.base.Loss, got str"),
     ],
 )
 def test_a_custom_loss_that_cannot_be_built(target: str, said: str) -> None:

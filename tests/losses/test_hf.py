@@ -85,7 +85,7 @@ def test_a_set_level_loss_of_a_micro_batch_is_weighed_by_its_items_and_told() ->
     loss, whole = compute_loss_func(DiceConfig(), TAGS), DiceConfig().build(TAGS)
     logits, labels = torch.randn(2, 5, 3), torch.randint(3, (2, 5))
     labels[0, 0] = -100
-    with pytest.warns(UserWarning, match="that of each micro-batch"):
+    with pytest.warns(UserWarning, match="on each micro-batch, not on the whole step"):
         value = loss({"logits": logits}, labels, num_items_in_batch=torch.tensor(36))
     torch.testing.assert_close(value, whole(logits, labels) * 9 / 36)
     with warnings.catch_warnings():
