@@ -166,7 +166,7 @@ def _where(row: int, shape: torch.Size) -> str:
 
 
 class _Margin(torch.autograd.Function):
-    """`margin_N` of `logits_N2`; backward fills the gradient once, where slicing would fill two tensors and add them."""
+    """`margin_N` of `logits_N2`; backward fills one gradient, where slicing would fill two and add them."""
 
     @staticmethod
     def forward(ctx: Any, logits_N2: Tensor) -> Tensor:
