@@ -1,4 +1,4 @@
-"""Every registered task with every encoder family: gold comes back whole, padding changes nothing, runs learn."""
+"""Every registered task with every encoder family: gold decodes to a perfect score, padding is ignored, runs learn."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_an_ignored_target_need_not_be_in_range() -> None:
     assert CrossEntropyLoss()(ZEROS, targets, mask) == CrossEntropyLoss()(ZEROS[:2], targets[:2])
 
 
-def test_a_bad_logit_is_named_by_its_place_in_the_batch() -> None:
+def test_an_invalid_logit_is_reported_with_its_index_in_the_batch() -> None:
     logits = torch.zeros(2, 3, 4)
     logits[1, 2, 3] = torch.inf
     targets = torch.zeros(2, 3, dtype=torch.long)

@@ -41,12 +41,12 @@ def test_without_positives_or_without_negatives_all_are_kept() -> None:
     assert kept_items(0.5, torch.ones_like(TARGETS)) == list(range(6))
 
 
-def test_of_equals_the_earlier_is_kept() -> None:
+def test_of_ties_the_earlier_item_is_kept() -> None:
     items = flatten_items("softmax", torch.zeros(4, 3), torch.tensor([1, 0, 0, 2]), None)
     assert select_items(items, 1).int().tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1]]
 
 
-def test_each_of_several_classes_has_its_own() -> None:
+def test_each_of_several_classes_keeps_its_own_negatives() -> None:
     logits = torch.tensor([[5.0, 1, 0], [0, 5, 4], [0, 3, 5], [5, 0, 2]])
     items = flatten_items("softmax", logits, torch.tensor([0, 1, 2, 0]), None)
     assert select_items(items, 1).int().tolist() == [[1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0]]

@@ -1,4 +1,4 @@
-"""Class weights, and what of them does not fit the training split."""
+"""Class weights, and those that do not fit the training split."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_weight_of_an_unknown_class_names_the_nearest() -> None:
         GivenWeightsConfig(weights={"O": -1})
 
 
-def test_positions_have_no_classes_to_weigh() -> None:
+def test_positions_have_no_class_weights() -> None:
     facts = TermFacts("start", "position", ("none", "answer"), (1, 9), 0)
     (problem,) = FocalConfig(weighting=InverseConfig()).problems(facts, "loss.focal")
     assert (problem.path, problem.got) == ("loss.focal.weighting", "inverse")
@@ -54,7 +54,7 @@ def test_positions_have_no_classes_to_weigh() -> None:
     assert FocalConfig().problems(facts, "loss.focal") == []
 
 
-def test_an_absent_class_counts_as_one_item_and_is_told() -> None:
+def test_an_absent_class_counts_as_one_item_with_a_warning() -> None:
     facts = TermFacts("tag", "softmax", ("O", "A", "B"), (9, 1, 0), 0)
     with pytest.warns(UserWarning, match="has no B for term 'tag'"):
         weights = InverseConfig().class_weights(facts)

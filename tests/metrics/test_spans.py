@@ -1,4 +1,4 @@
-"""Span scores against conlleval's own procedure, and by hand."""
+"""Span scores against the algorithm of conlleval, and by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 
 
 def conlleval(gold: list[str], predicted: list[str]) -> tuple[int, int, int]:
-    """Right, found and wanted chunks, word by word as the Perl script walks."""
+    """Correct, predicted and gold chunks, counted word by word as in the Perl script."""
 
     def starts(before: str, tag: str) -> bool:
         return tag[0] == "B" or (tag[0] == "I" and (before == "O" or before[2:] != tag[2:]))
