@@ -9,7 +9,7 @@ from dice_ray.api import shipped
 from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
-    from dice_ray.losses.table import Row
+    from dice_ray.losses.table import LossRow
 
 
 def names() -> dict[str, list[str]]:
@@ -27,7 +27,7 @@ def names() -> dict[str, list[str]]:
     }
 
 
-def losses() -> list[Row]:
+def losses() -> list[LossRow]:
     """The registered losses: formula, parameters with their defaults, scope, source."""
     from dice_ray.losses.table import rows
 

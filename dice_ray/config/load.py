@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from dice_ray.config.checks import check
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, Problem, UnfitError
+from dice_ray.errors import ConfigError, ConflictError, Problem
 from dice_ray.settings import Nested, merge, nest, nested, problems_of
 
 
@@ -29,7 +29,7 @@ def resolve(layers: Sequence[Layer]) -> RunConfig:
     """The configuration of these layers, a later one over an earlier one; defaults are filled after the last.
 
     Raises:
-        ConfigError: Every problem at once, each with its path and the layer it was written in; an UnfitError where
+        ConfigError: Every problem at once, each with its path and the layer it was written in; a ConflictError where
             each section is right by itself.
     """
     try:
@@ -37,7 +37,7 @@ def resolve(layers: Sequence[Layer]) -> RunConfig:
     except ValidationError as error:
         kind, problems = ConfigError, problems_of(error, RunConfig)
     else:
-        kind, problems = UnfitError, check(config)
+        kind, problems = ConflictError, check(config)
         if not problems:
             return config
     raise kind([replace(problem, origin=_origin(problem, layers)) for problem in problems])

@@ -15,7 +15,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, RunError
 from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads
-from dice_ray.models.pretrained import family, longest_row
+from dice_ray.models.pretrained import family, max_sequence_length
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
@@ -141,7 +141,7 @@ def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -
     torch.manual_seed(config.training.seed)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
     precision.check_family(numerics, config.model.encoder, encoder.config.model_type)
-    if problems := check_encoder(config, longest_row(encoder), prepared.tokenizer.padding_side):
+    if problems := check_encoder(config, max_sequence_length(encoder), prepared.tokenizer.padding_side):
         raise ConfigError(problems)
     if config.training.activations == "recompute":
         if not encoder.supports_gradient_checkpointing:

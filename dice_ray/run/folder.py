@@ -20,7 +20,7 @@ from typing import Final
 from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import ASIDE, RunConfig
 from dice_ray.errors import BusyError, RunError
-from dice_ray.settings import differing
+from dice_ray.settings import differing_paths
 from dice_ray.training.checkpoint import BEST, LAST, sync
 
 CONFIG: Final = "config.yaml"
@@ -106,7 +106,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
     if holds_plan(folder):
         raise RunError(f"{folder} holds a sweep or study: choose another --name")
     if stored := stored_config(folder):
-        paths = differing(stored, config)
+        paths = differing_paths(stored, config)
         if other := [path for path in paths if path.partition(".")[0] not in ASIDE]:
             raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
 

@@ -14,7 +14,7 @@ from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Rows, batch_of_rows
 from dice_ray.data.reading import chunked
 from dice_ray.data.records import Splits
-from dice_ray.models.encoder import ModelConfig, load_tokenizer, tiny_tokenizer, written
+from dice_ray.models.encoder import ModelConfig, load_tokenizer, tiny_tokenizer, tokenizer_json
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Row, Task, TaskBranch
 from dice_ray.terms import TermFacts
@@ -99,11 +99,11 @@ def _write(
     }
     facts = task.facts(Rows(ArrowTable(folder / "train.arrow")))
     holds = {"classes": classes, "facts": [asdict(term) for term in facts]}
-    return rows, {**holds, "tokenizer": None if own else written(tokenizer)}
+    return rows, {**holds, "tokenizer": None if own else tokenizer_json(tokenizer)}
 
 
 def _tokenizer_key(tokenizer: PreTrainedTokenizerBase) -> list[Any]:
-    content = hashlib.sha256(written(tokenizer).encode()).hexdigest()
+    content = hashlib.sha256(tokenizer_json(tokenizer).encode()).hexdigest()
     return [content, list(tokenizer.model_input_names), tokenizer.truncation_side]
 
 

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from dice_ray.data.records import QueryRecord, TaggedRecord
 from dice_ray.errors import DataError, nearest
 from dice_ray.metrics.classification import Counts
-from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores
+from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
 from dice_ray.tasks.asked import (
@@ -302,7 +302,7 @@ class MrcNer(Task[AskedRecord]):
         counts = {sentence: span_counts(gold[sentence], found[sentence]) for sentence in gold}
         num_candidates = sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
         num_reached = sum(len(row["gold"]) // 2 for row in rows)
-        total = added(counts.values())
+        total = sum_counts(counts.values())
         metrics = {
             **span_scores(total),
             "constant_f1": self._constant(records, gold, num_reached, num_candidates),

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ratio
-from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores, spans_of
+from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts
 from dice_ray.models.encoder import TokenHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
@@ -173,7 +173,7 @@ class Tagging(Task[TaggedRecord]):
         gold = [list(self.config.tagged(record)[1]) for record in records]
         found = self._found(records, rows, decoded)
         counts = [self._counts(right, tags) for right, tags in zip(gold, found, strict=True)]
-        total, num_words = added(counts), sum(map(len, gold))
+        total, num_words = sum_counts(counts), sum(map(len, gold))
         frequencies = Counter(tag for tags in gold for tag in tags)
         constant, num_constant = frequencies.most_common(1)[0]
         num_right = sum(
@@ -182,7 +182,7 @@ class Tagging(Task[TaggedRecord]):
         metrics = {
             **span_scores(total),
             "accuracy": ratio(num_right, num_words),
-            "constant_f1": span_scores(added(self._counts(tags, [constant] * len(tags)) for tags in gold))["f1"],
+            "constant_f1": span_scores(sum_counts(self._counts(tags, [constant] * len(tags)) for tags in gold))["f1"],
             "constant_accuracy": ratio(num_constant, num_words),
             "words_dropped": float(num_words - sum(map(len, decoded))),
         }

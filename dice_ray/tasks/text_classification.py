@@ -27,7 +27,7 @@ from dice_ray.metrics.classification import (
     item_counts,
     ratio,
 )
-from dice_ray.metrics.spans import storable
+from dice_ray.metrics.spans import metric_name_part
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Table
@@ -284,7 +284,7 @@ class SeveralLabels(TextTask):
                 for size in range(1, len(frequent) + 1)
             ),
             "constant_macro_f1": _micro_and_macro(every)["macro_f1"],
-            **{f"f1_{storable(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
+            **{f"f1_{metric_name_part(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
         }
         ids, gold_NC = [record.id for record in records], labels_NC == 1
         return Scores(
@@ -313,7 +313,7 @@ def _labels(rows: Iterable[Row]) -> NDArray[np.int64]:
 def _f1_of_classes(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[str, float]:
     right, sizes = counts_CC.diagonal(), counts_CC.sum(0) + counts_CC.sum(1)
     return {
-        f"f1_{storable(name)}": ratio(2 * int(hit), int(size))
+        f"f1_{metric_name_part(name)}": ratio(2 * int(hit), int(size))
         for name, hit, size in zip(classes, right, sizes, strict=True)
     }
 

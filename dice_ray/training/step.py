@@ -13,7 +13,7 @@ from torch import Tensor
 from dice_ray.errors import LossInputError
 from dice_ray.losses.base import Loss
 from dice_ray.losses.items import bad_input
-from dice_ray.losses.reduction import num_workers, step_loss, summed
+from dice_ray.losses.reduction import num_workers, step_loss, sum_over_workers
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Batch, Row, Task
 from dice_ray.terms import Link, Term
@@ -133,7 +133,7 @@ class Gradient:
         if all(loss.is_item_mean for loss in self.losses.values()):
             num_items = {} if is_whole and num_workers() == 1 else self._num_items(mine)
             loss = self._agreed(lambda: self._item_means(mine, num_items, scale))
-            return None if loss is None else summed(loss)
+            return None if loss is None else sum_over_workers(loss)
 
         states: list[list[Tensor]] = []
         found = self._agreed(lambda: [self._first(batch, is_whole, states) for batch in mine])
@@ -167,7 +167,7 @@ class Gradient:
             terms = self.task.terms(self.model.blank_logits(batch.inputs, batch.targets), batch)
             for name, term in terms.items():
                 counts[name] = counts.get(name, 0) + self.losses[name].num_items(term.targets, term.mask)
-        return dict(zip(counts, summed(torch.stack(list(counts.values()))), strict=True))
+        return dict(zip(counts, sum_over_workers(torch.stack(list(counts.values()))), strict=True))
 
     def _first(self, batch: Batch, is_whole: bool, states: list[list[Tensor]]) -> Logits:
         """The logits of a micro-batch: of one that is the whole share with their graph, else to be formed again."""

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from dice_ray.losses.reduction import num_workers, summed
+from dice_ray.losses.reduction import num_workers, sum_over_workers
 
 BUCKET = 2**22
 """Numbers that are exchanged at once: one bucket is copied while another one is under way."""
@@ -35,7 +35,7 @@ def gathered(item: Any) -> list[Any]:
 
 def any_of(condition: bool, device: torch.device) -> bool:
     """Whether the condition holds on some worker."""
-    return condition if num_workers() == 1 else bool(summed(torch.tensor(float(condition), device=device)))
+    return condition if num_workers() == 1 else bool(sum_over_workers(torch.tensor(float(condition), device=device)))
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:

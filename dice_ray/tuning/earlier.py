@@ -22,7 +22,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, InputError, Problem, RunError
 from dice_ray.run.folder import LEDGER, WARM_START
-from dice_ray.settings import Flat, differing, flat
+from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -93,7 +93,7 @@ def sweep_in(folder: Path, config: RunConfig, digest: str) -> EarlierSweep:
     plan = plan_file.read(folder)
     if not isinstance(plan, SweepPlan):
         raise RunError(f"{folder} must hold a sweep to start from: it holds a study")
-    paths = differing(config, plan.base())
+    paths = differing_paths(config, plan.base())
     if other := [path for path in paths if path.partition(".")[0] in ("task", "data")]:
         raise RunError(
             f"{folder} must hold a sweep of the same task and data, or its scores cannot be compared; these settings "

@@ -20,9 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import ASIDE, RunConfig
-from dice_ray.errors import ConfigError, Problem, RunError, UnfitError
+from dice_ray.errors import ConfigError, ConflictError, Problem, RunError
 from dice_ray.models.pretrained import digest
-from dice_ray.settings import Flat, Nested, decisive
+from dice_ray.settings import Flat, Nested, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
 
 RESULTS_VERSION = 2
@@ -278,7 +278,7 @@ class StudyPlan(Plan):
             name = self._cell(arm, 0, variant).name.rpartition("/")[0]
             try:
                 first = names.setdefault(self.identity(arm, self.seeds[0], variant), name)
-            except UnfitError as error:
+            except ConflictError as error:
                 left_out.append(LeftOutArm(variant, arm, "; ".join(map(str, error.problems))))
                 problems += error.problems if arm == self.baseline else ()
             except ConfigError as error:
@@ -333,11 +333,11 @@ class StudyPlan(Plan):
             if arm is None:
                 return self._identity(self.base(variant), variant)
             return self.identity(arm, 0, variant)
-        except UnfitError as error:
+        except ConflictError as error:
             return str(error)
 
     def _identity(self, config: RunConfig, variant: str | None) -> str:
-        values = {path: value for path, value in decisive(config).items() if path.partition(".")[0] not in ASIDE}
+        values = {path: value for path, value in non_defaults(config).items() if path.partition(".")[0] not in ASIDE}
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([values, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]

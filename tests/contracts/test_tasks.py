@@ -8,7 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from dice_ray.losses.items import bad_input, valid
+from dice_ray.losses.items import bad_input, valid_items
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
@@ -71,7 +71,7 @@ def test_terms_have_the_shapes_that_losses_take(config: TaskBranch) -> None:
             of_mask = shape[:-1] if link == "softmax" else shape
             assert term.mask is None or (term.mask.shape == of_mask and term.mask.dtype == torch.bool)
             assert bad_input(link, term.logits, term.targets, term.mask) is None
-            valid_N = valid(facts[name].link, term.targets, term.mask)
+            valid_N = valid_items(facts[name].link, term.targets, term.mask)
             num_items[name] += term.targets.numel() if valid_N is None else int(valid_N.sum())
     assert num_items == {name: term.num_items for name, term in facts.items()}
 

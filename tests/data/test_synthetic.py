@@ -16,7 +16,7 @@ from dice_ray.data.synthetic.tagging import NAMES
 from dice_ray.data.synthetic.texts import MESSAGES as TOPICS
 from dice_ray.data.synthetic.texts import RARE
 from dice_ray.metrics.answers import answer_scores, squad_score
-from dice_ray.metrics.spans import Span, added, span_counts, span_scores, spans_of
+from dice_ray.metrics.spans import Span, span_counts, span_scores, spans_of, sum_counts
 from dice_ray.tasks.span_candidates import without_overlaps
 
 
@@ -84,7 +84,7 @@ def test_a_perfect_tagger_has_the_planted_scores() -> None:
 
     def f1(named: set[str]) -> float:
         found = [span_counts(spans_of(record.tags), _predicted(record, firsts, named)) for record in records]
-        return span_scores(added(found))["f1"]
+        return span_scores(sum_counts(found))["f1"]
 
     assert f1({"PER", "LOC"}) == pytest.approx(0.667, abs=0.005)
     assert f1({"PER", "LOC", "doubtful"}) == pytest.approx(0.727, abs=0.005)
@@ -115,7 +115,7 @@ def test_a_perfect_model_of_queries_has_the_planted_scores() -> None:
             clear = {span for span in gold if words[span[1]] not in NAMES["doubtful"][0]}
             said = dict.fromkeys(clear | doubtful if with_doubtful else clear, 0.9)
             found.append(span_counts(gold, without_overlaps(said) if flat else said))
-        return span_scores(added(found))["f1"]
+        return span_scores(sum_counts(found))["f1"]
 
     assert f1(with_doubtful=False, flat=False) == pytest.approx(0.727, abs=0.005)
     assert f1(with_doubtful=True, flat=False) == pytest.approx(0.757, abs=0.005)
