@@ -35,6 +35,15 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups when it is called
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups that stay in one process under pytest-xdist: all tests that start Ray, first as the longest; each file."""
+    for item in items:
+        group = "ray" if item.get_closest_marker("ray") else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: item.get_closest_marker("ray") is None)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu"):
         import torch
