@@ -24,7 +24,7 @@ from dice_ray.tuning.ledger import Ledger
 from tests.machines import machines
 from tests.processes import TRIAL, title, titled
 
-NUM_TRIALS: Final = 16
+NUM_TRIALS: Final = 10
 NUM_STEPS: Final = 50
 """Of each trial."""
 DRIVER: Final = f"""

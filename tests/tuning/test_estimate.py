@@ -130,10 +130,11 @@ def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scratch = tempfile.TemporaryDirectory(prefix="e")  # of its own, and short: Ray's sockets lie below it
+    scratch = tempfile.TemporaryDirectory()
     monkeypatch.setattr(tempfile, "tempdir", scratch.name)
     plan = SweepPlan(name="dry", layers=layers, space=SPACE, trials=3, scheduler="none", seeds=1, top=2)
     found = estimate(plan, tmp_path / "dry", num_cpus=2)
@@ -158,6 +159,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}, "long": {"training.epochs": 60}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))

@@ -73,6 +73,7 @@ class Between:
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 @pytest.mark.parametrize("kind", ["sweep", "study"])
 def test_a_process_killed_between_two_trials_loses_none(kind: str, tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     if kind == "sweep":

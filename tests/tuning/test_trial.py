@@ -79,6 +79,7 @@ def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: 
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_trial_depends_on_no_trial_before_it(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     run([SAME, OTHERS[0], FAILS, SAME], layers, tmp_path / "warm")
     assert metrics(tmp_path / "warm", 4) == metrics(tmp_path / "warm", 1)
