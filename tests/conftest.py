@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.kept_ray import KEPT, KeptRay
+from tests.standing import standing
 from tests.tracking.stores import copied
 
 REPOSITORY = Path(__file__).parents[1]
@@ -31,13 +33,41 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("MLFLOW_TRACKING_URI", "RAY_ADDRESS"):
-        monkeypatch.delenv(name, raising=False)
+def _own_folder(tmp_path: Path) -> Iterator[None]:
+    with standing(tmp_path):
+        yield
+
+
+@pytest.fixture(scope="session")
+def kept_ray() -> Iterator[KeptRay]:
+    """For fixtures of a wider scope; a test uses `on_kept_ray`."""
+    yield KEPT
+    KEPT.close()
+
+
+@pytest.fixture
+def on_kept_ray(kept_ray: KeptRay) -> Iterator[None]:
+    """Everything that starts Ray in this test gets one that runs already."""
+    with kept_ray.in_place():
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups when it is called
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups that stay in one process under pytest-xdist: all tests that start Ray, first as the longest; each file."""
+    for item in items:
+        group = "ray" if item.get_closest_marker("ray") else item.nodeid.partition("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: (item.get_closest_marker("ray") is None, _keeps_ray(item)))
+
+
+def _keeps_ray(item: pytest.Item) -> bool:
+    return "kept_ray" in getattr(item, "fixturenames", ())
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("ray") and not _keeps_ray(item):
+        KEPT.close()
     if item.get_closest_marker("gpu"):
         import torch
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
-from contextlib import AbstractContextManager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 
 import dice_ray
 from dice_ray import api
+from dice_ray.api import Result
 from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
@@ -27,11 +31,14 @@ from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
-from dice_ray.training.loop import Evaluation, StepProgress
+from dice_ray.training.loop import Evaluation
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import SweepPlan
+from tests.kept_ray import KeptRay
+from tests.standing import standing
 
 if TYPE_CHECKING:
+    import pandas as pd
     from mlflow.entities import Run
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
@@ -57,8 +64,6 @@ class Shown(AbstractContextManager["Shown"]):
         self.told = told
 
     def __exit__(self, *failure: object) -> None: ...
-
-    def update(self, progress: StepProgress) -> None: ...
 
     def show(self, event: Event) -> None:
         if isinstance(event, Evaluation):
@@ -152,10 +157,11 @@ def test_a_label_that_a_drawn_test_split_alone_has_names_the_draw(tmp_path: Path
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path) -> None:
     rows = [f"{'odd' if number % 4 else 'even'} {number}\tb\t{int(number % 4 > 0)}" for number in range(80)]
     (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
-    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
+    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", f"folder: {tmp_path}"))
     (tmp_path / "mine.py").write_text(STUDY)
     settings = {"training.epochs": 1, "data.test_share": 0.25}
     study = dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="own")
@@ -184,17 +190,63 @@ def test_files_that_changed_are_read_again(tmp_path: Path) -> None:
         assert len(prepared.train.rows) + len(prepared.dev.rows) == size
 
 
-def write_data(folder: Path, rows: list[str]) -> None:
+def write_data(folder: Path, rows: list[str], named: str = "data") -> None:
     """Files of the preset, with a row without a label, and the first rows as the test split."""
     (folder / "data").mkdir(exist_ok=True)
     head = "sentence1\tsentence2\tlabel"
     (folder / "data/train.tsv").write_text("\n".join([head, *rows, "a\tb\t"]))
     (folder / "data/test.tsv").write_text("\n".join([head, *rows[:10]]))
-    (folder / "mine.yaml").write_text(PRESET.replace("train.tsv", "train.tsv\n      test: test.tsv"))
+    files = PRESET.replace("train.tsv", "train.tsv\n      test: test.tsv").replace("folder: data", f"folder: {named}")
+    (folder / "mine.yaml").write_text(files)
 
 
 LONG = [f"{'very ' * (30 * (number % 4 == 0))}odd {number}\tb\t{number % 2}" for number in range(40)]
 """Pairs, a quarter of them longer than a row."""
+WORDS = [f"{'very ' * (30 * (n % 4 == 0))}{'odd' if n % 2 else 'even'} {n}\tb\t{n % 2}" for n in range(120)]
+"""More of them, whose label can be learned."""
+SHORT = {"training.epochs": 1, "training.evaluations": 2, "task.sentence_pair.max_length": 24}
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A sweep or study that several tests read.
+
+    Attributes:
+        folder: Where it was started.
+        printed: What its screen said.
+        frame: Its runs as they were at its end.
+    """
+
+    folder: Path
+    result: Result
+    printed: list[str]
+    frame: pd.DataFrame
+
+
+def driven(folder: Path, drive: Callable[[], Result]) -> Driven:
+    with redirect_stdout(io.StringIO()) as printed:
+        result = drive()
+    return Driven(folder, result, printed.getvalue().splitlines(), result.frame)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    """It reads files by a path relative to the folder that it is started in."""
+    folder = tmp_path_factory.mktemp("swept")
+    write_data(folder, WORDS)
+    settings = SHORT | {"tracking.text": True}
+    given: dict[str, Any] = {"space": "loss_tuning:focal", "trials": 3, "top": 1, "register": "m"}
+    with standing(folder):
+        return driven(folder, lambda: dice_ray.tune("mine.yaml", settings, **given, show=TerminalScreen))
+
+
+@pytest.fixture(scope="module")
+def studied(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    folder = tmp_path_factory.mktemp("studied")
+    write_data(folder, WORDS, f"{folder}/data")
+    (folder / "mine.py").write_text(STUDY)
+    with standing(folder), kept_ray.in_place():
+        return driven(folder, lambda: dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=1, show=TerminalScreen))
 
 
 def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -214,35 +266,40 @@ def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pyt
 
 
 @pytest.mark.ray
-def test_sweeps_and_studies_show_and_store_their_data_and_stay_on_them(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    write_data(tmp_path, LONG)
-    settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
-    (tmp_path / "mine.py").write_text(STUDY)
-    for split, go in {
-        "dev": lambda: dice_ray.tune("mine.yaml", settings, trials=1, name="sweep", show=TerminalScreen),
-        "test": lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=1, name="study", show=TerminalScreen),
-    }.items():
-        go()
-        lines = capfd.readouterr().out.splitlines()
-        assert lines[0].startswith("data: 36 train, 4 dev, 10 test records")
-        last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
-        assert all(line.startswith("  ") for line in lines[1 : last + 1])
-        assert any("10 test records cut" in line for line in lines) == (split == "test")
-    stored = [json.loads(file.read_text()) for file in tmp_path.rglob("artifacts/data.json")]
-    assert sorted(sorted(report["cut"]) for report in stored) == [["dev", "test", "train"], ["dev", "train"]]
+def test_a_sweep_shows_and_stores_its_data_and_stays_on_them(swept: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(swept.folder)
+    assert_data_are_shown(swept, is_test_cut=False)
+    write_data(swept.folder, WORDS[1:])
+    with pytest.raises(RunError, match="must be resumed with the data that it was started on, and they were changed"):
+        api.resume(swept.result.name)
+    write_data(swept.folder, WORDS)
 
-    write_data(tmp_path, LONG[1:])
+
+@pytest.mark.ray
+def test_a_study_shows_and_stores_its_data_and_stays_on_them(studied: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(studied.folder)
+    assert_data_are_shown(studied, is_test_cut=True)
+    write_data(studied.folder, WORDS[1:], f"{studied.folder}/data")
     for again in (
-        lambda: api.resume("sweep"),
-        lambda: api.resume("study"),
-        lambda: dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="study"),
+        lambda: api.resume("mine"),
+        lambda: dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=2),
     ):
         with pytest.raises(
             RunError, match="must be resumed with the data that it was started on, and they were changed"
         ):
             again()
+    write_data(studied.folder, WORDS, f"{studied.folder}/data")
+
+
+def assert_data_are_shown(done: Driven, *, is_test_cut: bool) -> None:
+    """First of all, with what was dropped and cut; a sweep does not touch the test split."""
+    lines = done.printed
+    assert lines[0].startswith("data: 108 train, 12 dev, 10 test records")
+    last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
+    assert all(line.startswith("  ") for line in lines[1 : last + 1])
+    assert any("10 test records cut" in line for line in lines) == is_test_cut
+    (stored,) = done.folder.rglob("artifacts/data.json")
+    assert sorted(json.loads(stored.read_text())["cut"]) == ["dev", *(["test"] if is_test_cut else []), "train"]
 
 
 def test_train_leaves_a_run_in_mlflow() -> None:
@@ -302,8 +359,10 @@ def test_steps_between_evaluations_are_tracked() -> None:
     assert sorted(steps["train/loss"]) == sorted(steps["train/lr"]) == [5, 10]
 
 
-def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(tmp_path: Path) -> None:
-    scratch = set(Path(tempfile.gettempdir()).glob("dice_ray-*"))
+def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
     quick = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
     settings = {**quick, "training.precision": "fp32"}
     plan = api.dry_run("synthetic_pairs", settings, name="mine")
@@ -317,7 +376,7 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(tmp_path: Path) -> No
     assert api.validate("mine.yaml") == api.validate("synthetic_pairs", settings)
     (tmp_path / "mine.yaml").unlink()
     assert list(tmp_path.iterdir()) == []
-    assert set(Path(tempfile.gettempdir()).glob("dice_ray-*")) <= scratch
+    assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
     dice_ray.train("synthetic_pairs", settings | {"training.epochs": 1}, name="mine")
     weights = torch.load("dice_ray_runs/mine/best.pt", weights_only=True)["model"]
@@ -344,31 +403,31 @@ def test_a_failed_run_is_stored_as_failed() -> None:
 
 
 @pytest.mark.ray
-def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The sweep reads files by a path relative to the folder it is started in."""
-    (tmp_path / "data").mkdir()
-    rows = [f"the {word} router\tit is {word}\t{int(word == 'broken')}" for word in ("broken", "new") * 50]
-    (tmp_path / "data/train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
-    (tmp_path / "mine.yaml").write_text(PRESET)
-    sweep = dice_ray.tune("mine.yaml", {"training.epochs": 1}, space="loss_tuning:focal", trials=3)
-    trials = sweep.frame[sweep.frame["kind"] == "trial"]
+def test_a_sweep_of_files_by_a_relative_path(swept: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(swept.folder)
+    trials = swept.frame[swept.frame["kind"] == "trial"]
     assert len(trials) == 3
     assert set(trials["params.loss"]) == {"focal"}
     assert set(trials["state"]) <= {"done", "pruned"}
-    assert api.resume(sweep.name).name == sweep.name
+    assert api.resume(swept.result.name).name == swept.result.name
 
-    (tmp_path / "mine.py").write_text(STUDY)
-    dice_ray.ablate("mine.py", "synthetic_pairs", QUICK, seeds=1)
-    before = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
-    study = dice_ray.ablate("mine.py", "synthetic_pairs", QUICK, seeds=2)
-    after = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_from_a_study_that_grows_to_a_table(
+    studied: Driven, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(studied.folder)
+    before = Path("dice_ray_runs/mine/ledger.jsonl").read_text()
+    study = dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=2)
+    after = Path("dice_ray_runs/mine/ledger.jsonl").read_text()
     assert after.startswith(before)
-    assert after.count('"end"') == 4
+    assert (before.count('"end"'), after.count('"end"')) == (2, 4)
     cells = study.frame[study.frame["kind"] == "cell"]
     assert sorted(zip(cells["arm"], cells["seed"], strict=True)) == [
         (arm, seed) for arm in ("plain", "strong") for seed in (1, 2)
     ]
-    assert len(list((tmp_path / "mlartifacts").glob("*/artifacts/test/items.csv"))) == 4
+    assert len(list(Path("mlartifacts").glob("*/artifacts/test/items.csv"))) == 4
     scored = dice_ray.evaluate("mine/strong/2")
     assert scored.not_stored is None
     (cell,) = cells[(cells["arm"] == "strong") & (cells["seed"] == 2)].to_dict("records")
@@ -376,7 +435,7 @@ def test_from_a_sweep_to_a_table(capfd: pytest.CaptureFixture[str], tmp_path: Pa
 
     tables = dice_ray.report("mine")
     assert "strong" in tables.text()
-    written = tables.write(tmp_path / "out")
+    written = tables.write(studied.folder / "out")
     assert {path.suffix for path in written} >= {".txt", ".csv", ".tex"}
     assert capfd.readouterr() == ("", "")
 
@@ -436,30 +495,26 @@ def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.ray
-def test_the_best_of_a_sweep_is_kept_and_registered(tmp_path: Path) -> None:
-    result = dice_ray.tune(
-        "synthetic_pairs",
-        QUICK | {"tracking.text": True},
-        space="loss_tuning:dice",
-        trials=3,
-        top=1,
-        name="sw",
-        register="m",
-    )
-    rows = result.frame.set_index("id")
+def test_the_best_of_a_sweep_is_kept_and_registered(
+    swept: Driven, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(swept.folder)
+    result, rows = swept.result, swept.frame.set_index("id")
     (best,) = rows.index[rows["tags.registered.m"].notna()]
     assert rows.loc[best, "metrics.dev/best_f1"] == rows["metrics.dev/best_f1"].max()
     trials = {folder.name: folder for folder in (result.folder / "trials").iterdir()}
     assert {id_ for id_, folder in trials.items() if (folder / "best.pt").exists()} == {best}
     assert not list(result.folder.rglob("last.pt"))
-    assert api.evaluate(f"sw/{best}", "dev").scores.metrics["f1"] == pytest.approx(
+    assert api.evaluate(f"{result.name}/{best}", "dev").scores.metrics["f1"] == pytest.approx(
         rows.loc[best, "metrics.dev/best_f1"]
     )
     loser = next(id_ for id_ in trials if id_ != best)
-    with pytest.raises(RunError, match=rf"best trials alone, sw/{best} the first of them, got sw/{loser}"):
-        api.evaluate(f"sw/{loser}", "dev")
-    assert len(list(tmp_path.rglob("artifacts/dev/predictions.tsv"))) == 1
-    assert len(list(tmp_path.rglob("artifacts/config.yaml"))) == 3
-    again = api.resume("sw", more_trials=1, register="m")
+    kept = rf"the best trials alone are kept, {result.name}/{best} the first, got {result.name}/{loser}"
+    with pytest.raises(RunError, match=kept):
+        api.evaluate(f"{result.name}/{loser}", "dev")
+    assert len(list(swept.folder.rglob("artifacts/dev/predictions.tsv"))) == 1
+    assert len(list(swept.folder.rglob("artifacts/config.yaml"))) == 3
+    again = api.resume(result.name, more_trials=1, register="m")
     assert again.is_finished
     assert len(list(result.folder.rglob("best.pt"))) == 1
+    assert capfd.readouterr() == ("", "")

@@ -24,7 +24,7 @@ from dice_ray.tuning.ledger import Ledger
 from tests.machines import machines
 from tests.processes import TRIAL, title, titled
 
-NUM_TRIALS: Final = 16
+NUM_TRIALS: Final = 10
 NUM_STEPS: Final = 50
 """Of each trial."""
 DRIVER: Final = f"""
@@ -75,7 +75,10 @@ class Kill:
             found.append(f"ended: {sorted(ledger.outcomes)}")
         if file.read_bytes().count(b"\n") != 2 * NUM_TRIALS:
             found.append("a trial began or ended twice")
-        kept = (self.before.begun.items() <= ledger.specs.items(), self.before.ended.items() <= ledger.outcomes.items())
+        kept = (
+            self.before.specs.items() <= ledger.specs.items(),
+            self.before.outcomes.items() <= ledger.outcomes.items(),
+        )
         if not all(kept):
             found.append("the ledger forgot what it had noted")
         store = f"sqlite:///{self.folder / 'mlflow.db'}"
@@ -109,7 +112,7 @@ def driver_killed(folder: Path, scratch: Path) -> Kill:
         assert not alive, "the trials outlive their driver"
     before = _ledger(folder)
     with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
-        return Kill(f"driver, {when}", before, len(before.open), driver.wait(600), folder)
+        return Kill(f"driver, {when}", before, len(before.unfinished), driver.wait(600), folder)
 
 
 def trial_killed(folder: Path, scratch: Path) -> Kill:

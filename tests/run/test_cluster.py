@@ -129,20 +129,22 @@ from pathlib import Path
 from dice_ray.run import cluster
 from dice_ray.errors import RunError
 
-address, entered, folder, version = sys.argv[1:]
-meant = cluster._as_here()
-meant["env_vars"][cluster.FOLDER] = entered
-cluster._as_here = lambda: meant
-cluster.version = lambda name: version
-try:
-    with cluster.started(address, log=Path("log.txt"), folder=Path(folder)) as joined:
-        import ray
+address, *joins = sys.argv[1:]
+as_here = cluster._as_here
+for entered, folder, version in zip(joins[::3], joins[1::3], joins[2::3]):
+    meant = as_here()
+    meant["env_vars"][cluster.FOLDER] = entered
+    cluster._as_here = lambda: meant
+    cluster.version = lambda name: version
+    try:
+        with cluster.started(address, log=Path("log.txt"), folder=Path(folder)) as joined:
+            import ray
 
-        stand = ray.remote(lambda: (os.getcwd(), os.environ["DICE_RAY_DATA"], os.environ.get("HF_TOKEN")))
-        found = ray.get(stand.remote())
-    print(len(joined.nodes), *found)
-except RunError as error:
-    print(error)
+            stand = ray.remote(lambda: (os.getcwd(), os.environ["DICE_RAY_DATA"], os.environ.get("HF_TOKEN")))
+            found = ray.get(stand.remote())
+        print(len(joined.nodes), *found)
+    except RunError as error:
+        print(error)
 """
 
 
@@ -150,20 +152,16 @@ except RunError as error:
 def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as two:
         given = {**two.environment, "DICE_RAY_DATA": "data here", "HF_TOKEN": "a secret"}
-
-        def joined(entered: Path = tmp_path, folder: str = ".", release: str = version("dice-ray")) -> str:
-            return python(JOINED, tmp_path, two.address, str(entered), folder, release, **given).stdout
-
-        assert joined() == f"2 {tmp_path} data here None\n"
-        must = f"every machine of the cluster must have this dice_ray, and see {tmp_path} and "
-        assert joined(entered=tmp_path / "other").startswith(
-            f"{must}{tmp_path} under the same path; 127.0.0.1 reports: "
-        )
-        there_is = (
-            f"{tmp_path / 'runs'} under the same path; 127.0.0.1 reports: there is no folder {tmp_path / 'runs'}\n"
-        )
-        assert joined(folder="runs") == must + there_is
-        assert joined(release="0").endswith(f"127.0.0.1 reports: dice_ray is {version('dice-ray')} here, not 0\n")
+        here, ours = str(tmp_path), version("dice-ray")
+        joins = ((here, ".", ours), (f"{here}/other", ".", ours), (here, "runs", ours), (here, ".", "0"))
+        done = python(JOINED, tmp_path, two.address, *(value for join in joins for value in join), **given)
+    joined, elsewhere, blind, other = done.stdout.splitlines()
+    assert joined == f"2 {tmp_path} data here None"
+    must = f"every machine of the cluster must have this dice_ray, and see {tmp_path} and "
+    assert elsewhere.startswith(f"{must}{tmp_path} under the same path; 127.0.0.1 reports: ")
+    there_is = f"{tmp_path / 'runs'} under the same path; 127.0.0.1 reports: there is no folder {tmp_path / 'runs'}"
+    assert blind == must + there_is
+    assert other.endswith(f"127.0.0.1 reports: dice_ray is {ours} here, not 0")
 
 
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -14,6 +16,8 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
 from dice_ray.run import build, cluster, train
+from dice_ray.training.loop import Evaluation
+from tests.kept_ray import KeptRay
 from tests.processes import WORKER, titled
 
 PRESET = Layer(
@@ -89,14 +93,36 @@ def test_oversampling_draws_the_rare_class_more_often_in_as_many_steps(tmp_path:
 
 
 @pytest.fixture(scope="module")
-def ray_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    log = tmp_path_factory.mktemp("ray") / "log.txt"
-    with cluster.started(num_cpus=4, log=log):
-        yield log
+def ray_train(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Ray, whose runs on Ray Train end at once and not at the next of Ray's polls."""
+    with pytest.MonkeyPatch.context() as patch, kept_ray.in_place():
+        patch.setenv("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.2")
+        with cluster.started(num_cpus=2, log=tmp_path_factory.mktemp("ray") / "log.txt"):
+            yield
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A run of two workers that is closed as soon as it has told its end."""
+
+    told: list[Evaluation]
+    is_stopped: bool
+    workers: list[psutil.Process]
+
+
+@pytest.fixture(scope="module")
+def closed(ray_train: None, tmp_path_factory: pytest.TempPathFactory) -> Closed:
+    folder = tmp_path_factory.mktemp("closed")
+    running = train.evaluations(small(loss="self_adjusting_dice", launch__workers=2), folder)
+    told = [next(running)]
+    while not told[-1].finished:
+        told.append(next(running))
+    running.close()
+    return Closed(told, (folder / "stopped").exists(), titled(WORKER))
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("ray_log")
+@pytest.mark.usefixtures("ray_train")
 class TestOnRayTrain:
     def test_one_worker_is_bit_for_bit_the_run_of_this_process(self, tmp_path: Path) -> None:
         here = list(train.evaluations(small(loss="dice"), tmp_path / "here"))
@@ -106,13 +132,19 @@ class TestOnRayTrain:
             assert told.metrics.pop("train/seconds") > 0
         assert there == here
 
-    def test_two_workers_tread_the_path_of_one(self, tmp_path: Path) -> None:
+    def test_two_workers_tread_the_path_of_one(self, tmp_path: Path, closed: Closed) -> None:
         one = list(train.evaluations(small(loss="self_adjusting_dice"), tmp_path / "one"))
-        two = list(train.evaluations(small(loss="self_adjusting_dice", launch__workers=2), tmp_path / "two"))
-        assert [told.metrics["train/loss"] for told in two] == pytest.approx(
+        assert [told.metrics["train/loss"] for told in closed.told] == pytest.approx(
             [told.metrics["train/loss"] for told in one], rel=1e-4
         )
-        assert [told.metrics["dev/f1"] for told in two] == pytest.approx([told.metrics["dev/f1"] for told in one])
+        assert [told.metrics["dev/f1"] for told in closed.told] == pytest.approx(
+            [told.metrics["dev/f1"] for told in one]
+        )
+
+    def test_a_run_that_told_its_end_is_not_stopped(self, closed: Closed) -> None:
+        assert closed.told[-1].step > 0
+        assert not closed.is_stopped
+        assert not closed.workers
 
     def test_a_failure_of_a_worker_comes_back_as_it_was(self, tmp_path: Path) -> None:
         with pytest.raises(NonFiniteError, match=r"at step \d+"):
@@ -138,18 +170,12 @@ class TestOnRayTrain:
 
     def test_a_worker_that_dies_too_often_ends_the_run(self, tmp_path: Path) -> None:
         long = {"training__epochs": 50, "training__evaluations": 50}
-        running = train.evaluations(small(**long, launch__workers=2, launch__max_failures=0), tmp_path)
+        running = train.evaluations(small(**long, launch__how="ray_train", launch__max_failures=0), tmp_path)
         next(running)
-        titled(WORKER)[0].kill()
+        (worker,) = titled(WORKER)
+        worker.kill()
         with pytest.raises(RunError, match="Ray Train stopped"):
             list(running)
-
-    def test_a_run_that_told_its_end_is_not_stopped(self, tmp_path: Path) -> None:
-        running = train.evaluations(small(launch__workers=2), tmp_path)
-        assert next(told for told in running if told.finished).step > 0
-        running.close()
-        assert not (tmp_path / "stopped").exists()
-        assert not titled(WORKER)
 
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
         running = train.evaluations(small(launch__workers=2, training__epochs=200, training__evaluations=200), tmp_path)

@@ -10,7 +10,7 @@ from dice_ray.run import cluster
 cluster.prepare("local")
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def layers() -> tuple[Layer, ...]:
     values = {"task": "sentence_pair", "data.source": "synthetic", "data.source.synthetic.size": 200}
     quick = {"training.epochs": 3, "training.lr": 1e-3, "training.batch_size": 32}

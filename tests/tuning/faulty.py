@@ -1,4 +1,4 @@
-"""A loss of a user's that does not work: each of its attempts is noted, in the working directory."""
+"""A loss of a user's that does not work: each of its attempts is noted in a file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
 from dice_ray.terms import TermFacts
 
-ATTEMPTS = Path("attempts")
-
 
 class Faulty(CrossEntropyLoss):
-    def __init__(self, facts: TermFacts, fault: str) -> None:
+    def __init__(self, facts: TermFacts, fault: str, attempts: str) -> None:
         super().__init__(facts.link)
         self._fault = fault
+        self._attempts = Path(attempts)
 
     def losses(self, items: Items) -> Tensor:
         if self._fault != "none":
-            with ATTEMPTS.open("a") as attempts:
+            with self._attempts.open("a") as attempts:
                 attempts.write(f"{self._fault}\n")
         if self._fault == "an error":
             raise ValueError("a mistake\nand more words about it")

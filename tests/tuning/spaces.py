@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from optuna import Trial
 from optuna.pruners import BasePruner, MedianPruner, PatientPruner
 from optuna.samplers import BaseSampler, GridSampler
@@ -37,5 +39,6 @@ def loss_and_rate(trial: Trial) -> None:
 
 
 def faults(trial: Trial) -> None:
-    path = "loss.custom.parameters.fault"
-    trial.suggest_categorical(path, ["an error", "a full disk", "an exit", "none"])
+    path = "loss.custom.parameters"
+    trial.suggest_categorical(f"{path}.fault", ["an error", "a full disk", "an exit", "none"])
+    trial.suggest_categorical(f"{path}.attempts", [str(Path("attempts").absolute())])

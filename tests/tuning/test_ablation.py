@@ -18,6 +18,7 @@ from dice_ray.tuning.plan import StudyPlan
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
@@ -62,6 +63,7 @@ VARIANTS = {
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_left_out(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -129,18 +129,22 @@ def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
-    tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    layers: tuple[Layer, ...],
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scratch = tempfile.TemporaryDirectory(prefix="e")  # of its own, and short: Ray's sockets lie below it
-    monkeypatch.setattr(tempfile, "tempdir", scratch.name)
+    scratch = tmp_path_factory.mktemp("scratch")
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     plan = SweepPlan(name="dry", layers=layers, space=SPACE, trials=3, scheduler="none", seeds=1, top=2)
     found = estimate(plan, tmp_path / "dry", Driver(num_cpus=2))
     assert (found.num_runs, found.num_at_once, found.needs.cpus) == (5, 2, 1)
     assert found.rehearsal.num_steps == 19
     assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory
     assert list(tmp_path.iterdir()) == []
-    assert list(Path(scratch.name).iterdir()) == []
+    assert list(scratch.iterdir()) == []
 
     one = plan.model_copy(update={"trials": 1, "seeds": 0})
     assert sweep.run(one, tmp_path / "dry", Driver(num_cpus=1)).is_finished
@@ -157,6 +161,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}, "long": {"training.epochs": 60}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.run.driver import Driver, TrialCounts
+from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tuning import ablation, sweep
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -38,7 +38,8 @@ class Killer:
         if self.watching is not None:
             self.watching.join(60)
 
-    def show(self, state: TrialCounts) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         trials = titled(*TRIAL)
         if state.best_score is not None and self.watching is None and len(trials) == 1:
             (trial,), self.left = trials, set(titled(WORKER))
@@ -65,7 +66,8 @@ class Between:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def show(self, state: TrialCounts) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         if state.done and self.killed is None:
             (self.killed,) = titled(*TRIAL)
             self.killed.kill()
@@ -73,16 +75,19 @@ class Between:
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 @pytest.mark.parametrize("kind", ["sweep", "study"])
-def test_a_process_killed_between_two_trials_loses_none(kind: str, tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+def test_a_process_killed_between_two_trials_loses_none(
+    kind: str, tmp_path: Path, layers: tuple[Layer, ...], caplog: pytest.LogCaptureFixture
+) -> None:
     if kind == "sweep":
-        sweep = SweepPlan(name=kind, layers=layers, space=SPACE, trials=3, scheduler="none")
-        progress = sweep.run(sweep, tmp_path / kind, Driver(num_cpus=1, show=Between))
+        searched = SweepPlan(name=kind, layers=layers, space=SPACE, trials=3, scheduler="none")
+        progress = sweep.run(searched, tmp_path / kind, Driver(num_cpus=1, show=Between))
     else:
         study = StudyPlan(name=kind, layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1, 2, 3))
         progress = ablation.run(study, tmp_path / kind, Driver(num_cpus=1, show=Between))
     assert (progress.done, progress.failed, progress.running) == (3, 0, 0)
-    assert "Trial task failed" in (tmp_path / kind / "log.txt").read_text(), "the kill hit no trial"
+    assert "Trial task failed" in caplog.text, "the kill hit no trial"
 
 
 @pytest.mark.ray

@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 import statistics
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import psutil
 import pytest
@@ -14,12 +16,18 @@ import pytest
 from dice_ray import api
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import DataError
-from dice_ray.run.driver import Driver, TrialCounts
+from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning import samplers, sweep
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
+from tests.kept_ray import KeptRay
+from tests.standing import standing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
 
@@ -39,7 +47,8 @@ class Watch:
     def __exit__(self, *error: object) -> None:
         self.is_over = True
 
-    def show(self, state: TrialCounts) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         self.told.append(state)
         if state.running and not self.listening:
             me = psutil.Process()
@@ -121,13 +130,14 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reason(
     tmp_path: Path, layers: tuple[Layer, ...]
 ) -> None:
     layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
     space = SPACE.replace("losses_and_a_rate_too_high", "faults")
     plan = SweepPlan(name="faults", layers=(*layers, layer), space=space, trials=4, sampler="brute_force")
-    assert sweep.run(plan, tmp_path / "faults", Driver(num_cpus=1)).is_finished
+    assert sweep.run(plan, tmp_path / "faults", Driver(num_cpus=2)).is_finished
     ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
     faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.specs.items()}
     why = {faults[id_]: ended.failure for id_, ended in ledger.outcomes.items()}
@@ -137,18 +147,48 @@ def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reas
     assert "and more words about it" in (tmp_path / "faults" / "log.txt").read_text()
 
 
-@pytest.mark.ray
-def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+@dataclass(frozen=True)
+class Resumed:
+    """A sweep that is stopped for the time, goes on with more trials, runs its best again, and then once more."""
+
+    folder: Path
+    stopped: TrialCounts
+    rows_when_stopped: pd.DataFrame
+    more: TrialCounts
+    searched: Ledger
+    rows_when_searched: pd.DataFrame
+    ledger: Ledger
+
+
+@pytest.fixture(scope="module")
+def resumed(
+    kept_ray: KeptRay, layers: tuple[Layer, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Resumed]:
+    folder = tmp_path_factory.mktemp("resumed")
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
-    plan = SweepPlan(name="short", layers=layers, space=space, trials=1, sampler="brute_force", scheduler="median")
-    stopped = sweep.run(plan, tmp_path / "short", Driver(num_cpus=1, max_hours=1e-9))
-    assert not stopped.is_finished
-    assert set(read("short")["status"]) <= {"KILLED"}
-    more = sweep.run(plan.model_copy(update={"trials": 5}), tmp_path / "short", Driver(num_cpus=1))
-    assert more.is_finished
-    ledger = Ledger(tmp_path / "short" / "ledger.jsonl")
-    assert sorted(trial.params["training.lr"] for trial in ledger.specs.values()) == [1e-3, 2e-3]
-    assert set(read("short")["status"]) == {"FINISHED"}
+    plan = SweepPlan(
+        name="seeds", layers=layers, space=space, trials=1, sampler="brute_force", scheduler="median", top=1
+    )
+    file = folder / "seeds" / "ledger.jsonl"
+    with standing(folder), kept_ray.in_place():
+        stopped = sweep.run(plan, folder / "seeds", Driver(max_hours=1e-9))
+        rows_when_stopped = read("seeds")
+        more = sweep.run(plan.model_copy(update={"trials": 5, "seeds": 1}), folder / "seeds", Driver())
+        searched, rows_when_searched = Ledger(file), read("seeds")
+        with file.open("rb+") as lines:  # as a kill leaves it: the rerun has begun
+            lines.truncate(file.read_bytes().rindex(b'{"event": "end"'))
+        assert sweep.run(plan.model_copy(update={"trials": 5, "seeds": 2}), folder / "seeds", Driver()).is_finished
+        yield Resumed(folder, stopped, rows_when_stopped, more, searched, rows_when_searched, Ledger(file))
+
+
+@pytest.mark.ray
+def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(resumed: Resumed) -> None:
+    assert not resumed.stopped.is_finished
+    assert set(resumed.rows_when_stopped["status"]) <= {"KILLED"}
+    assert resumed.more.is_finished
+    trials = [begun for begun in resumed.searched.specs.values() if not begun.rerun_of]
+    assert sorted(trial.params["training.lr"] for trial in trials) == [1e-3, 2e-3]
+    assert set(resumed.rows_when_searched["status"]) == {"FINISHED"}
 
 
 def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
@@ -171,23 +211,14 @@ def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tu
 
 @pytest.mark.ray
 def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
-    tmp_path: Path, layers: tuple[Layer, ...]
+    resumed: Resumed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
-    plan = SweepPlan(
-        name="seeds", layers=layers, space=space, trials=2, sampler="brute_force", scheduler="none", seeds=2, top=1
-    )
-    file = tmp_path / "seeds" / "ledger.jsonl"
-    assert sweep.run(plan.model_copy(update={"seeds": 1}), tmp_path / "seeds", Driver(num_cpus=1)).is_finished
-    first = Ledger(file)
-    (again,) = [begun for begun in first.begun.values() if begun.rerun_of]
-    assert first.ended[again.id].metrics != first.ended[str(again.rerun_of)].metrics
-    with file.open("rb+") as lines:  # as a kill leaves it: the rerun has begun
-        lines.truncate(file.read_bytes().rindex(b'{"event": "end"'))
-    assert sweep.run(plan, tmp_path / "seeds", Driver(num_cpus=1)).is_finished
-    ledger = Ledger(file)
+    monkeypatch.chdir(resumed.folder)
+    first, ledger = resumed.searched, resumed.ledger
+    (again,) = [begun for begun in first.specs.values() if begun.rerun_of]
+    assert first.outcomes[again.id].metrics != first.outcomes[str(again.rerun_of)].metrics
     assert set(ledger.outcomes) == {"0001", "0002", *(f"{again.rerun_of}-{seed}" for seed in (1001, 1002))}
-    assert ledger.outcomes[again.id].curve == first.ended[again.id].curve
+    assert ledger.outcomes[again.id].curve == first.outcomes[again.id].curve
     rows = read("seeds").set_index("id")
     assert rows.loc[again.id, "kind"] == "rerun"
     assert (rows.loc[again.id, "seed"], rows.loc[again.id, "tags.rerun_of"]) == (1001, again.rerun_of)
@@ -199,6 +230,7 @@ def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     space = SPACE.replace("losses_and_a_rate_too_high", "loss_and_rate")
     named = ("precision", "recall", "seconds")
@@ -236,11 +268,12 @@ def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[L
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     long = (*layers, values_layer("settings", {"training.epochs": 10_000}))
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
-    plan = SweepPlan(name="long", layers=long, space=space, trials=2, scheduler="none", trial_timeout=2)
-    progress = sweep.run(plan, tmp_path / "long", Driver(num_cpus=1))
+    plan = SweepPlan(name="long", layers=long, space=space, trials=2, scheduler="none", trial_timeout=0.5)
+    progress = sweep.run(plan, tmp_path / "long", Driver())
     assert (progress.failed, progress.is_finished) == (2, True)
     reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").outcomes.values()]
-    assert reasons == ["a trial must end within 2 s (--trial-timeout), and was still running"] * 2
+    assert reasons == ["a trial must end within 0.5 s (--trial-timeout), and was still running"] * 2

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.run.driver import Driver
+from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tuning import sweep, trial
 from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
@@ -36,7 +36,8 @@ class Scale:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def show(self, state: Any) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         for process in titled(*TRIAL):
             self.actors.add(process.pid)
             self.memory[state.done + state.failed] = process.memory_info().rss
@@ -77,6 +78,7 @@ def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: 
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_a_trial_depends_on_no_trial_before_it(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     run([SAME, OTHERS[0], FAILS, SAME], layers, tmp_path / "warm")
     assert metrics(tmp_path / "warm", 4) == metrics(tmp_path / "warm", 1)
