@@ -97,7 +97,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
         RunError: The folder holds another run, or a sweep or study.
     """
     from dice_ray.config.load import read_layer, resolve
-    from dice_ray.config.schema import ASIDE
+    from dice_ray.config.schema import NEUTRAL_SECTIONS
     from dice_ray.settings import differing
 
     file = folder / "config.yaml"
@@ -105,7 +105,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
         raise RunError(f"{folder} holds a sweep or study: choose another --name")
     if file.exists():
         paths = differing(resolve([read_layer(file)]), config)
-        if other := [path for path in paths if path.partition(".")[0] not in ASIDE]:
+        if other := [path for path in paths if path.partition(".")[0] not in NEUTRAL_SECTIONS]:
             raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
 
 

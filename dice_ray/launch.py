@@ -29,7 +29,7 @@ from dice_ray.terms import TermFacts
 from dice_ray.training import precision, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit
-from dice_ray.training.loop import Evaluation, Parts, Progress, fit
+from dice_ray.training.loop import Evaluation, Parts, StepProgress, fit
 
 if TYPE_CHECKING:
     from ray.util.placement_group import PlacementGroup
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from dice_ray.data.records import LoadReport, Splits
 
-Told: TypeAlias = Generator[Evaluation | Progress, None, None]
+Told: TypeAlias = Generator[Evaluation | StepProgress, None, None]
 SECONDS = 1.0
 """How often workers of Ray Train say how far they are."""
 END = 60.0
@@ -118,7 +118,7 @@ def resolved(config: RunConfig) -> RunConfig:
     return config.model_copy(update={"training": config.training.model_copy(update={"precision": found})})
 
 
-def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | Progress], None]) -> None:
+def train(config: RunConfig, folder: Path, report: Callable[[Evaluation | StepProgress], None]) -> None:
     """Train a run to its end; starts a local Ray where the run needs one."""
     launch = config.launch
     if launch.workers == 1 and launch.how == "auto":
@@ -261,7 +261,7 @@ def _on_ray_train(config: RunConfig, folder: Path) -> Told:
                 group = item
             elif isinstance(item, DiceRayError):
                 raise item
-            elif isinstance(item, Progress):
+            elif isinstance(item, StepProgress):
                 yield item
             elif item.step > last:
                 last, is_whole = item.step, item.finished

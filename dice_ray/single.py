@@ -15,14 +15,14 @@ from dice_ray.errors import DiceRayError
 from dice_ray.settings import flat, nested
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.writer import Writer
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation, StepProgress
 from dice_ray.tuning.ledger import alone
 
 
 class Screen(Protocol):
     """What shows a run to the user."""
 
-    def update(self, progress: Progress) -> None: ...
+    def update(self, progress: StepProgress) -> None: ...
 
     def evaluated(self, evaluation: Evaluation) -> None: ...
 
@@ -66,9 +66,9 @@ def run(config: RunConfig, folder: Path, experiment: str, show: Show | None) -> 
         writer.text(name, "config.yaml", as_yaml(config))
         writer.text(name, "data.json", loaded.as_json())
 
-        def report(told: Evaluation | Progress) -> None:
+        def report(told: Evaluation | StepProgress) -> None:
             nonlocal told_last
-            if isinstance(told, Progress):
+            if isinstance(told, StepProgress):
                 if screen:
                     screen.update(told)
                 if told.step - told_last >= told.num_steps / NUM_TOLD:

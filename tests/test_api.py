@@ -24,7 +24,7 @@ from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.store import quiet_client
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation, StepProgress
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import alone
 from dice_ray.tuning.plan import SweepPlan
@@ -56,7 +56,7 @@ class Shown(AbstractContextManager["Shown"]):
 
     def __exit__(self, *failure: object) -> None: ...
 
-    def update(self, progress: Progress) -> None: ...
+    def update(self, progress: StepProgress) -> None: ...
 
     def evaluated(self, evaluation: Evaluation) -> None:
         self.told.append(evaluation)

@@ -13,8 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from dice_ray.training.loop import Evaluation
-    from dice_ray.training.loop import Progress as StepProgress
+    from dice_ray.training.loop import Evaluation, StepProgress
     from dice_ray.tuning.progress import Progress
 
 SHOWN_METRICS = (

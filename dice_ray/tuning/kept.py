@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dice_ray.trained import ENCODER
-from dice_ray.training.checkpoint import BEST, GOING_ON
+from dice_ray.training.checkpoint import BEST, RESUME_FILES
 from dice_ray.tuning import reruns
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
@@ -42,11 +42,11 @@ def tidy(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterabl
     if isinstance(plan, StudyPlan):
         for id_ in ids:
             if ledger.ended[id_].state != "failed":
-                _delete(trials / id_, GOING_ON)
+                _delete(trials / id_, RESUME_FILES)
         return set()
     scored = chosen(plan, ledger)
     for id_ in ids:
-        _delete(trials / id_, GOING_ON if id_ in scored else (*GOING_ON, BEST, ENCODER))
+        _delete(trials / id_, RESUME_FILES if id_ in scored else (*RESUME_FILES, BEST, ENCODER))
     return scored
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
-from dice_ray.config.schema import ASIDE, RunConfig
+from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError, UnfitError
 from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, Nested, decisive
@@ -271,7 +271,9 @@ class StudyPlan(Plan):
             return str(error)
 
     def _identity(self, config: RunConfig, variant: str | None) -> str:
-        written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] not in ASIDE}
+        written = {
+            path: value for path, value in decisive(config).items() if path.partition(".")[0] not in NEUTRAL_SECTIONS
+        }
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
@@ -279,7 +281,7 @@ class StudyPlan(Plan):
 
 def _written_aside(layer: Layer) -> Iterator[Problem]:
     for path in _paths(layer.values):
-        if (section := path.partition(".")[0]) in ASIDE:
+        if (section := path.partition(".")[0]) in NEUTRAL_SECTIONS:
             must = f"must not be written: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
         if path == "data.test_share":

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from dice_ray.cli.screen import ProgressScreen, TrainScreen, step_line
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation, StepProgress
 from dice_ray.tuning.progress import Progress as TrialProgress
 
 EVALUATION = Evaluation(10, 0.5, {"train/loss": 0.5, "dev/accuracy": 0.75, "dev/collapsed": 0.0}, finished=False)
@@ -18,8 +18,8 @@ class Terminal(io.StringIO):
         return True
 
 
-def at(step: int) -> Progress:
-    return Progress(step, 100, step / 50, 0.25, 1e-4, 1000 * step, 0.1, 500.0)
+def at(step: int) -> StepProgress:
+    return StepProgress(step, 100, step / 50, 0.25, 1e-4, 1000 * step, 0.1, 500.0)
 
 
 @pytest.fixture

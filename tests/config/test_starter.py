@@ -105,7 +105,7 @@ def test_values_come_back_from_yaml(value: Any) -> None:
 def test_a_preset_is_not_overwritten_unless_told() -> None:
     table("train.tsv", 60)
     Path("train.yaml").write_text("mine")
-    with pytest.raises(InputError, match=r"train\.yaml must not be there yet"):
+    with pytest.raises(InputError, match=r"train\.yaml must not exist yet"):
         api.init(Path("train.tsv"))
     assert Path("train.yaml").read_text() == "mine"
     api.init(Path("train.tsv"), overwrite=True)
@@ -153,11 +153,11 @@ def test_a_rare_malformed_row_is_skipped_and_said() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "told"),
     [
-        ({"out": Path("mine.txt")}, InputError, r"must be a \.yaml file in a folder that is there, got mine\.txt"),
+        ({"out": Path("mine.txt")}, InputError, r"must be a \.yaml file in a folder that exists, got mine\.txt"),
         ({"out": Path("no/mine.yaml")}, InputError, r"must be a \.yaml file in a folder"),
         ({"dev": Path("none.tsv")}, DataError, r"must be a file none\.tsv"),
         ({"dev": Path("other.tsv")}, DataError, r"a column named 'label', found 'text', 'labl'; did you mean 'labl'"),
-        ({"test": Path("more.tsv")}, DataError, r"every label of test must stand in the training split.*got '2'"),
+        ({"test": Path("more.tsv")}, DataError, r"every label of test must occur in the training split.*got '2'"),
     ],
 )
 def test_what_does_not_fit_is_one_error(arguments: dict[str, Path], error: type[Exception], told: str) -> None:

@@ -16,7 +16,7 @@ from dice_ray.models.pretrained import longest_row
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
-from dice_ray.training.precision import Numerics, fitted
+from dice_ray.training.precision import Numerics, with_fallback
 from tests.contracts.encoders import FAMILIES, NUM_POSITIONS, WIDTH, save
 from tests.contracts.tasks import Built, configs, longer, name_of, records_of
 
@@ -125,5 +125,5 @@ def test_a_run_learns(task: str, encoder: str, tmp_path: Path) -> None:
 
 def test_a_family_that_computes_in_fp32_alone_predicts_with_it() -> None:
     half = Numerics(torch.device("cpu"), "bf16")
-    assert fitted(half, "deberta").precision == "fp32"
-    assert fitted(half, "deberta-v2") == half
+    assert with_fallback(half, "deberta").precision == "fp32"
+    assert with_fallback(half, "deberta-v2") == half

@@ -272,7 +272,7 @@ def test_choices_that_do_not_fit_are_refused(settings: dict[str, Any], message: 
     [
         ({"scoring": "squad_v1"}, RECORDS, "scoring must be squad_v2 for .* got squad_v1 and 1 of 3 questions"),
         ({}, (question("1", ("Ann", "Bob")),), "scoring must be quoref for .* got squad_v2 and 1 of 1 questions"),
-        ({}, (question("1", "Ann!"), question("2")), "stands at its answer_start .* {'misplaced': 1, 'impossible': 1}"),
+        ({}, (question("1", "Ann!"), question("2")), "is at its answer_start .* {'misplaced': 1, 'impossible': 1}"),
     ],
 )
 def test_training_questions_that_do_not_fit_are_an_error(
@@ -293,7 +293,7 @@ def test_a_tokenizer_without_cls_is_an_error() -> None:
     of.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="$A", pair="$A $B:1", special_tokens=[]
     )
-    with pytest.raises(DataError, match=r"must set its classification token '\[CLS\]' first or last .*\['who'"):
+    with pytest.raises(DataError, match=r"must put its classification token '\[CLS\]' first or last .*\['who'"):
         of.task.encode(of.records, of.tokenizer)
 
 

@@ -287,25 +287,25 @@ def test_queries_are_given_shipped_the_file_s_own_or_the_names_of_types(nested: 
 
 
 def test_a_type_without_a_query_is_named() -> None:
-    with pytest.raises(DataError, match=r"given by type\) must hold one for each type .* none for 'LOC'. Known: PER"):
+    with pytest.raises(DataError, match=r"given by type\) must hold one for each type .* but lack 'LOC'. Known: PER"):
         built(queries={"PER": "which people"})
-    with pytest.raises(DataError, match=r"queries, wnut17\) must hold one .* none for 'LOC'. Known: person, "):
+    with pytest.raises(DataError, match=r"queries, wnut17\) must hold one .* but lack 'LOC'. Known: person, "):
         built(queries="wnut17")
-    with pytest.raises(ValidationError, match=r"or shipped ones: conll03, .*; did you mean conll03\?"):
+    with pytest.raises(ValidationError, match=r"or the name of shipped ones: conll03, .*; did you mean conll03\?"):
         MrcNerConfig.model_validate({"queries": "conl03"})
     with pytest.raises(ValidationError, match="at least 1 character"):
         MrcNerConfig.model_validate({"queries": {"PER": " "}})
 
 
 def test_records_that_do_not_fit_are_an_error() -> None:
-    with pytest.raises(DataError, match="sentence 1 has 'NOUN'; plain tags, one a word, are for task tagging"):
+    with pytest.raises(DataError, match="sentence 1 has 'NOUN'; use the task tagging for plain tags"):
         built((TaggedRecord("1", ("a",), ("NOUN",)),))
     with pytest.raises(DataError, match="at least one span, or one query, in the training split"):
         built((TaggedRecord("1", ("a",), ("O",)),))
     synthetic = {"task": "mrc_ner", "data": {"source": {"synthetic": {"kind": "pairs"}}}}
     with pytest.raises(ConfigError, match=f"TaggedRecord or QueryRecord, got {PairRecord.__name__}"):
         resolve([Layer("preset", synthetic)])
-    with pytest.raises(DataError, match="behind the longest question, of 13 tokens"):
+    with pytest.raises(DataError, match="after the longest question, of 13 tokens"):
         built(queries={"PER": "a very long query " * 3 + "indeed", "LOC": "x"}, max_length=16)
 
 

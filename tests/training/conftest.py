@@ -9,4 +9,4 @@ from dice_ray.training import precision
 
 @pytest.fixture
 def fp16_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "kept_by", lambda _: ("fp32", "bf16", "fp16"))
+    monkeypatch.setattr(precision, "supported_by", lambda _: ("fp32", "bf16", "fp16"))

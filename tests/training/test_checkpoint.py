@@ -87,8 +87,8 @@ def test_of_a_bad_checkpoint_the_one_before_is_used(tmp_path: Path, fault: str) 
         path.write_bytes(path.read_bytes()[: 500 if fault == "torn" else 0])
     else:
         torch.save({"weights": 1} if fault == "foreign" else state(2, model={"weight": torch.zeros(3, 3)}), path)
-    reason = {"foreign": "it lacks history, model", "another model": "weight is of another one"}.get(fault, "")
-    with pytest.warns(UserWarning, match=rf"last\.pt must be .*{reason}.*the run goes on from before\.pt"):
+    reason = {"foreign": "it lacks history, model", "another model": "but weight differs"}.get(fault, "")
+    with pytest.warns(UserWarning, match=rf"last\.pt must be .*{reason}.*the run resumes from before\.pt"):
         found = checkpoints.last(WEIGHTS)
     assert found is not None
     assert found["step"] == 1
@@ -148,5 +148,7 @@ def test_what_a_run_needs_is_on_the_disk_before_it_takes_its_place(
 
 
 def test_a_url_is_refused() -> None:
-    with pytest.raises(RunError, match="must be in a folder that every worker sees, got the URL s3:/bucket"):
+    with pytest.raises(
+        RunError, match="must be in a folder on a file system that all workers share, got the URL s3:/bucket"
+    ):
         Checkpoints(Path("s3://bucket/runs"))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from dice_ray.errors import RunError
 from dice_ray.training.evaluate import EncodedSplit, decoded
-from dice_ray.training.step import Tally
+from dice_ray.training.step import TrainingTally
 from tests.training.test_step import CUT, WHOLE, on_workers, parts_of
 
 SIZES = (1, 2, 7, 23)
@@ -30,7 +30,7 @@ def limit_memory(encoder: nn.Module, limit: int) -> None:
     encoder.register_forward_pre_hook(ask, with_kwargs=True)
 
 
-def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any], list[int], Tally]:
+def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any], list[int], TrainingTally]:
     """What is decoded of the first rows, the rows that this worker predicted, and the tally."""
     parts = parts_of(case)
     if limit is not None:
@@ -44,7 +44,7 @@ def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any],
 
     task.decode = noted  # type: ignore[method-assign]
     split = EncodedSplit(parts.train.records, parts.train.rows[:size])
-    tally = Tally(WHOLE)
+    tally = TrainingTally(WHOLE)
     return decoded(task, parts.model, split, parts.tokenizer, parts.numerics, tally), seen, tally
 
 
@@ -83,7 +83,7 @@ def test_a_row_that_does_not_fit_alone_is_an_error() -> None:
         found_on(7, CASES[0], limit=3)
 
 
-def _one_is_short(rank: int) -> tuple[list[Tensor], int, int, str]:
+def _one_out_of_memory(rank: int) -> tuple[list[Tensor], int, int, str]:
     """Only the second worker runs out of memory: of some, then of all."""
     found, _, tally = found_on(23, CASES[0], CUT if rank else None)
     with pytest.raises(RunError) as failed:
@@ -92,7 +92,7 @@ def _one_is_short(rank: int) -> tuple[list[Tensor], int, int, str]:
 
 
 def test_workers_agree_where_one_of_them_runs_out_of_memory(tmp_path: Path) -> None:
-    first, second = on_workers(2, tmp_path, _one_is_short)
+    first, second = on_workers(2, tmp_path, _one_out_of_memory)
     assert first[1:] == second[1:]
     assert first[1] < WHOLE
     assert first[2] >= 1

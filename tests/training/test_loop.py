@@ -15,14 +15,14 @@ import psutil
 import pytest
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import spawn
 
 from dice_ray import launch, trained
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.training import batches, precision
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation, StepProgress
+from tests.training.test_step import run_workers
 
 PRESET = Layer(
     "preset", {"task": "sentence_pair", "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}}}
@@ -67,7 +67,7 @@ def test_every_other_step_tells_how_far_the_run_is(tmp_path: Path) -> None:
     told = list(launch.steps(small(training__evaluations=2), tmp_path))
     assert [each.step for each in told] == list(range(1, 26))
     assert [each.step for each in told if isinstance(each, Evaluation)] == [12, 25]
-    steps = [each for each in told if isinstance(each, Progress)]
+    steps = [each for each in told if isinstance(each, StepProgress)]
     assert {each.num_steps for each in steps} == {25}
     assert steps[-1].epoch == pytest.approx(24 * 16 / 200)
     assert max(each.lr for each in steps) == pytest.approx(2e-3, rel=0.1)
@@ -174,19 +174,19 @@ RUNS: dict[str, dict[str, Any]] = {
 
 
 def _train_worker(rank: int, num_workers: int, folder: Path) -> None:
-    precision.kept_by = lambda device: ("fp32", "bf16", "fp16")
+    precision.supported_by = lambda device: ("fp32", "bf16", "fp16")
     os.environ |= {"MASTER_ADDR": "127.0.0.1"}
     dist.init_process_group("gloo", f"file://{folder}/rendezvous", rank=rank, world_size=num_workers)
     for name, settings in RUNS.items():
         told = told_by(launch.start(small(**settings, model__dropout=0.0), folder / name))
         assert told[-1].finished
-    dist.barrier()  # a worker that leaves early takes the other's connection with it
+    dist.barrier()  # a worker that exits early closes the connection of the others
     dist.destroy_process_group()
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
 def test_two_workers_tread_the_path_of_one(tmp_path: Path) -> None:
-    spawn(_train_worker, (2, tmp_path), nprocs=2)
+    run_workers(_train_worker, (2, tmp_path), 2)
     found = {}
     for name, settings in RUNS.items():
         alone = told_by(launch.start(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))

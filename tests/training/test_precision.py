@@ -16,7 +16,7 @@ from dice_ray.errors import RunError
 from dice_ray.folders import runs_folder
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
-from dice_ray.training.precision import Numerics, fitted, forward, resolve
+from dice_ray.training.precision import Numerics, forward, resolve, with_fallback
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import StudyPlan
 from tests.contracts.encoders import save
@@ -27,9 +27,9 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 @pytest.fixture(autouse=True)
 def _time_anew() -> Iterator[None]:
-    precision._what_pays.cache_clear()
+    precision._fastest.cache_clear()
     yield
-    precision._what_pays.cache_clear()
+    precision._fastest.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def _time_anew() -> Iterator[None]:
         (GPU, {"fp32": 10, "bf16": 12, "fp16": 9}, "fp32"),  # GTX 1080
     ],
 )
-def test_what_pays_is_taken(
+def test_fastest_is_taken(
     monkeypatch: pytest.MonkeyPatch, device: torch.device, seconds: dict[str, float], best: str
 ) -> None:
     monkeypatch.setattr(precision, "_seconds", lambda name, _: seconds[name])
-    assert precision._what_pays(device, 1) == best
+    assert precision._fastest(device, 1) == best
 
 
 def test_the_probe_times_a_product_here() -> None:
@@ -86,7 +86,7 @@ def test_a_machine_that_cannot_keep_the_precision_of_a_run_is_refused(monkeypatc
     with pytest.raises(RunError, match=r"must be fp32 or bf16 on this machine, whose device is cpu, got fp16"):
         precision.check(Numerics(CPU, "fp16"))
     precision.check(Numerics(CPU, "bf16"))
-    monkeypatch.setattr(precision, "kept_by", lambda _: ("fp32",))
+    monkeypatch.setattr(precision, "supported_by", lambda _: ("fp32",))
     config = small(**{"training.precision": "bf16"})
     with pytest.raises(RunError, match="must be fp32 on this machine"):
         launch.build(config)
@@ -137,7 +137,7 @@ def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
 def test_a_trained_model_predicts_on_any_machine(
     written: precision.Precision, family: str, found: precision.Precision
 ) -> None:
-    assert fitted(Numerics(CPU, written), family).precision == found
+    assert with_fallback(Numerics(CPU, written), family).precision == found
 
 
 def test_a_gpu_attends_in_one_kernel() -> None:
