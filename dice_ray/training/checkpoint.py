@@ -74,8 +74,8 @@ class Checkpoints:
             except RunError as error:
                 errors.append(error)
             else:
-                for error in errors:
-                    warnings.warn(f"{error}; the run resumes from {name}", stacklevel=2)
+                for refused in errors:
+                    warnings.warn(f"{refused}; the run resumes from {name}", stacklevel=2)
                 return state
         if errors:
             raise errors[0]

@@ -1,4 +1,4 @@
-"""The files of predictions: read back by what reads their formats, they say the same."""
+"""Files of predictions are read back without loss by readers of their formats."""
 
 from __future__ import annotations
 

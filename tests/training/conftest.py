@@ -1,4 +1,4 @@
-"""Half of the bits on a machine without a GPU: slow there, so that a run is refused, but right."""
+"""fp16 on a machine without a GPU: correct, but so slow that runs refuse it."""
 
 from __future__ import annotations
 

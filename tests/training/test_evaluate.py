@@ -1,4 +1,4 @@
-"""Predictions of a split: each row once whatever the number of workers, and through memory that runs out."""
+"""Predictions of a split: each row once for any number of workers, also after running out of memory."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dice_ray.training.step import TrainingTally
 from tests.training.test_step import CUT, WHOLE, on_workers, parts_of
 
 SIZES = (1, 2, 7, 23)
-"""Rows of a split: fewer than the workers are, and numbers that two and three do not divide."""
+"""Rows of a split: fewer than the workers, and numbers that two and three do not divide."""
 CASES = ("tags cross_entropy", "pairs cross_entropy")
 
 
 def limit_memory(encoder: nn.Module, limit: int) -> None:
-    """Let the encoder ask torch for more memory than there is, for a batch of more tokens."""
+    """Make the encoder allocate more memory than exists, for batches of more tokens."""
 
     def ask(_: nn.Module, __: tuple[Any, ...], inputs: dict[str, Tensor]) -> None:
         if inputs["input_ids"].numel() > limit:
@@ -31,7 +31,7 @@ def limit_memory(encoder: nn.Module, limit: int) -> None:
 
 
 def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any], list[int], TrainingTally]:
-    """What is decoded of the first rows, the rows that this worker predicted, and the tally."""
+    """The decoded first rows, the rows that this worker predicted, and the tally."""
     parts = parts_of(case)
     if limit is not None:
         limit_memory(parts.model.encoder, limit)
@@ -49,7 +49,7 @@ def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any],
 
 
 def _plain(items: list[Any]) -> list[Tensor]:
-    """What is decoded as numbers, which can be compared and stored."""
+    """Decoded rows as tensors, which can be compared and stored."""
     return [torch.as_tensor(item, dtype=torch.float64) for item in items]
 
 

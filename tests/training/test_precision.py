@@ -1,4 +1,4 @@
-"""Precision: what pays is taken, losses stay in fp32, and a run in half of the bits learns what one in fp32 does."""
+"""Precision: the fastest is chosen, losses stay in fp32, and half precision learns like fp32."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_fastest_is_taken(
     assert precision._fastest(device, 1) == best
 
 
-def test_the_probe_times_a_product_here() -> None:
+def test_the_precision_is_timed_on_this_machine() -> None:
     assert 0 < precision._seconds("fp32", CPU) < 10
     assert resolve("auto").precision in ("fp32", "bf16", "fp16")
     assert resolve("fp16").precision == "fp16"
@@ -82,7 +82,7 @@ def test_the_encoder_computes_in_the_precision_and_the_loss_in_fp32(name: precis
     assert {parameter.dtype for parameter in parts.model.parameters()} == {torch.float32}
 
 
-def test_a_machine_that_cannot_keep_the_precision_of_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_does_not_support_the_precision_of_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunError, match=r"must be fp32 or bf16 on this machine, whose device is cpu, got fp16"):
         precision.check(Numerics(CPU, "fp16"))
     precision.check(Numerics(CPU, "bf16"))
@@ -94,7 +94,7 @@ def test_a_machine_that_cannot_keep_the_precision_of_a_run_is_refused(monkeypatc
         launch.check_here(config)
 
 
-def test_a_family_that_computes_in_fp32_alone_is_told_so_and_auto_takes_it(
+def test_a_family_that_supports_only_fp32_gets_it_from_auto_and_is_refused_otherwise(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(precision, "_seconds", lambda name, _: {"fp32": 10, "bf16": 2, "fp16": 2}[name])
@@ -108,7 +108,7 @@ def test_a_family_that_computes_in_fp32_alone_is_told_so_and_auto_takes_it(
         launch.build(half)
 
 
-def test_a_run_goes_on_with_the_precision_that_it_was_begun_with(tmp_path: Path) -> None:
+def test_a_run_resumes_with_its_own_precision(tmp_path: Path) -> None:
     begun, auto = small(**{"training.precision": "bf16"}), small(**{"training.precision": "auto"})
     folders.store_config(begun, tmp_path)
     assert folders.as_begun(auto, tmp_path) == begun
@@ -119,7 +119,7 @@ def test_a_run_goes_on_with_the_precision_that_it_was_begun_with(tmp_path: Path)
         folders.check_config(written, tmp_path)
 
 
-def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
+def test_a_study_resumes_with_its_own_precision() -> None:
     layers = layers_of("synthetic_pairs", {})
     (*_, found) = _for_all_trials(layers, "mine")
     assert found.values == {"training": {"precision": "fp32"}}
@@ -140,17 +140,17 @@ def test_a_trained_model_predicts_on_any_machine(
     assert with_fallback(Numerics(CPU, written), family).precision == found
 
 
-def test_a_gpu_attends_in_one_kernel() -> None:
+def test_a_gpu_uses_fused_attention() -> None:
     assert Numerics(GPU, "bf16").attention == "sdpa"
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
-def test_half_of_the_bits_learn_what_all_do(tmp_path: Path, name: str) -> None:
+def test_half_precision_learns_like_fp32(tmp_path: Path, name: str) -> None:
     def losses(run: str) -> list[float]:
         values = {"training.precision": run, "model.dropout": 0.0, "training.epochs": 4}
-        told: list[Evaluation] = list(launch.start(small(**values), tmp_path / run))
-        return [evaluation.metrics["train/loss"] for evaluation in told]
+        evaluations: list[Evaluation] = list(launch.start(small(**values), tmp_path / run))
+        return [evaluation.metrics["train/loss"] for evaluation in evaluations]
 
     expected, found = losses("fp32"), losses(name)
     assert expected[-1] < 0.9 * expected[0]
