@@ -10,6 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.tracking.stores import copied
+
 REPOSITORY = Path(__file__).parents[1]
 TOKEN = uuid.uuid4().hex
 """Every process of this session inherits it, so that those which outlive their parent are found too."""
@@ -81,3 +83,19 @@ def _files() -> set[Path]:
     """What lies in the repository and in the home folder, caches apart."""
     files = {file for folder in (REPOSITORY, Path.home()) for file in folder.iterdir()}
     return {file for file in files if "cache" not in file.name and file.name != ".hypothesis"}
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with MLflow's tables."""
+    file = tmp_path_factory.mktemp("migrated") / "mlflow.db"
+    from dice_ray.tracking.writer import Writer
+
+    Writer("first", f"sqlite:///{file}").close()
+    return file
+
+
+@pytest.fixture
+def uri(migrated: Path, tmp_path: Path) -> str:
+    """A store for each test: a copy of one that MLflow migrated once."""
+    return copied(migrated, tmp_path)

@@ -126,7 +126,7 @@ def _more_reasons(guessed: Guess, splits: Splits) -> dict[str, str]:
         why["data.source.files.on_bad_row"] = (
             f"Malformed rows are skipped and counted: {num} of the first rows, the first one at "
             f"{f'line {first.place}' if isinstance(first.place, int) else first.place}: expected {first.expected}, "
-            f"got {first.found}."
+            f"got {first.actual}."
         )
     return {path: reason.strip() for path, reason in why.items() if reason}
 

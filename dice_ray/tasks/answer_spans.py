@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.tasks.base import Row
 
 LOWEST = -1e9
@@ -32,7 +32,7 @@ class Answer:
     no_answer: float
 
 
-def usable(record: QuestionRecord) -> tuple[Span, ...] | None:
+def usable(record: QuestionRecord) -> tuple[AnswerSpan, ...] | None:
     """The gold spans to train on, in the order of the text: the first answer whose spans are all where the file says.
 
     Empty for an impossible question; `None` if no answer of the file can be located.
@@ -68,7 +68,7 @@ def token_characters(spans: Sequence[tuple[int, int] | None], context: str) -> t
 
 
 def token_spans(
-    spans: Sequence[Span], characters_T2: NDArray[np.int64], first: int, after: int
+    spans: Sequence[AnswerSpan], characters_T2: NDArray[np.int64], first: int, after: int
 ) -> list[tuple[int, int, int]]:
     """The index, first and last token of each span that lies in a window as a whole.
 

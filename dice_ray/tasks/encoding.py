@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.data import cache
-from dice_ray.data.arrow import Rows, Table, Writer, batch_of_rows
+from dice_ray.data.arrow import ArrowTable, ArrowWriter, Rows, batch_of_rows
 from dice_ray.data.reading import chunked
 from dice_ray.data.records import Splits
 from dice_ray.models.encoder import ModelConfig, load_tokenizer, tiny_tokenizer, written
@@ -46,7 +46,7 @@ class Encoding:
         def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
             return {"test": write_rows(self.task, self.tokenizer, records, folder / "test.arrow")}, {}
 
-        return Rows(cache.entry("rows", {**self.key, "split": "test"}, self.about, write).tables["test"])
+        return Rows(cache.get_or_write("rows", {**self.key, "split": "test"}, self.about, write).tables["test"])
 
 
 def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) -> Encoding:
@@ -59,7 +59,7 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
         "tokenizers": version("tokenizers"),
     }
     about = {"data": data, "task": config.name, "encoder": model.encoder}
-    entry = cache.entry("rows", key, about, partial(_write, config, model, pretrained, splits))
+    entry = cache.get_or_write("rows", key, about, partial(_write, config, model, pretrained, splits))
     return Encoding(
         config.build(tuple(entry.holds["classes"])),
         pretrained or tiny_tokenizer(entry.holds["tokenizer"]),
@@ -77,7 +77,7 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
 def write_rows(task: Task[Any], tokenizer: PreTrainedTokenizerBase, records: Iterable[Any], path: Path) -> int:
     """Encode records into an Arrow file, a chunk at a time; returns the number of rows."""
     first = num_rows = 0
-    with Writer(path) as file:
+    with ArrowWriter(path) as file:
         for chunk in chunked(records):
             rows = task.encode(chunk, tokenizer)
             for row in rows:
@@ -100,7 +100,7 @@ def _write(
         split: write_rows(task, tokenizer, records, folder / f"{split}.arrow")
         for split, records in (("train", splits.train), ("dev", splits.dev))
     }
-    facts = task.facts(Rows(Table(folder / "train.arrow")))
+    facts = task.facts(Rows(ArrowTable(folder / "train.arrow")))
     holds = {"classes": classes, "facts": [asdict(term) for term in facts]}
     return rows, {**holds, "tokenizer": None if pretrained else written(tokenizer)}
 

@@ -23,8 +23,8 @@ import torch
 
 from dice_ray.errors import RunError
 
-_LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
-RESUME_FILES = (_LAST, _BEFORE)
+LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
+RESUME_FILES = (LAST, _BEFORE)
 """Checkpoints that only resuming needs: predictions are made with the best one."""
 _STATE_KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
 
@@ -89,10 +89,10 @@ class Checkpoints:
 
     def save_last(self, state: dict[str, Any], *, finished: bool) -> None:
         """Store the newest state; its predecessor is kept until the run is finished."""
-        unfinished = self._write(_LAST, state)
-        if (self.folder / _LAST).exists():
-            (self.folder / _LAST).replace(self.folder / _BEFORE)
-        unfinished.replace(self.folder / _LAST)
+        unfinished = self._write(LAST, state)
+        if (self.folder / LAST).exists():
+            (self.folder / LAST).replace(self.folder / _BEFORE)
+        unfinished.replace(self.folder / LAST)
         if finished:
             self.finish()
 

@@ -98,9 +98,7 @@ class StepProgress:
     tokens_per_second: float
 
 
-def fit(
-    parts: Parts, config: TrainingConfig, checkpoints: Checkpoints
-) -> Generator[Evaluation | StepProgress, None, None]:
+def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | StepProgress]:
     """Train, yielding an evaluation or the progress after each step; closing the generator stops the training.
 
     An interrupted run resumes from its last checkpoint. A finished one only yields its evaluations again.

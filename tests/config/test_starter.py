@@ -36,7 +36,7 @@ def test_the_guess_for_files_of_a_shipped_preset_is_that_preset(
     shipped = resolve([read_layer(PRESETS / f"{name}.yaml")])
     source = shipped.data.source
     assert isinstance(source, FilesConfig)
-    folder = places.filled(source.folder)
+    folder = places.expand_path(source.folder)
     others = {split: folder / file for split in ("dev", "test") if (file := getattr(source, split))}
     starter, preset = api.init(folder / source.train, **others, out=Path("mine.yaml"))
     guessed = resolve([read_layer(preset)])

@@ -10,7 +10,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Span, TaggedRecord, TextRecord
+from dice_ray.data.records import AnswerSpan, PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.settings import branches_of
@@ -117,7 +117,7 @@ def stripped(record: Any) -> Any:
 def _with_second_span(record: QuestionRecord) -> QuestionRecord:
     """The same question, with the last two words as a part of the answer."""
     start = record.context.rindex(" ", 0, record.context.rindex(" ")) + 1
-    return replace(record, answers=((*record.answers[0], Span(record.context[start:], start)),))
+    return replace(record, answers=((*record.answers[0], AnswerSpan(record.context[start:], start)),))
 
 
 class Built:

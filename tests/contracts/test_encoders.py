@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.synthetic import KINDS
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer, start_heads
 from dice_ray.models.pretrained import longest_row
+from dice_ray.run import build, train
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
@@ -118,9 +118,9 @@ def test_a_run_learns(task: str, encoder: str, tmp_path: Path) -> None:
         "training": {"epochs": 3, "batch_size": 8, "lr": 3e-3},
     }
     config = resolve([Layer("test", written)])
-    losses = [told.metrics["train/loss"] for told in launch.start(config, tmp_path)]
+    losses = [told.metrics["train/loss"] for told in train.evaluations(config, tmp_path)]
     assert losses[-1] < losses[0]
-    assert launch.objective(config, "test") in launch.evaluate(config, tmp_path, "test")
+    assert build.objective(config, "test") in train.score(config, tmp_path, "test")
 
 
 def test_a_family_that_computes_in_fp32_alone_predicts_with_it() -> None:

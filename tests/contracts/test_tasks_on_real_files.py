@@ -14,7 +14,7 @@ import pytest
 from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.data.places import filled
+from dice_ray.data.places import expand_path
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.sources import FilesConfig
 from dice_ray.tasks.mrc_ner import MrcNerConfig
@@ -128,7 +128,7 @@ def test_gold_answers_come_back_whole(preset: str, file: str, formulation: str, 
     }
     config = resolve([read_layer(PRESETS / f"{preset}.yaml"), values_layer("test", changes)])
     assert isinstance(config.data.source, FilesConfig)
-    path = filled(config.data.source.folder) / file
+    path = expand_path(config.data.source.folder) / file
     all_records, _ = sources.gather(path, config.data.source.reader.read(path), "error")
     records = part(all_records, whole)
     built = Built(config.task, records)

@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.models import pretrained
 from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
+from dice_ray.run import train
 from tests.contracts.encoders import save
 
 TEXTS = ["the router is broken", "we sent a new one", "the phone feels slow, and is warm"] * 20
@@ -220,7 +220,7 @@ def test_rows_longer_than_the_positions_are_refused_before_training(family: str,
         "model": {"encoder": str(save(family, tmp_path / family, TEXTS))},
     }
     with pytest.raises(ConfigError, match=rf"task\.sentence_pair\.max_length: must be at most {longest}, .*got 513"):
-        next(launch.start(resolve([Layer("test", written)]), tmp_path))
+        next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
 
 
 def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Pa
         "model": {"encoder": str(folder)},
     }
     with pytest.raises(ConfigError, match=r"model\.encoder: must pad on the right"):
-        next(launch.start(resolve([Layer("test", written)]), tmp_path))
+        next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
 
 
 def test_a_byte_level_tokenizer_reads_a_word_of_a_list_as_that_of_a_text(tmp_path: Path) -> None:

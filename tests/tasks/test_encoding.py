@@ -96,14 +96,14 @@ def test_data_task_and_tokenizer_each_make_another_entry(tmp_path: Path) -> None
         (SentencePairConfig(), ModelConfig(), load(DataConfig.model_validate({"source": {"synthetic": {"seed": 1}}}))),
     ):
         encode(config, model, data, "generated")
-        found.append(sum(one.kind == "rows" for one in cache.listed()))
+        found.append(sum(one.kind == "rows" for one in cache.list_entries()))
     assert found == [1, 2, 3, 4, 5]
     tokenizer = load_tokenizer(tokenizers[0], ())
     before = written(tokenizer)
     tokenizer(["a router"], truncation=True, max_length=4, padding=True)
     assert written(tokenizer) == before
     encode(SentencePairConfig(), tokenizers[0], splits, "generated")
-    assert sum(one.kind == "rows" for one in cache.listed()) == 5
+    assert sum(one.kind == "rows" for one in cache.list_entries()) == 5
 
 
 @pytest.mark.parametrize("name", FROZEN)

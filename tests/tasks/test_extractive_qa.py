@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from tokenizers import processors
 from transformers import PreTrainedTokenizerBase
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.squad import SquadConfig
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.run import train
 from dice_ray.tasks.answer_spans import answers_of
 from dice_ray.tasks.base import Row, Scores, Task
 from dice_ray.tasks.extractive_qa import NO_TARGET, TERMS, ExtractiveQAConfig
@@ -35,7 +35,9 @@ def question(id: str, *answers: str | tuple[str, ...], context: str = CONTEXT, *
     found = []
     for answer in answers:
         spans = (answer,) if isinstance(answer, str) else answer
-        found.append(tuple(Span(text.strip("!"), -1 if text[-1] == "!" else context.index(text)) for text in spans))
+        found.append(
+            tuple(AnswerSpan(text.strip("!"), -1 if text[-1] == "!" else context.index(text)) for text in spans)
+        )
     return QuestionRecord(id, "who ?", context, tuple(found), of.get("impossible", not answers), group=id)
 
 
@@ -356,8 +358,8 @@ def test_a_tiny_encoder_learns_the_generated_questions(tmp_path: Path, formulati
         "training": {"epochs": 8, "batch_size": 16, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(evaluation.metrics["dev/f1"] for evaluation in launch.start(config, tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert test["test/constant_f1"] == pytest.approx(0.4, abs=0.01)
     assert best > 0.7
     assert test["test/f1"] > test["test/constant_f1"] + 0.3

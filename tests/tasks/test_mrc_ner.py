@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from tokenizers import processors
 from torch import Tensor
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.conll import ConllConfig
-from dice_ray.data.readers.mrc_ner import MrcNerConfig as MrcNerReader
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig as MrcNerReader
 from dice_ray.data.records import PairRecord, QueryRecord, TaggedRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import ConfigError, DataError
+from dice_ray.run import train
 from dice_ray.tasks.base import Batch, Scores
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.queries import QUERIES
@@ -367,8 +367,8 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
         "training": {"epochs": 4, "batch_size": 32, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(evaluation.metrics["dev/f1"] for evaluation in launch.start(config, tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert best > 0.6
     assert test["test/f1"] > test["test/constant_f1"] + 0.5
     assert test["test/f1_LOC"] > 0.9

@@ -11,11 +11,11 @@ import torch
 from pydantic import ValidationError
 from sklearn.metrics import accuracy_score, f1_score
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.run import train
 from dice_ray.tasks.text_classification import TextClassificationConfig, TextTask
 
 LABELS = ["a", "b", "c", "a", "a"]
@@ -176,7 +176,7 @@ def test_a_tiny_encoder_learns_the_generated_texts(tmp_path: Path, labels: str) 
         "data": {"source": {"synthetic": {"kind": "texts", "size": 800}}},
         "training": {"epochs": 4, "batch_size": 16, "lr": 2e-3},
     }
-    list(launch.start(config := resolve([Layer("preset", preset)]), tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    list(train.evaluations(config := resolve([Layer("preset", preset)]), tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert test["test/macro_f1"] > test["test/constant_macro_f1"] + 0.5
     assert test["test/f1_safety"] > 0.6

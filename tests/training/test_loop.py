@@ -16,10 +16,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from dice_ray import launch, trained
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
+from dice_ray.run import build, train, trained
 from dice_ray.training import batches, precision
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.training.test_step import run_workers
@@ -43,7 +43,7 @@ def timeless(run: Iterable[Evaluation]) -> list[Evaluation]:
 
 
 def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -> None:
-    evaluations = timeless(launch.start(small(), tmp_path))
+    evaluations = timeless(train.evaluations(small(), tmp_path))
     assert [evaluation.step for evaluation in evaluations] == [5, 10, 15, 20, 25]
     assert [evaluation.finished for evaluation in evaluations] == [False] * 4 + [True]
     assert evaluations[-1].epoch == 2.0
@@ -54,17 +54,17 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
 
 
 def test_free_memory_is_returned_where_the_c_library_can(tmp_path: Path) -> None:
-    list(launch.start(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
+    list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
     in_use = [torch.ones(2**14) for _ in range(3200)][::100]  # 2 MB of 200 MB
     before = psutil.Process().memory_info().rss
-    list(launch.start(small(training__evaluations=1, training__epochs=1), tmp_path / "second"))
+    list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "second"))
     given_back = before - psutil.Process().memory_info().rss
     assert given_back > 100 * 2**20 or not hasattr(ctypes.CDLL(None), "malloc_trim")
     assert all(each.sum() == 2**14 for each in in_use)
 
 
 def test_every_other_step_yields_its_progress(tmp_path: Path) -> None:
-    evaluations = list(launch.steps(small(training__evaluations=2), tmp_path))
+    evaluations = list(train.train(small(training__evaluations=2), tmp_path))
     assert [each.step for each in evaluations] == list(range(1, 26))
     assert [each.step for each in evaluations if isinstance(each, Evaluation)] == [12, 25]
     steps = [each for each in evaluations if isinstance(each, StepProgress)]
@@ -72,7 +72,7 @@ def test_every_other_step_yields_its_progress(tmp_path: Path) -> None:
     assert steps[-1].epoch == pytest.approx(24 * 16 / 200)
     assert max(each.lr for each in steps) == pytest.approx(2e-3, rel=0.1)
     assert all(0 <= each.padding < 0.5 and each.tokens_per_second > 100 for each in steps)
-    lengths = [len(row["input_ids"]) for row in launch.prepare(small()).train.rows]
+    lengths = [len(row["input_ids"]) for row in build.prepare(small()).train.rows]
     assert steps[0].num_tokens == sum(lengths[row] for row in batches.Steps(lengths, 16, 1).rows(0))
     assert all(0 < later.num_tokens - before.num_tokens < 16 * max(lengths) * 2 for before, later in pairwise(steps))
     first = evaluations[11]
@@ -82,26 +82,26 @@ def test_every_other_step_yields_its_progress(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
-    whole = timeless(launch.start(small(loss="dice"), tmp_path / "whole"))
-    stopped = launch.start(small(loss="dice"), tmp_path / "stopped")
+    whole = timeless(train.evaluations(small(loss="dice"), tmp_path / "whole"))
+    stopped = train.evaluations(small(loss="dice"), tmp_path / "stopped")
     first = timeless(next(stopped) for _ in range(random.randint(1, 4)))
     del stopped
-    assert timeless(launch.start(small(loss="dice"), tmp_path / "stopped")) == whole
+    assert timeless(train.evaluations(small(loss="dice"), tmp_path / "stopped")) == whole
     assert whole[: len(first)] == first
     states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
 
 
 def test_a_finished_run_only_yields_its_history(tmp_path: Path) -> None:
-    whole = timeless(launch.start(small(), tmp_path))
+    whole = timeless(train.evaluations(small(), tmp_path))
     written = (tmp_path / "last.pt").stat().st_mtime_ns
-    assert timeless(launch.start(small(), tmp_path)) == whole
+    assert timeless(train.evaluations(small(), tmp_path)) == whole
     assert (tmp_path / "last.pt").stat().st_mtime_ns == written
 
 
 def test_a_seed_decides_everything(tmp_path: Path) -> None:
     runs = {
-        (seed, again): timeless(launch.start(small(training__seed=seed), tmp_path / f"{seed}{again}"))
+        (seed, again): timeless(train.evaluations(small(training__seed=seed), tmp_path / f"{seed}{again}"))
         for seed in (1, 2)
         for again in "ab"
     }
@@ -111,21 +111,21 @@ def test_a_seed_decides_everything(tmp_path: Path) -> None:
 
 def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
     config = small(loss="tversky", training__epochs=6)
-    evaluations = timeless(launch.start(config, tmp_path))
+    evaluations = timeless(train.evaluations(config, tmp_path))
     best = max(evaluation.metrics["dev/f1"] for evaluation in evaluations)
-    assert launch.evaluate(config, tmp_path, "dev")["dev/f1"] == best > 0.3
+    assert train.score(config, tmp_path, "dev")["dev/f1"] == best > 0.3
 
 
 def test_early_stopping_ends_a_run_for_good(tmp_path: Path) -> None:
     config = small(training__patience=2, training__lr=1e-12, training__epochs=4, training__evaluations=10)
-    evaluations = timeless(launch.start(config, tmp_path))
+    evaluations = timeless(train.evaluations(config, tmp_path))
     assert [evaluation.finished for evaluation in evaluations] == [False, False, True]
-    assert timeless(launch.start(config, tmp_path)) == evaluations
+    assert timeless(train.evaluations(config, tmp_path)) == evaluations
     assert torch.load(tmp_path / "best.pt")["step"] == evaluations[0].step
 
 
 def test_training_costs_are_metrics(tmp_path: Path) -> None:
-    evaluations = list(launch.start(small(training__tokens=100), tmp_path))
+    evaluations = list(train.evaluations(small(training__tokens=100), tmp_path))
     for evaluation in evaluations:
         assert 0 <= evaluation.metrics["train/padding"] < 0.2
         assert evaluation.metrics["train/tokens_per_second"] > 100
@@ -135,7 +135,7 @@ def test_training_costs_are_metrics(tmp_path: Path) -> None:
 @pytest.mark.parametrize("loss", ["cross_entropy", "dice"])
 def test_gradient_checkpointing_changes_nothing(tmp_path: Path, loss: str) -> None:
     kept, formed = (
-        timeless(launch.start(small(training__activations=activations, loss=loss), tmp_path / activations))
+        timeless(train.evaluations(small(training__activations=activations, loss=loss), tmp_path / activations))
         for activations in ("keep", "recompute")
     )
     assert formed == kept
@@ -146,23 +146,23 @@ def test_a_loss_that_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_
     with pytest.raises(
         NonFiniteError, match=r"at step \d+, learning rate .*, rows \[.* Logits must be finite, got nan in"
     ) as failed:
-        timeless(launch.start(config, tmp_path))
+        timeless(train.evaluations(config, tmp_path))
     last = torch.load(tmp_path / "last.pt")
     assert f"at step {last['step'] + 1}, " in str(failed.value)
     assert all(weight.isfinite().all() for weight in last["model"].values())
 
 
 def test_a_truncated_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
-    timeless(launch.start(small(), tmp_path))
+    timeless(train.evaluations(small(), tmp_path))
     path = tmp_path / "last.pt"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(RunError, match=r"last\.pt must be a checkpoint"):
-        next(launch.start(small(), tmp_path))
+        next(train.evaluations(small(), tmp_path))
 
 
 def test_a_batch_size_above_the_number_of_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training\.batch_size: must be at most the rows of the training split, 200"):
-        next(launch.start(small(training__batch_size=201), tmp_path))
+        next(train.evaluations(small(training__batch_size=201), tmp_path))
 
 
 LOSSES = ("weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "tversky")
@@ -178,7 +178,7 @@ def _train_worker(rank: int, num_workers: int, folder: Path) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1"}
     dist.init_process_group("gloo", f"file://{folder}/rendezvous", rank=rank, world_size=num_workers)
     for name, settings in RUNS.items():
-        evaluations = timeless(launch.start(small(**settings, model__dropout=0.0), folder / name))
+        evaluations = timeless(train.evaluations(small(**settings, model__dropout=0.0), folder / name))
         assert evaluations[-1].finished
     dist.barrier()  # a worker that exits early closes the connection of the others
     dist.destroy_process_group()
@@ -189,8 +189,8 @@ def test_two_workers_train_like_one(tmp_path: Path) -> None:
     run_workers(_train_worker, (2, tmp_path), 2)
     found = {}
     for name, settings in RUNS.items():
-        alone = timeless(launch.start(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
-        evaluations = timeless(launch.start(small(**settings, model__dropout=0.0), tmp_path / name))
+        alone = timeless(train.evaluations(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
+        evaluations = timeless(train.evaluations(small(**settings, model__dropout=0.0), tmp_path / name))
         found[name] = [evaluation.metrics["train/loss"] for evaluation in evaluations]
         near = 1e-4 if name in LOSSES else 5e-3
         assert found[name] == pytest.approx([each.metrics["train/loss"] for each in alone], rel=near), name
@@ -203,9 +203,9 @@ def test_a_compiled_encoder_learns_the_same_under_the_same_names(tmp_path: Path)
     evaluations = {}
     for compiled in ("nothing", "encoder"):
         config = small(loss="dice", training__compile=compiled, training__tokens=130, training__epochs=1)
-        evaluations[compiled] = [each.metrics["train/loss"] for each in launch.start(config, tmp_path / compiled)]
+        evaluations[compiled] = [each.metrics["train/loss"] for each in train.evaluations(config, tmp_path / compiled)]
     assert evaluations["encoder"] == pytest.approx(evaluations["nothing"], rel=1e-3)
-    assert launch.build(config).model.encoder._compiled_call_impl is not None
+    assert build.build(config).model.encoder._compiled_call_impl is not None
     for file in ("best.pt", "last.pt"):
         plain, found = (torch.load(tmp_path / run / file)["model"] for run in evaluations)
         assert list(found) == list(plain)

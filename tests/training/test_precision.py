@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from dice_ray import folders, launch
+from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import layers_of
-from dice_ray.api.searches import _for_all_trials
+from dice_ray.api.searches import _with_automatic
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
-from dice_ray.folders import runs_folder
+from dice_ray.run import build, here, train
+from dice_ray.run import folder as folder_of_run
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
 from dice_ray.training.precision import Numerics, forward, resolve, with_fallback
@@ -58,17 +59,17 @@ def test_the_precision_is_timed_on_this_machine() -> None:
 
 def test_a_run_resolves_its_precision_once() -> None:
     written = small(**{"training.precision": "auto", "model.encoder": "minilm"})
-    found = launch.resolved(written)
+    found = build.fix_precision(written)
     assert found.training.precision == resolve("auto").precision
-    assert launch.resolved(small(**{"training.precision": "auto"})).training.precision == "fp32"  # the tiny encoder
-    assert launch.resolved(found) == found
+    assert build.fix_precision(small(**{"training.precision": "auto"})).training.precision == "fp32"  # the tiny encoder
+    assert build.fix_precision(found) == found
     assert found.training.lr == written.training.lr
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize(("name", "attention"), [("fp32", "sdpa"), ("bf16", "eager"), ("fp16", "eager")])
 def test_the_encoder_computes_in_the_precision_and_the_loss_in_fp32(name: precision.Precision, attention: str) -> None:
-    parts = launch.build(small(**{"training.precision": name}))
+    parts = build.build(small(**{"training.precision": name}))
     assert parts.numerics.precision == name
     assert parts.model.encoder.config._attn_implementation == attention
     seen = []
@@ -89,45 +90,45 @@ def test_a_machine_that_does_not_support_the_precision_of_a_run_is_refused(monke
     monkeypatch.setattr(precision, "supported_by", lambda _: ("fp32",))
     config = small(**{"training.precision": "bf16"})
     with pytest.raises(RunError, match="must be fp32 on this machine"):
-        launch.build(config)
+        build.build(config)
     with pytest.raises(RunError, match="must be fp32 on this machine"):
-        launch.check_here(config)
+        here.check_machine(config)
 
 
 def test_a_family_that_supports_only_fp32_gets_it_from_auto_and_is_refused_otherwise(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(precision, "_seconds", lambda name, _: {"fp32": 10, "bf16": 2, "fp16": 2}[name])
-    texts = [text for record in launch.prepare(small()).splits.train for text in (record.first, record.second)]
+    texts = [text for record in build.prepare(small()).splits.train for text in (record.first, record.second)]
     for family, found in (("deberta", "fp32"), ("deberta_v3", "bf16"), ("bert", "bf16")):
         encoder = str(save(family, tmp_path / family, texts))
         written = {"model.encoder": encoder, "training.precision": "auto"}
-        assert launch.resolved(small(**written)).training.precision == found
+        assert build.fix_precision(small(**written)).training.precision == found
     half = small(**{"model.encoder": str(tmp_path / "deberta"), "training.precision": "bf16"})
     with pytest.raises(RunError, match=r"must be fp32, or auto, for model\.encoder .* of the family deberta, got bf16"):
-        launch.build(half)
+        build.build(half)
 
 
 def test_a_run_resumes_with_its_own_precision(tmp_path: Path) -> None:
     begun, auto = small(**{"training.precision": "bf16"}), small(**{"training.precision": "auto"})
-    folders.store_config(begun, tmp_path)
-    assert folders.as_begun(auto, tmp_path) == begun
-    assert folders.as_begun(auto, tmp_path / "elsewhere") == auto
+    folder_of_run.store_config(begun, tmp_path)
+    assert folder_of_run.with_stored_precision(auto, tmp_path) == begun
+    assert folder_of_run.with_stored_precision(auto, tmp_path / "elsewhere") == auto
     written = small(**{"training.precision": "fp32"})
-    assert folders.as_begun(written, tmp_path) == written
+    assert folder_of_run.with_stored_precision(written, tmp_path) == written
     with pytest.raises(RunError, match=r"other settings \(training\.precision\)"):
-        folders.check_config(written, tmp_path)
+        folder_of_run.check_config(written, tmp_path)
 
 
 def test_a_study_resumes_with_its_own_precision() -> None:
     layers = layers_of("synthetic_pairs", {})
-    (*_, found) = _for_all_trials(layers, "mine")
+    (*_, found) = _with_automatic(layers, "mine")
     assert found.values == {"training": {"precision": "fp32"}}
     begun = (*layers, Layer("this machine", {"training": {"precision": "bf16"}}))
     plan_file.store(
         StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), runs_folder() / "mine"
     )
-    assert _for_all_trials(layers, "mine") == begun
+    assert _with_automatic(layers, "mine") == begun
 
 
 @pytest.mark.parametrize(
@@ -149,7 +150,7 @@ def test_a_gpu_uses_fused_attention() -> None:
 def test_half_precision_learns_like_fp32(tmp_path: Path, name: str) -> None:
     def losses(run: str) -> list[float]:
         values = {"training.precision": run, "model.dropout": 0.0, "training.epochs": 4}
-        evaluations: list[Evaluation] = list(launch.start(small(**values), tmp_path / run))
+        evaluations: list[Evaluation] = list(train.evaluations(small(**values), tmp_path / run))
         return [evaluation.metrics["train/loss"] for evaluation in evaluations]
 
     expected, found = losses("fp32"), losses(name)

@@ -13,11 +13,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.multiprocessing.spawn import start_processes
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.losses import CrossEntropyConfig, LossConfig
 from dice_ray.losses.reduction import num_workers
+from dice_ray.run import build
 from dice_ray.settings import branches_of
 from dice_ray.terms import Term, TermFacts
 from dice_ray.training import batches
@@ -64,7 +64,7 @@ def parts_of(case: str, **values: Any) -> Parts:
         Layer("case", CASES[case]),
         values_layer("test", {"model.dropout": 0.0, "training.precision": "fp32", **values}),
     ]
-    return launch.build(resolve(layers))
+    return build.build(resolve(layers))
 
 
 def gradient_of(parts: Parts, max_tokens: int) -> Gradient:
