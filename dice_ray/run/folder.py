@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from dice_ray.config.load import as_yaml, read_layer, resolve
-from dice_ray.config.schema import ASIDE, RunConfig
+from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import BusyError, RunError
 from dice_ray.settings import differing_paths
 from dice_ray.training.checkpoint import BEST, LAST, sync
@@ -107,7 +107,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
         raise RunError(f"{folder} holds a sweep or study: choose another --name")
     if stored := stored_config(folder):
         paths = differing_paths(stored, config)
-        if other := [path for path in paths if path.partition(".")[0] not in ASIDE]:
+        if other := [path for path in paths if path.partition(".")[0] not in NEUTRAL_SECTIONS]:
             raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
 
 

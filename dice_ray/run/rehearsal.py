@@ -20,7 +20,7 @@ from dice_ray.training import batches
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.loop import fit
-from dice_ray.training.step import Tally
+from dice_ray.training.step import TrainingTally
 
 NUM_STEPS = 6
 """The first step is not timed: it allocates memory that the others reuse."""
@@ -34,7 +34,9 @@ def dev_metrics(config: RunConfig) -> list[str]:
     prepared, parts = prepare(config), build(config)
     records = prepared.dev.records[:NUM_DEV_ROWS]
     few = EncodedSplit(records, [row for row in prepared.dev.rows if row["record"] < len(records)])
-    items = decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, Tally(config.training.tokens))
+    items = decoded(
+        parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(config.training.tokens)
+    )
     decisions = parts.task.decide(records, few.rows, items)
     return [f"dev/{name}" for name in parts.task.score(records, few.rows, items, decisions).metrics]
 
@@ -96,7 +98,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     step = (timed[-1] - timed[0]) / (len(timed) - 1)
     few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:NUM_DEV_ROWS])
     began = time.monotonic()
-    decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, Tally(training.tokens))
+    decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(training.tokens))
     evaluation = (time.monotonic() - began) * len(prepared.dev.rows) / len(few.rows) / config.launch.workers
     return Rehearsal(
         records=prepared.splits.report.sizes,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dice_ray.data import files, sources
 from dice_ray.models.export import ENCODER
 from dice_ray.run import trained
-from dice_ray.tasks.predictions import Conll, Json, Table
+from dice_ray.tasks.predictions import Conll, Json, TablePredictions
 from dice_ray.tracking import model
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class ServedRun:
         records = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
         predicted = self._run.predictions(files.read_rows(self._run.config.data, records))
         match predicted:
-            case Table(columns, cells):
+            case TablePredictions(columns, cells):
                 return pd.DataFrame(list(cells), columns=list(columns))
             case Conll(sentences):
                 return [[tag for _, tag in sentence] for sentence in sentences]

@@ -27,7 +27,7 @@ from dice_ray.training import precision
 from dice_ray.training.checkpoint import BEST, Checkpoints, sync
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.precision import Numerics
-from dice_ray.training.step import Tally
+from dice_ray.training.step import TrainingTally
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -134,7 +134,7 @@ class Trained:
         return EncodedSplit(records, self.task.encode(records, self.tokenizer))
 
     def _decoded(self, split: EncodedSplit) -> list[Any]:
-        tally = Tally(self.config.training.tokens)
+        tally = TrainingTally(self.config.training.tokens)
         return decoded(self.task, self.model, split, self.tokenizer, self.numerics, tally)
 
 
@@ -160,7 +160,7 @@ def load(folder: Path) -> Trained:
     task = config.task.build(tuple(values["classes"]))
     numerics = precision.resolve(config.training.precision)
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
-    numerics = precision.fitted(numerics, encoder.config.model_type)
+    numerics = precision.with_fallback(numerics, encoder.config.model_type)
     heads = task.heads(facts, encoder.config.hidden_size, config.model.dropout)
     model = EncoderWithHeads(encoder, heads)
     try:

@@ -19,7 +19,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
-from dice_ray.config.schema import ASIDE, RunConfig
+from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem, RunError
 from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, Nested, non_defaults
@@ -337,7 +337,11 @@ class StudyPlan(Plan):
             return str(error)
 
     def _identity(self, config: RunConfig, variant: str | None) -> str:
-        values = {path: value for path, value in non_defaults(config).items() if path.partition(".")[0] not in ASIDE}
+        values = {
+            path: value
+            for path, value in non_defaults(config).items()
+            if path.partition(".")[0] not in NEUTRAL_SECTIONS
+        }
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([values, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
@@ -356,7 +360,7 @@ def _resolved(layers: str) -> RunConfig:
 def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
     """What all trials must share, and so a trial must not set."""
     for path in _paths(layer.values):
-        if (section := path.partition(".")[0]) in ASIDE:
+        if (section := path.partition(".")[0]) in NEUTRAL_SECTIONS:
             must = f"must not be set: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
         if path == "data.test_share":

@@ -22,7 +22,7 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.run.build import objective
 from dice_ray.run.folder import ENCODER
 from dice_ray.tracking import schema
-from dice_ray.training.checkpoint import BEST, GOING_ON
+from dice_ray.training.checkpoint import BEST, RESUME_FILES
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
 from dice_ray.tuning.plan import AUTOMATIC, StudyPlan, SweepPlan
@@ -155,11 +155,11 @@ def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Ite
     if isinstance(plan, StudyPlan):
         for id_ in ids:
             if ledger.outcomes[id_].state != "failed":
-                _delete(trials / id_, GOING_ON)
+                _delete(trials / id_, RESUME_FILES)
         return set()
     kept = retained(plan, ledger)
     for id_ in ids:
-        _delete(trials / id_, GOING_ON if id_ in kept else (*GOING_ON, BEST, ENCODER))
+        _delete(trials / id_, RESUME_FILES if id_ in kept else (*RESUME_FILES, BEST, ENCODER))
     return kept
 
 

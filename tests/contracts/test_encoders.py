@@ -18,7 +18,7 @@ from dice_ray.run import build, train
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
-from dice_ray.training.precision import Numerics, fitted
+from dice_ray.training.precision import Numerics, with_fallback
 from tests.contracts.encoders import FAMILIES, NUM_POSITIONS, WIDTH, save
 from tests.contracts.tasks import Built, configs, longer, name_of, records_of
 
@@ -146,5 +146,5 @@ def test_a_run_learns(task: str, encoder: str, tmp_path: Path) -> None:
 
 def test_a_family_that_trains_in_fp32_only_predicts_in_fp32() -> None:
     half = Numerics(torch.device("cpu"), "bf16")
-    assert fitted(half, "deberta").precision == "fp32"
-    assert fitted(half, "deberta-v2") == half
+    assert with_fallback(half, "deberta").precision == "fp32"
+    assert with_fallback(half, "deberta-v2") == half

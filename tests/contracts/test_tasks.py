@@ -1,4 +1,4 @@
-"""Every registered task keeps the contract of a task: nothing is lost between a record and its score."""
+"""The contract of a task, for every registered task: nothing is lost between a record and its score."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.contracts.tasks import (
 EVERY = pytest.mark.parametrize("config", configs(), ids=name_of)
 
 
-def test_every_task_is_here() -> None:
+def test_every_registered_task_is_tested() -> None:
     assert {config.name for config in configs()} == set(branches_of(TaskConfig))
     assert set(FORMS) <= set(branches_of(TaskConfig))
 
@@ -152,13 +152,13 @@ def _read(built: Built) -> list[set[int]]:
 @pytest.mark.parametrize(
     "name", [name for name, task in branches_of(TaskConfig).items() if "stride" in task.model_fields]
 )
-def test_windows_must_move_on(name: str) -> None:
+def test_the_stride_must_be_at_most_half_a_window(name: str) -> None:
     with pytest.raises(ValidationError, match="at most half of max_length 16"):
         branches_of(TaskConfig)[name].model_validate({"max_length": 16, "stride": 9})
 
 
 @EVERY
-def test_what_it_counts_is_what_its_records_hold(config: TaskBranch) -> None:
+def test_counts_are_additive_over_records(config: TaskBranch) -> None:
     records = records_of(config)
     negatives, positives = config.negatives_and_positives(records)
     groups = [getattr(record, "group", record.id) for record in records]

@@ -1,4 +1,4 @@
-"""Spans of tokens: the best one, the likely ones and the gold ones, against all that there are."""
+"""Spans of tokens: the best, likely and gold ones, compared with an exhaustive search."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_likely_span_ends_at_the_nearest_end(flags: list[tuple[bool, bool]], l
     assert likely_spans(torch.tensor(starts), torch.tensor(ends), longest) == expected
 
 
-def test_the_first_answer_that_stands_at_its_place_is_used() -> None:
+def test_the_first_answer_that_is_located_is_used() -> None:
     def question(*answers: tuple[AnswerSpan, ...], impossible: bool = False) -> QuestionRecord:
         return QuestionRecord("1", "?", "a b c", answers, impossible, "1")
 

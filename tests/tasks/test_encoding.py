@@ -1,4 +1,4 @@
-"""Rows from the cache: those that a task encodes, for every task, chunk by chunk and mapped into memory."""
+"""Cached rows equal those that a task encodes, for every task, chunk by chunk and memory-mapped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text classification: one label, a positive one, several. Windows decide together; generated texts are learnt."""
+"""Text classification: one label, a positive one, several; windows; generated texts are learnt."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_several_labels_are_as_many_items_of_two_classes() -> None:
     assert term.targets.tolist() == [[1, 1, 0], [0, 0, 1]]
 
 
-def test_the_windows_of_a_text_decide_together() -> None:
+def test_probabilities_are_averaged_over_the_windows_of_a_text() -> None:
     records = (TextRecord("1", "a b c d e f g h i j", ("b",)), TextRecord("2", "b", ("a",)))
     task = built(records, max_length=8, stride=0)
     tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
@@ -140,7 +140,7 @@ def test_the_windows_of_a_text_decide_together() -> None:
         ({"labels": "several", "score": "macro_f1"}, "macro_f1"),
     ],
 )
-def test_what_decides_is_stated_or_follows_from_the_labels(settings: dict[str, Any], objective: str) -> None:
+def test_the_objective_is_given_or_follows_from_the_labels(settings: dict[str, Any], objective: str) -> None:
     assert TextClassificationConfig.model_validate(settings).objective() == objective
 
 
@@ -170,7 +170,7 @@ def test_labels_that_do_not_fit_are_an_error() -> None:
 
 @pytest.mark.parametrize("labels", ["one", "several"])
 def test_a_tiny_encoder_learns_the_generated_texts(tmp_path: Path, labels: str) -> None:
-    """By 50 points of macro F1 over the constant predictor; without the rare class it would stand at 74."""
+    """By 50 points of macro F1 over the constant predictor; without the rare class it would reach 74."""
     preset = {
         "task": {"text_classification": {"labels": labels, "score": "macro_f1"}},
         "data": {"source": {"synthetic": {"kind": "texts", "size": 800}}},
