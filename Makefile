@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-browser test-faults bench-losses bench-data bench-report bench-train \
+.PHONY: help demo test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tracking tree
 
 help: ## List the commands
@@ -35,6 +35,9 @@ test-browser: $(READY) ## Open the report page in Chromium, which Debian has as 
 
 test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; the last line is JSON
 	$(BIN)/python -m tests.faults
+
+mutate: $(READY) ## Plant faults in a copy of the code, and see the tests find each; the last line is JSON
+	$(BIN)/python -m tests.mutations
 
 bench-losses: $(READY) ## Time the losses beside cross-entropy; the last line is JSON
 	$(BIN)/python -m tests.benchmarks.losses
