@@ -18,7 +18,7 @@ demo: $(READY) ## Search the loss, compare the losses, and write the report page
 	$(BIN)/dice-ray report loss_comparison
 
 test: $(READY) ## All tests but those that need a browser, a GPU, the network or over 90 s
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not (browser or gpu or network or slow)"
+	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)"
 
 check: $(READY) ## Format, lint, types, the arrows between the rooms, and the tests that hold the house
 	$(BIN)/ruff format --check .

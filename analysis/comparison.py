@@ -1,4 +1,4 @@
-"""The arms of a study, each against the baseline: the record that tables, figures and summaries draw."""
+"""The arms of a study, each compared with the baseline: the records that tables, figures and the summary show."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.found import Found
-from analysis.items import Items, item_parts
-from analysis.new_data import over_seeds_and_items
-from analysis.scores import (
+from analysis.columns import (
     by_seed,
     collapsed,
     constant,
+    parent_tag,
     place_of,
     pr_aucs,
-    said_by_parent,
     scores,
     test_per_train,
     tuned_scores,
 )
+from analysis.findings import Findings
+from analysis.item_counts import ItemParts, item_parts
+from analysis.new_data import over_seeds_and_items
 from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
 
 CONSTANT: Final = "constant predictor"
 TUNED: Final = ", tuned threshold"
-"""Follows the arm's name where its runs are read at the threshold tuned on dev."""
+"""Suffix of an arm's name for the scores of its runs at the threshold tuned on dev."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,16 @@ class Arm:
     """One row of a comparison.
 
     Attributes:
-        name: Of the arm, or of a second reading of its runs.
+        name: The arm's name, with the suffix `TUNED` for its scores at the tuned threshold.
         score: The mean over its seeds.
-        difference: Over seeds, to the baseline read the same way, over the seeds shared; none for the baseline
-            itself and the constant predictor. Its p is corrected by Holm over all rows.
-        ahead: In how many of these seeds it is above the baseline.
-        new_data: The same on new data; none also where it is not known.
-        pr_auc: The mean area under the precision-recall curve, which no threshold changes; two classes have it.
-        collapsed: Cells that predict one class only at the threshold of .5.
-        failed: Cells without a score.
+        difference: To the baseline at the same kind of threshold, over the seeds that both have; None for the baseline
+            itself and the constant predictor. Its p is Holm-corrected over all rows.
+        ahead: The number of these seeds in which it is above the baseline.
+        new_data: The same difference on new data; None also if that is not known.
+        pr_auc: The mean area under the precision-recall curve, which does not depend on the threshold; two-class tasks
+            only.
+        collapsed: The number of cells that predict one class only at the threshold of .5.
+        failed: The number of cells without a score.
     """
 
     name: str
@@ -60,15 +61,15 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Best:
-    """The row that is ahead of those of all other arms, on the seeds that they share; and whether that is not chance.
+class BestArm:
+    """The row that is ahead of the rows of all other arms on the seeds that they share, and whether it wins.
 
     Attributes:
-        name: As the row.
+        name: The name of the row.
         runner_up: The row of another arm that is closest to it.
-        difference: To the runner-up over seeds; its p is corrected by Holm over the best against each such row.
-        new_data: The same on new data, where it is known.
-        wins: Whether it is told apart from every row of another arm over seeds.
+        difference: To the runner-up over seeds; its p is Holm-corrected over the best row against each such row.
+        new_data: The same on new data; None if that is not known.
+        wins: Whether it is significantly better than every row of another arm over seeds.
         wins_on_new_data: The same on new data.
     """
 
@@ -85,15 +86,15 @@ class Comparison:
     """The arms of a study on one data set, encoder and variant.
 
     Attributes:
-        place: Data set, encoder and variant, those that are known.
-        cells: One for each arm and seed.
+        place: Data set, encoder and variant, as far as they are known.
+        cells: One row for each arm and seed.
         arms: The baseline first, then the others by their mean, those without a score, and the constant predictor.
-        best: None where there is nothing to compare.
-        test_per_train: How many test records there are for each training record, before any is added or dropped,
-            where each seed drew splits of its own, else 0: all intervals are wider by it, and hold for other splits,
-            not for one test set.
-        why_not: Why nothing is known on new data, where nothing is.
-        num_replaced: Cells left out since another has their arm and seed.
+        best: None if no two arms share a seed.
+        test_per_train: The number of test records for each training record, before any is added or dropped, if each
+            seed drew its own splits, else 0. All intervals are wider by it, and hold for other splits instead of one
+            test set.
+        why_not: The reason why no difference on new data is known; empty if one is.
+        num_replaced: The number of cells left out because another has the same arm and seed.
     """
 
     place: str
@@ -101,44 +102,47 @@ class Comparison:
     baseline: str
     cells: pd.DataFrame
     arms: tuple[Arm, ...]
-    best: Best | None
+    best: BestArm | None
     test_per_train: float
     why_not: str
     num_replaced: int
 
 
 @lru_cache(maxsize=1)
-def comparisons(found: Found) -> tuple[Comparison, ...]:
-    """A comparison for each data set, encoder and variant of a study; made once for all tables and figures."""
-    frame = found.frame
+def comparisons(findings: Findings) -> tuple[Comparison, ...]:
+    """A comparison for each data set, encoder and variant of a study, in the order of the study; empty without cells.
+
+    Cached, because every table and figure of a report asks for it.
+    """
+    frame = findings.frame
     cells = frame[frame["kind"] == "cell"]
     if cells.empty:
         return ()
-    metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
-    groups = cells.groupby(place_of(cells, "data", "encoder", "variant"), sort=False)  # as the study has them
-    return tuple(compare(group, metric, baseline, found.items, str(place)) for place, group in groups)
+    metric, baseline = parent_tag(frame, "metric"), parent_tag(frame, "baseline")
+    groups = cells.groupby(place_of(cells, "data", "encoder", "variant"), sort=False)
+    return tuple(compare(group, metric, baseline, findings.items, str(place)) for place, group in groups)
 
 
 def compare(
     cells: pd.DataFrame, metric: str, baseline: str, items: Mapping[str, pd.DataFrame] | None = None, place: str = ""
 ) -> Comparison:
-    """The arms against the baseline, over the seeds that they share.
+    """Compare the arms with the baseline, over the seeds that they share.
 
     Args:
-        cells: Of one place.
-        metric: That the study compares.
-        baseline: The arm that the others are compared to.
-        items: The counts of each test item by the id of a cell.
-        place: What the cells share.
+        cells: The cells of one data set, encoder and variant.
+        metric: The metric that the study compares.
+        baseline: The name of the arm that the others are compared with.
+        items: The counts of each test item by the id of the cell.
+        place: Data set, encoder and variant, for titles.
     """
-    once = _once_each(cells, metric)
+    once = _latest(cells, metric)
     ratio = test_per_train(once)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
     one_class, areas, arms = collapsed(once, metric), pr_aucs(once, metric), []
     for suffix, (rows, _) in readings.items():
         for name, row in rows.items():
             runs = once["arm"] == name
-            against = None if name == baseline else rows.get(baseline, Row(baseline, {}, {}))
+            against = None if name == baseline else rows.get(baseline, ArmScores(baseline, {}, {}))
             arms.append(
                 Arm(
                     row.name,
@@ -163,8 +167,8 @@ def compare(
 
 
 @dataclass(frozen=True)
-class Row:
-    """One reading of an arm's cells by seed: their scores, and what their test items add to them, where it is known."""
+class ArmScores:
+    """The scores of an arm by seed, plain or at the tuned threshold, and the contributions of test items if known."""
 
     name: str
     scores: Mapping[int, float]
@@ -175,22 +179,22 @@ class Row:
     def arm(self) -> str:
         return self.name.removesuffix(TUNED)
 
-    def minus(self, other: Row) -> Difference:
+    def minus(self, other: ArmScores) -> Difference:
         return paired_difference(self.scores, other.scores, self.test_per_train)
 
-    def ahead_of(self, other: Row) -> int:
+    def ahead_of(self, other: ArmScores) -> int:
         return sum(self.scores[seed] > other.scores[seed] for seed in self.scores.keys() & other.scores.keys())
 
-    def shares_with(self, other: Row) -> bool:
+    def shares_with(self, other: ArmScores) -> bool:
         return not self.scores.keys().isdisjoint(other.scores)
 
-    def lead_over(self, other: Row) -> float:
-        """By how much it is ahead on the seeds that both have."""
+    def lead_over(self, other: ArmScores) -> float:
+        """The mean difference over the seeds that both have."""
         seeds = self.scores.keys() & other.scores.keys()
         return float(np.mean([self.scores[seed] - other.scores[seed] for seed in seeds]))
 
-    def minus_on_new_data(self, other: Row) -> Difference | None:
-        """None where a seed that both have lacks its items."""
+    def minus_on_new_data(self, other: ArmScores) -> Difference | None:
+        """The difference on new data; None if a seed that both have lacks its items."""
         seeds = sorted(self.scores.keys() & other.scores.keys())
         if not seeds or not set(seeds) <= self.parts.keys() & other.parts.keys():
             return None
@@ -199,10 +203,10 @@ class Row:
 
 def _rows(
     cells: pd.DataFrame, metric: str, items: Mapping[str, pd.DataFrame], suffix: str
-) -> tuple[dict[str, Row], str]:
-    """The rows of a reading by the arm's name, and why nothing is known of their items, if nothing is.
+) -> tuple[dict[str, ArmScores], str]:
+    """The plain or tuned scores by the arm's name, and the reason why their items are not known, if they are not.
 
-    An arm without a score has no row at the tuned threshold, which not every task has.
+    An arm without a score is left out at the tuned threshold, which not every task has.
     """
     values = tuned_scores(cells, metric) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
@@ -210,7 +214,7 @@ def _rows(
     if metric.startswith("test/"):
         known = item_parts(items, stored, "tuned_" if suffix else "")
     else:
-        known = Items({}, "the score is not that of the test split")
+        known = ItemParts({}, "the score is not on the test split")
     rows = {}
     for name, runs in cells.groupby("arm"):
         scored = by_seed(values[runs.index], runs["seed"])
@@ -220,18 +224,20 @@ def _rows(
             if id_ in known.parts
         }
         if scored or not suffix:
-            rows[str(name)] = Row(f"{name}{suffix}", scored, parts, ratio)
+            rows[str(name)] = ArmScores(f"{name}{suffix}", scored, parts, ratio)
     return rows, known.why_not
 
 
-def best_of(rows: Sequence[Row]) -> Best | None:
-    """The row that is ahead of each of another arm, or closest to it: it wins where it is told apart from all of them.
+def best_of(rows: Sequence[ArmScores]) -> BestArm | None:
+    """The best row, and whether it is significantly better than every row of another arm; None without two to compare.
 
-    Each two are compared on the seeds that they share, so that none is best by having run on the easy ones. With the
-    same seeds for all it is the row with the best mean.
-    The same runs at another threshold are no rival: which loss is best, they do not ask.
-    Holm's correction takes the smallest p first, so that what is left of it at the runner-up, mostly the largest, is
-    the level itself: of two arms that are equally good and best, one wins by chance in 5 % of studies.
+    The best row has the largest smallest lead over the rows of other arms (its rivals). Each pair is compared on the
+    seeds that both have, so that no arm is best because it ran on the easy seeds only; with the same seeds for all
+    arms, it is the row with the best mean. The two rows of one arm, plain and at the tuned threshold, are not rivals:
+    the question is which arm is best.
+
+    Holm's correction multiplies the smallest p by the number of tests and the largest by 1. The runner-up usually has
+    the largest, so that of two arms that are equally good and best, one wins by chance in 5 % of studies.
     """
     others_of = {row.name: [other for other in rows if other.scores and other.arm != row.arm] for row in rows}
     rivals = {row.name: [other for other in others_of[row.name] if row.shares_with(other)] for row in rows}
@@ -241,34 +247,34 @@ def best_of(rows: Sequence[Row]) -> Best | None:
         return None
     first = max(compared, key=lambda row: min(row.lead_over(other) for other in rivals[row.name]))
     others = sorted(rivals[first.name], key=first.lead_over)
-    here = holm_of([first.minus(other) for other in others])
-    beyond = [first.minus_on_new_data(other) for other in others]
-    new_data = holm_of([each for each in beyond if each])
-    return Best(
+    differences = holm_of([first.minus(other) for other in others])
+    on_new_data = [first.minus_on_new_data(other) for other in others]
+    known = holm_of([difference for difference in on_new_data if difference])
+    return BestArm(
         first.name,
         others[0].name,
-        here[0],
-        new_data[0] if beyond[0] else None,
-        wins=not fewest and all(each.is_ahead for each in here),
-        wins_on_new_data=not fewest and len(new_data) == len(others) and all(each.is_ahead for each in new_data),
+        differences[0],
+        known[0] if on_new_data[0] else None,
+        wins=not fewest and all(difference.is_ahead for difference in differences),
+        wins_on_new_data=not fewest and len(known) == len(others) and all(difference.is_ahead for difference in known),
     )
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:
-    """Each p corrected by Holm over all rows, for either question by itself."""
-    here = iter(holm_of([arm.difference for arm in arms if arm.difference]))
-    beyond = iter(holm_of([arm.new_data for arm in arms if arm.new_data]))
+    """The arms with p values Holm-corrected over all rows, on this test set and on new data separately."""
+    differences = iter(holm_of([arm.difference for arm in arms if arm.difference]))
+    on_new_data = iter(holm_of([arm.new_data for arm in arms if arm.new_data]))
     return [
         replace(
             arm,
-            difference=next(here) if arm.difference else None,
-            new_data=next(beyond) if arm.new_data else None,
+            difference=next(differences) if arm.difference else None,
+            new_data=next(on_new_data) if arm.new_data else None,
         )
         for arm in arms
     ]
 
 
-def _once_each(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _latest(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     """One cell for each arm and seed: the latest with a score, else the latest."""
     scored_last = scores(cells, metric).notna().sort_values(kind="stable").index
     return cells.loc[scored_last].drop_duplicates(["arm", "seed"], keep="last").sort_index()

@@ -1,4 +1,4 @@
-"""How unbalanced data sets are: the paper's Table 1 over any of them, their splits, and their labels."""
+"""The report on the imbalance of data sets: the paper's Table 1 for any of them, their splits, and their labels."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from analysis.figures.counts import imbalance as imbalance_bars
-from analysis.layout import Table
-from analysis.published import TABLE_1
+from analysis.figures.imbalance import imbalance_bars
+from analysis.paper.table_1 import TABLE_1
 from analysis.report import Report
+from analysis.tables.base import ReportTable
 
 if TYPE_CHECKING:
     from dice_ray.tasks.inspection import Inspection
 
 NUM_LABELS: Final = 20
-"""Labels shown of each data set; the file holds all."""
+"""Labels shown of each data set; the CSV file holds all."""
 
 
-def imbalance_report(found: Sequence[Inspection]) -> Report:
-    """What these data sets hold, as tables and bars."""
-    title = ", ".join(data.name for data in found)
-    return Report(title, (imbalance(found), splits(found), labels(found)), (imbalance_bars(found),))
+def imbalance_report(inspections: Sequence[Inspection]) -> Report:
+    """Tables and a bar chart of inspected data sets."""
+    title = ", ".join(data.name for data in inspections)
+    return Report(
+        title, (imbalance(inspections), splits(inspections), labels(inspections)), (imbalance_bars(inspections),)
+    )
 
 
-def imbalance(found: Sequence[Inspection]) -> Table:
-    """Table 1: a row a data set, its training split counted, the paper's figure beside."""
-    rows, notes = [], list(dict.fromkeys(f"{data.task} counts: {data.convention}" for data in found))
-    for data in found:
+def imbalance(inspections: Sequence[Inspection]) -> ReportTable:
+    """Table 1 of the paper: the counts of each training split, with the paper's counts beside them."""
+    rows, notes = [], list(dict.fromkeys(f"{data.task} counts: {data.convention}" for data in inspections))
+    for data in inspections:
         train, published = data.splits["train"], TABLE_1.get(data.name)
         rows.append(
             {
@@ -46,15 +48,15 @@ def imbalance(found: Sequence[Inspection]) -> Table:
         if published and published.note:
             notes.append(f"{published.title} as published: {published.note}.")
     frame = pd.DataFrame(rows)
-    if not any(data.name in TABLE_1 for data in found):
+    if not any(data.name in TABLE_1 for data in inspections):
         frame = frame.drop(columns=[name for name in frame if "paper" in str(name)])
     else:
-        notes.append("The paper counts its training splits; files that hold another part have other counts.")
-    return Table("imbalance", "Negatives and positives of the training split", frame, _shown(frame), tuple(notes))
+        notes.append("The paper counts its own training splits; files with another part of the data have other counts.")
+    return ReportTable("imbalance", "Negatives and positives of the training split", frame, _shown(frame), tuple(notes))
 
 
-def splits(found: Sequence[Inspection]) -> Table:
-    """A row a split: how many, how unbalanced, how long; what was dropped and what stands twice are its notes."""
+def splits(inspections: Sequence[Inspection]) -> ReportTable:
+    """Size, imbalance and lengths of each split; dropped rows and duplicates are in the notes."""
     rows = [
         {
             "data": data.name,
@@ -70,25 +72,25 @@ def splits(found: Sequence[Inspection]) -> Table:
             "longest": facts.lengths.longest,
             "duplicates": facts.duplicates,
         }
-        for data in found
+        for data in inspections
         for split, facts in data.splits.items()
     ]
     frame = pd.DataFrame(rows)
-    notes = [f"{data.name}, {line.strip()}" for data in found for line in str(data.load).splitlines()[1:]]
-    notes.append("Lengths are those of a record; a duplicate has the content of an earlier record of its split.")
-    return Table("splits", "Splits", frame, _shown(frame), tuple(notes))
+    notes = [f"{data.name}, {line.strip()}" for data in inspections for line in str(data.load).splitlines()[1:]]
+    notes.append("Lengths are per record; a duplicate has the content of an earlier record of its split.")
+    return ReportTable("splits", "Splits", frame, _shown(frame), tuple(notes))
 
 
-def labels(found: Sequence[Inspection]) -> Table:
-    """A row a label, the most frequent of the training split first: its count in each split, and its share of train."""
+def labels(inspections: Sequence[Inspection]) -> ReportTable:
+    """The count of each label in each split and its share of train; the most frequent label of train first."""
     rows = [
         {"data": data.name, "label": label}
         | {split: facts.labels.get(label, 0) for split, facts in data.splits.items()}
         | {"share of train": data.splits["train"].labels.get(label, 0) / sum(data.splits["train"].labels.values())}
-        for data in found
+        for data in inspections
         for label in dict.fromkeys(label for facts in data.splits.values() for label in facts.labels)
     ]
-    names = [split for split in ("train", "dev", "test") if any(split in data.splits for data in found)]
+    names = [split for split in ("train", "dev", "test") if any(split in data.splits for data in inspections)]
     frame = pd.DataFrame(rows, columns=["data", "label", *names, "share of train"])
     frame = frame.astype(dict.fromkeys(names, "Int64"))
     first = frame.groupby("data", sort=False).head(NUM_LABELS)
@@ -96,11 +98,11 @@ def labels(found: Sequence[Inspection]) -> Table:
     shown["train (%)"] = [f"{100 * share:.2f}" for share in first["share of train"]]
     left_out = len(frame) - len(first)
     notes = (f"The first {NUM_LABELS} labels of each; labels.csv has {left_out} more.",) if left_out else ()
-    return Table("labels", "Labels", frame, shown, notes)
+    return ReportTable("labels", "Labels", frame, shown, notes)
 
 
 def _shown(frame: pd.DataFrame) -> pd.DataFrame:
-    """The cells as text: whole numbers with commas, ratios with two decimals, nothing where there is none."""
+    """The cells as text: integers with commas, ratios with two decimals, an empty string for missing values."""
     return pd.DataFrame({name: [_cell(value) for value in frame[name]] for name in frame}, frame.index)
 
 

@@ -1,4 +1,4 @@
-"""Which hyperparameters decided the score of a sweep, within each loss by itself, and which could be chance."""
+"""Hyperparameter importance in a sweep, for each loss separately, with the level that chance alone reaches."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis.scores import column, losses, said_by_parent, scores
+from analysis.columns import column, losses, parent_tag, scores
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.distributions import BaseDistribution
 
 LEAST_TRIALS: Final = 20
-"""Scored trials of a loss below which nothing is said of its parameters: five are then among the best."""
-BEST: Final = 0.25
-"""The share of the trials that count as the best ones."""
+"""The fewest scored trials of a loss for which importance is computed; five of them are then the best quarter."""
+BEST_SHARE: Final = 0.25
+"""The share of trials that count as the best ones."""
 NUM_SHUFFLES: Final = 100
-DECADES: Final = 100
-"""Positive values whose largest is so many times the smallest were drawn on a logarithm."""
+LOG_SCALE_RATIO: Final = 100
+"""Positive values are taken as drawn on a log scale if the largest is more than this many times the smallest."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Parameter:
     """One parameter within the trials of one loss.
 
     Attributes:
-        importance: By PED-ANOVA, not normalised: with the others' it makes no whole.
-        by_chance: What it reaches in 95 of 100 shufflings of the scores; below it, it says nothing.
+        importance: By PED-ANOVA; not normalised, so that importances do not sum to 1.
+        by_chance: The 95 % quantile over shuffled scores; an importance below it may be chance.
     """
 
     path: str
@@ -42,24 +42,24 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Branch:
-    """The trials of one loss, the parameters by their importance."""
+class LossImportance:
+    """The parameters of one loss, the most important first, over its scored trials."""
 
     loss: str
     num_trials: int
     parameters: tuple[Parameter, ...]
 
 
-def importances(frame: pd.DataFrame) -> tuple[list[Branch], dict[str, int]]:
-    """Of a sweep, the losses with trials enough, and how many trials the others have.
+def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, int]]:
+    """The importances for each loss with enough trials, and the number of trials of the other losses.
 
-    A parameter of one loss is missing in the trials of the others, so that one analysis over all of them would drop it
-    or weigh it by how often its loss was drawn.
+    Each loss is analysed separately: a parameter of one loss is missing in the trials of the others, so that one
+    analysis of all trials would drop it or weigh it by how often its loss was drawn.
     """
     trials = frame[frame["kind"] == "trial"]
     if trials.empty:
         return [], {}
-    score = scores(trials, said_by_parent(frame, "metric")).dropna()
+    score = scores(trials, parent_tag(frame, "metric")).dropna()
     trials, branches, few = trials.loc[score.index], [], {}
     for loss, group in trials.groupby(losses(trials)):
         searched = _searched(group)
@@ -67,36 +67,38 @@ def importances(frame: pd.DataFrame) -> tuple[list[Branch], dict[str, int]]:
             few[str(loss)] = len(group)
         elif searched:
             branches.append(
-                Branch(str(loss), len(group), _parameters(group, searched, score[group.index].to_numpy(np.float64)))
+                LossImportance(
+                    str(loss), len(group), _parameters(group, searched, score[group.index].to_numpy(np.float64))
+                )
             )
     return sorted(branches, key=lambda branch: -branch.num_trials), few
 
 
 def _searched(trials: pd.DataFrame) -> list[str]:
-    """The paths that every one of these trials chose, with more than one value."""
+    """The paths that all of these trials searched, and with more than one value."""
     chosen = [set(str(paths).split()) for paths in column(trials, "tags.searched")]
     shared = set.intersection(*chosen)
     return [path for path in sorted(shared) if trials.get(f"params.{path}", pd.Series()).nunique() > 1]
 
 
 def _parameters(trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> tuple[Parameter, ...]:
-    study = _study({path: trials[f"params.{path}"].tolist() for path in paths})
-    found = _evaluated(study, score)
+    optuna_study = _study({path: trials[f"params.{path}"].tolist() for path in paths})
+    importance = _evaluate(optuna_study, score)
     draw = np.random.default_rng(0)
-    shuffled = [_evaluated(study, draw.permutation(score)) for _ in range(NUM_SHUFFLES)]
-    chance = {path: float(np.quantile([each[path] for each in shuffled], 0.95)) for path in paths}
-    ordered = sorted(paths, key=lambda path: -found[path])
-    return tuple(Parameter(path, found[path], chance[path]) for path in ordered)
+    shuffled = [_evaluate(optuna_study, draw.permutation(score)) for _ in range(NUM_SHUFFLES)]
+    chance = {path: float(np.quantile([shuffle[path] for shuffle in shuffled], 0.95)) for path in paths}
+    ordered = sorted(paths, key=lambda path: -importance[path])
+    return tuple(Parameter(path, importance[path], chance[path]) for path in ordered)
 
 
-def _evaluated(study: Study, score: NDArray[np.floating]) -> dict[str, float]:
-    """The importance of each parameter, had its trials had these scores."""
+def _evaluate(optuna_study: Study, score: NDArray[np.floating]) -> dict[str, float]:
+    """The importance of each parameter if the trials had these scores."""
     from optuna.importance import PedAnovaImportanceEvaluator
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it looks for low values of the target: hence the minus
-        evaluator = PedAnovaImportanceEvaluator(target_quantile=BEST)
-        return evaluator.evaluate(study, target=lambda trial: -float(score[trial.number]))
+        warnings.simplefilter("ignore")  # its warning that low values count as the best: hence the minus below
+        evaluator = PedAnovaImportanceEvaluator(target_quantile=BEST_SHARE)
+        return evaluator.evaluate(optuna_study, target=lambda trial: -float(score[trial.number]))
 
 
 def _study(values: Mapping[str, Sequence[Any]]) -> Study:
@@ -107,18 +109,20 @@ def _study(values: Mapping[str, Sequence[Any]]) -> Study:
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
-        study = optuna.create_study()
-        study.add_trials([optuna.create_trial(params=row, distributions=distributions, value=0.0) for row in rows])
+        optuna_study = optuna.create_study()
+        optuna_study.add_trials(
+            [optuna.create_trial(params=row, distributions=distributions, value=0.0) for row in rows]
+        )
     finally:
         optuna.logging.set_verbosity(verbosity)
-    return study
+    return optuna_study
 
 
 def _distribution(values: Sequence[Any]) -> BaseDistribution:
-    """Over the range of the values that were tried: the space itself is not stored with the runs."""
+    """A distribution over the range of the tried values; the search space itself is not stored with the runs."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     if len(set(values)) <= 5 or not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         return CategoricalDistribution(sorted(set(values), key=str))
     low, high = float(min(values)), float(max(values))
-    return FloatDistribution(low, high, log=low > 0 and high / low > DECADES)
+    return FloatDistribution(low, high, log=low > 0 and high / low > LOG_SCALE_RATIO)

@@ -1,4 +1,4 @@
-"""How sure a difference is beyond this test set: over seeds and items, and over data sets."""
+"""Uncertainty of a difference beyond this test set: over seeds and test items, and over data sets."""
 
 from __future__ import annotations
 
@@ -17,24 +17,27 @@ NUM_RESAMPLES: Final = 1000
 
 
 def ratio(parts: NDArray[np.floating]) -> NDArray[np.floating]:
-    """The score of `parts_...2` that were added up over items: what is above over what is below; 0/0 is 0."""
-    above, below = parts[..., 0], parts[..., 1]
-    return np.asarray(np.where(below > 0, above / np.where(below > 0, below, 1), 0.0))
+    """The score of `parts_...2` (numerator, denominator) summed over items; 0/0 is 0."""
+    numerator, denominator = parts[..., 0], parts[..., 1]
+    return np.asarray(np.where(denominator > 0, numerator / np.where(denominator > 0, denominator, 1), 0.0))
 
 
 def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.floating], *, seed: int = 0) -> Difference:
-    """The mean difference with both sources of chance: other seeds, and other items of the same kind.
+    """The mean difference with two sources of variance: other seeds, and other test items of the same kind.
 
     SE^2 = s_d^2/n + the variance of the mean difference over resampled items, the same items for both arms and all
-    seeds (the idea of Sellam et al. 2022, "The MultiBERTs"); degrees of freedom by Satterthwaite. Slightly wide: how
-    much seeds differ on single items is in both parts. Never surer than on the test set itself, which Satterthwaite's
-    degrees of freedom would be with few seeds.
+    seeds (the idea of Sellam et al. 2022, "The MultiBERTs"); degrees of freedom by Satterthwaite. The interval is
+    slightly too wide, since the interaction of seeds and items is in both terms. It is never narrower, and p never
+    smaller, than on the test set itself; Satterthwaite's degrees of freedom alone would allow that with few seeds.
 
     Args:
-        parts: `parts_SI2` of the arm, what each item adds to both sides of the score; the seeds and items in the order
-            of the baseline's.
+        parts: `parts_SI2` of the arm: what each item adds to numerator and denominator of the score. Seeds and items
+            are in the order of the baseline's.
         baseline: `parts_SI2` of the baseline.
-        seed: Of the resampling.
+        seed: The seed of the resampling.
+
+    Returns:
+        A difference with NaN bounds and p for fewer than two seeds or items.
     """
     assert parts.shape == baseline.shape, "the same seeds and items"
     num_seeds, num_items, _ = parts.shape
@@ -55,15 +58,15 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
 
 
 def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:
-    """The mean difference over seeds, each time with as many items drawn again.
+    """The mean difference over seeds, for each of `NUM_RESAMPLES` bootstrap samples of the items.
 
-    Items that add the same for both arms and all seeds are drawn as one, by how many they are: most are right
-    everywhere, so that this is many times as quick.
+    Items with the same parts in both arms and all seeds are counted together and drawn by a multinomial. Most items are
+    right everywhere, so that this is many times as fast as drawing single items.
     """
     _, num_seeds, num_items, _ = parts_2SI2.shape
-    alike, num_U = np.unique(parts_2SI2.transpose(2, 0, 1, 3).reshape(num_items, -1), axis=0, return_counts=True)
+    unique, num_U = np.unique(parts_2SI2.transpose(2, 0, 1, 3).reshape(num_items, -1), axis=0, return_counts=True)
     weights_BU = np.random.default_rng(seed).multinomial(num_items, num_U / num_items, NUM_RESAMPLES)
-    sums = (weights_BU @ alike).reshape(NUM_RESAMPLES, 2, num_seeds, 2)
+    sums = (weights_BU @ unique).reshape(NUM_RESAMPLES, 2, num_seeds, 2)
     scores_B2S = ratio(sums)
     return np.asarray((scores_B2S[:, 0] - scores_B2S[:, 1]).mean(-1))
 
@@ -73,9 +76,9 @@ class AcrossDataSets:
     """Whether an arm beats the baseline over data sets.
 
     Attributes:
-        p: Of Wilcoxon's signed-rank test; NaN where it is impossible.
-        num: Data sets.
-        least: How many it takes before any result could be told apart.
+        p: Of Wilcoxon's signed-rank test; NaN if the test is not run.
+        num: The number of data sets.
+        least: The fewest data sets with which any result could be significant.
     """
 
     p: float
@@ -86,7 +89,7 @@ class AcrossDataSets:
 def over_data_sets(differences: Sequence[float], num_arms: int) -> AcrossDataSets:
     """Wilcoxon's signed-rank test over data sets (Demsar 2006), one mean difference each.
 
-    With n data sets the least p is 2^(1-n): where that is above .05 over the number of arms compared, it is not run.
+    With n data sets the smallest possible p is 2^(1-n): if that is above .05 over the number of arms, it is not run.
     """
     num, least = len(differences), math.ceil(1 + math.log2(num_arms / ALPHA))
     if num < least or np.allclose(differences, 0):

@@ -1,4 +1,4 @@
-"""Where the runs of an experiment came from: what was run, on what, and how it is run again."""
+"""The origin of each sweep and study in a report: its plan, machine and versions, and the commands that rerun it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.found import Found
-from analysis.scores import column
+from analysis.columns import column
+from analysis.findings import Findings
 
 PLAN: Final = "plan.yaml"
 VERSION: Final = "tags.version."
@@ -17,12 +17,12 @@ VERSION: Final = "tags.version."
 
 @dataclass(frozen=True)
 class Origin:
-    """What it takes to run it again.
+    """What is needed to rerun a sweep or study.
 
     Attributes:
-        name: Of the sweep or study.
-        plan: The whole of it, as `dice-ray tune --resume` reads it; none where it was not stored.
-        facts: What else is known, by a word for it: begin, hours of work, machine, versions.
+        name: The name of the sweep or study.
+        plan: The text of its plan file, which `dice-ray tune --resume` reads; None if it was not stored.
+        facts: Other information by its label: start, compute time, machine, versions.
     """
 
     name: str
@@ -31,12 +31,12 @@ class Origin:
 
     @property
     def file(self) -> str:
-        """Where the report keeps the plan."""
+        """The file name of the plan in the folder of the report."""
         return f"{self.name}.{PLAN}"
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """What runs it again, in an empty folder that the plan was copied to; none without the plan."""
+        """Shell commands that rerun it, in an empty folder with a copy of the plan; empty without the plan."""
         if self.plan is None:
             return ()
         folder, name = shlex.quote(f"dice_ray_runs/{self.name}"), shlex.quote(self.name)
@@ -47,11 +47,11 @@ class Origin:
         )
 
 
-def origins(found: Found) -> tuple[Origin, ...]:
-    """Of each sweep and study that was found."""
-    frame = found.frame
+def origins(findings: Findings) -> tuple[Origin, ...]:
+    """The origin of each sweep and study."""
+    frame = findings.frame
     parents = frame[frame["kind"].isin(["sweep", "study"])]
-    plans = found.texts(parents, PLAN)
+    plans = findings.texts(parents, PLAN)
     return tuple(
         Origin(str(parent["id"]), plans.get(str(parent["id"])), _facts(parent, frame[frame["parent"] == parent["id"]]))
         for _, parent in parents.iterrows()
@@ -62,21 +62,21 @@ def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:
     hours = (runs["end"] - runs["start"]).dt.total_seconds().sum() / 3600
     versions = sorted(str(name) for name in runs if str(name).startswith(VERSION))
     machines = [column(runs, f"tags.{name}") for name in ("cpu", "cores", "gpu")]
-    found = {
-        "begun": f"{parent['start']:%Y-%m-%d %H:%M} UTC",
-        "work": f"{hours:.2f} hours in {len(runs)} runs",
-        "data": _each(column(runs, "tags.data")),
-        "digest of the data": _each(pd.Series([parent.get("params.digest")])),
-        "encoder": _each(column(runs, "tags.encoder")),
-        "version of the numbers": _each(pd.Series([parent.get("tags.results_version")])),
-        "machine": "; ".join(filter(None, map(_each, machines))),
+    facts = {
+        "started": f"{parent['start']:%Y-%m-%d %H:%M} UTC",
+        "compute time": f"{hours:.2f} hours in {len(runs)} runs",
+        "data": _joined(column(runs, "tags.data")),
+        "data digest": _joined(pd.Series([parent.get("params.digest")])),
+        "encoder": _joined(column(runs, "tags.encoder")),
+        "results version": _joined(pd.Series([parent.get("tags.results_version")])),
+        "machine": "; ".join(filter(None, map(_joined, machines))),
         "versions": ", ".join(
-            f"{name.removeprefix(VERSION)} {_each(runs[name])}" for name in versions if _each(runs[name])
+            f"{name.removeprefix(VERSION)} {_joined(runs[name])}" for name in versions if _joined(runs[name])
         ),
     }
-    return {word: text for word, text in found.items() if text}
+    return {label: text for label, text in facts.items() if text}
 
 
-def _each(values: pd.Series[Any]) -> str:
-    """The different values, joined."""
+def _joined(values: pd.Series[Any]) -> str:
+    """The distinct values, joined by "and"."""
     return " and ".join(dict.fromkeys(str(value) for value in values.dropna()))

@@ -1,4 +1,4 @@
-"""A report: what was found in words, tables and figures, as text, Markdown, CSV, LaTeX, pictures and one page."""
+"""The report of an experiment: summary, tables and figures, as HTML, Markdown, LaTeX, text, CSV and pictures."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
-from analysis import page
-from analysis.classes import by_class
+from analysis import html_page
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
-from analysis.found import Found
-from analysis.layout import Table, in_latex, in_markdown, plain
+from analysis.findings import Findings
 from analysis.origin import Origin, origins
-from analysis.paper import formulas, paper_tables
-from analysis.pareto import pareto_front
-from analysis.side_by_side import arms_side_by_side, losses_side_by_side
-from analysis.study import across_data_sets, comparison, left_out
+from analysis.paper.tables import formulas, paper_tables
 from analysis.summary import summary
-from analysis.tables import alone, best_trials, by_loss, without_score
+from analysis.tables.base import ReportTable, in_latex, in_markdown, plain
+from analysis.tables.classes import by_class
+from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
+from analysis.tables.pareto import pareto_front
+from analysis.tables.runs import trained_alone, without_score
+from analysis.tables.study import across_data_sets, comparison, left_out
+from analysis.tables.sweep import best_trials, by_loss
 from dice_ray.errors import RunError
 
-MakeTables: TypeAlias = Callable[[Found], list[Table]]
-Part = TypeVar("Part", Table, Figure)
+MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
+Part = TypeVar("Part", ReportTable, Figure)
 
 TABLES: Final[tuple[MakeTables, ...]] = (
     comparison,
@@ -36,46 +37,46 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     pareto_front,
     best_trials,
     by_loss,
-    alone,
+    trained_alone,
     without_score,
     left_out,
 )
-"""In the order of the report; each makes no table where nothing was found for it."""
+"""THE list of tables, in the order of the report; each function returns no table if it does not apply."""
 
-NOTES: Final = "report.sha256"
-"""The files of a report beside it, with their digests, as `sha256sum --check` reads them."""
+CHECKSUMS: Final = "report.sha256"
+"""The file with the digests of all written files, in the format of `sha256sum --check`."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What was found in a sweep, a study, runs trained alone, or data sets.
+    """The report of a sweep, a study, runs trained alone, or data sets.
 
     Attributes:
-        title: Its names.
+        title: The names of what it reports on.
         tables: In the order of `TABLES`.
         figures: In the order of `FIGURES`.
-        summary: What was found, in sentences.
-        origins: How each sweep and study is run again.
+        summary: The main results, in sentences.
+        origins: How to rerun each sweep and study.
     """
 
     title: str
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
     figures: tuple[Figure, ...] = ()
     summary: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
 
     def text(self) -> str:
-        """For a terminal."""
+        """The report for a terminal, without figures."""
         parts = [plain(self.title), "\n".join(map(plain, self.summary)), *(table.text() for table in self.tables)]
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def markdown(self) -> str:
-        """For a page of a repository, with the pictures beside it."""
+        """The report for a repository page, with the pictures in files beside it."""
         figures = [
             f"![{in_markdown(figure.title)}]({figure.name}.svg)\n\n{in_markdown(figure.caption)}"
             for figure in self.figures
         ]
-        again = [
+        reruns = [
             "\n".join([f"To run {in_markdown(origin.name)} again:", "", "```", *origin.commands, "```"])
             for origin in self.origins
             if origin.commands
@@ -85,16 +86,16 @@ class Report:
             *map(in_markdown, self.summary),
             *(table.markdown() for table in self.tables),
             *figures,
-            *again,
+            *reruns,
         ]
         return "\n\n".join(parts) + "\n"
 
     def html(self) -> str:
-        """One page by itself: it needs no other file and no network."""
-        return page.page(self.title, self.summary, self.tables, self.figures, self.origins)
+        """The report as one page that needs no other file and no network."""
+        return html_page.page(self.title, self.summary, self.tables, self.figures, self.origins)
 
     def latex(self) -> str:
-        """A document of its own, which takes the tables and pictures from the files beside it."""
+        """A LaTeX document that reads the tables and pictures from the files beside it."""
         figures = [
             (
                 r"\begin{figure}[htbp]",
@@ -106,7 +107,7 @@ class Report:
         ]
         return "\n".join(
             [
-                "% pdflatex report.tex; lualatex where names go beyond Latin letters",
+                "% pdflatex report.tex; lualatex if names have other than Latin letters",
                 r"\documentclass{article}",
                 r"\usepackage{booktabs,graphicx,xcolor}",
                 r"\usepackage[margin=2cm,landscape]{geometry}",
@@ -123,10 +124,10 @@ class Report:
         )
 
     def write(self, folder: Path) -> list[Path]:
-        """Write the page and its parts; the paths written, the page first.
+        """Write the report and return the paths written, the HTML page first.
 
-        `report.html`, `report.md`, `report.tex` and `report.txt`; each table as CSV and LaTeX, each figure as PNG and
-        SVG, each plan as YAML. What an earlier report wrote there and this one does not is deleted.
+        Writes `report.html`, `report.md`, `report.tex` and `report.txt`, each table as CSV and LaTeX, each figure as
+        PNG and SVG, and each plan as YAML. Deletes files of the previous report that this one does not write.
         """
         contents = {
             "report.html": self.html(),
@@ -149,60 +150,58 @@ class Report:
         return written
 
     def _repr_html_(self) -> str:
-        """Its summary and tables, where a notebook shows it."""
-        return page.fragment(self.summary, self.tables)
+        """Summary and tables, for a notebook."""
+        return html_page.fragment(self.summary, self.tables)
 
 
 def _delete_stale(folder: Path, written: Sequence[Path]) -> None:
-    """Delete what the report before wrote and this one has not, and note what this one has, for the next.
+    """Delete the files of the previous report that this one did not write, and write the checksums of this one.
 
-    What is not noted, or is not as it was written any more, is someone else's.
+    Only files that the previous checksums list and that are unchanged since are deleted: all others are the user's.
     """
-    notes = folder / NOTES
-    for line in notes.read_text(encoding="utf-8").splitlines() if notes.is_file() else ():
+    checksums = folder / CHECKSUMS
+    for line in checksums.read_text(encoding="utf-8").splitlines() if checksums.is_file() else ():
         digest, _, name = line.partition("  ")
         file = folder / name
         if file not in written and file.parent == folder and file.is_file() and _digest(file) == digest:
             file.unlink()
-    notes.write_text("".join(f"{_digest(file)}  {file.name}\n" for file in written), encoding="utf-8")
+    checksums.write_text("".join(f"{_digest(file)}  {file.name}\n" for file in written), encoding="utf-8")
 
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def side_by_side(founds: Mapping[str, Found]) -> Report:
-    """Several experiments: first what they share in one table, then the report of each, by its name."""
-    made = {name: report(found) for name, found in founds.items()}
-    shared = [*arms_side_by_side(founds), *losses_side_by_side(founds)]
+def side_by_side(experiments: Mapping[str, Findings]) -> Report:
+    """The report of several experiments: first the tables that compare them, then the parts of each under its name."""
+    reports = {name: report(findings) for name, findings in experiments.items()}
+    shared = [*arms_side_by_side(experiments), *losses_side_by_side(experiments)]
     return Report(
-        ", ".join(founds),
-        (*shared, *(_named(name, table) for name, each in made.items() for table in each.tables)),
-        tuple(_named(name, figure) for name, each in made.items() for figure in each.figures),
-        tuple(f"{name}: {sentence}" for name, each in made.items() for sentence in each.summary),
-        tuple(origin for each in made.values() for origin in each.origins),
+        ", ".join(experiments),
+        (*shared, *(_named(name, table) for name, each in reports.items() for table in each.tables)),
+        tuple(_named(name, figure) for name, each in reports.items() for figure in each.figures),
+        tuple(f"{name}: {sentence}" for name, each in reports.items() for sentence in each.summary),
+        tuple(origin for each in reports.values() for origin in each.origins),
     )
 
 
 def _named(experiment: str, part: Part) -> Part:
-    """The same as a part of a report of several experiments."""
+    """The part with the experiment's name in its title and file name."""
     stem = re.sub(r"[^\w.-]", "_", experiment)
     return replace(part, name=f"{stem}-{part.name}", title=f"{experiment}: {part.title}")
 
 
-def report(found: Found) -> Report:
-    """The words, tables and figures that an experiment allows.
+def report(findings: Findings) -> Report:
+    """The report of an experiment, with every table and figure that applies to it.
 
     Raises:
-        RunError: It holds no run that could stand in one.
+        RunError: The experiment has no runs.
     """
-    tables = [table for make in TABLES for table in make(found)]
+    tables = [table for make in TABLES for table in make(findings)]
     if not tables:
-        raise RunError(
-            "a report must have runs, trials of a sweep or cells of a study, and the experiment holds none yet"
-        )
-    figures = [figure for make in FIGURES for figure in make(found)]
-    frame = found.frame
+        raise RunError("a report must have runs, trials of a sweep or cells of a study; the experiment has none yet")
+    figures = [figure for make in FIGURES for figure in make(findings)]
+    frame = findings.frame
     parents = frame.loc[frame["kind"].isin(["sweep", "study"]), "name"]
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
-    return Report(title, tuple(tables), tuple(figures), tuple(summary(found)), origins(found))
+    return Report(title, tuple(tables), tuple(figures), tuple(summary(findings)), origins(findings))

@@ -1,4 +1,4 @@
-"""How sure a mean over seeds is: t intervals, paired differences, Holm's correction."""
+"""Uncertainty of means over seeds: t intervals, paired differences, Holm's correction."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 LEVEL: Final = 0.95
-"""Of every interval."""
+"""The confidence level of every interval."""
 ALPHA: Final = 0.05
-"""Below it a corrected p tells two arms apart."""
+"""Two arms are significantly different if the Holm-corrected p is at most this."""
 FEW_SEEDS: Final = 5
-"""With fewer shared seeds no two arms are said to be told apart, and none to win."""
+"""With fewer shared seeds no difference is called significant, and no arm the winner."""
 NO_SPREAD: Final = 1e-12
-"""Values closer than this are one value: their spread is that of rounding."""
+"""A smaller spread is rounding error, and the values count as equal."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its interval; bounds are NaN where one value has none."""
+    """A mean and its interval over `num` values; the bounds are NaN with fewer than two."""
 
     mean: float
     low: float
@@ -32,47 +32,48 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean difference over shared seeds; `p` is NaN where there is nothing to test."""
+    """A mean difference over shared seeds; `p` is NaN if it cannot be tested."""
 
     interval: Interval
     p: float
 
     @property
-    def tells_apart(self) -> bool:
-        """Whether it is more than chance, and over enough seeds to say so; its p is to be a corrected one."""
+    def is_significant(self) -> bool:
+        """Whether the p, which must be the corrected one, is at most `ALPHA`, over at least `FEW_SEEDS` seeds."""
         return self.p <= ALPHA and self.interval.num >= FEW_SEEDS
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it is told apart, above 0."""
-        return self.tells_apart and self.interval.mean > 0
+        """Whether it is significant and above 0."""
+        return self.is_significant and self.interval.mean > 0
 
 
 def t_interval(values: Sequence[float], test_per_train: float = 0.0) -> Interval:
-    """Student's interval of the mean.
+    """Student's t interval of the mean; NaN bounds for one value, and a NaN mean for none.
 
     Args:
-        values: One a seed.
-        test_per_train: Where each seed drew splits of its own: n_test/n_train. The training sets of such seeds overlap,
-            so that their mean varies more than s^2/n says: by (1/n + n_test/n_train) s^2 (Nadeau and Bengio 2003).
+        values: One for each seed.
+        test_per_train: n_test/n_train if each seed drew its own splits, else 0. The training sets of such seeds
+            overlap, so that the variance of their mean is not s^2/n but (1/n + n_test/n_train) s^2 (Nadeau and Bengio
+            2003).
 
     >>> t_interval([1.0, 2.0, 3.0])
-    Interval(mean=2.0, low=-0.48413771175033027, high=4.48413771175033, num=3)
+    Interval(mean=2.0, low=-0.4841377117503298, high=4.48413771175033, num=3)
     """
     num = len(values)
     if num < 2:
         return Interval(float(values[0]) if num else math.nan, math.nan, math.nan, num)
     mean = float(np.mean(values))
-    half = float(stats.t.ppf((1 + LEVEL) / 2, num - 1)) * _standard_error(values, test_per_train)
+    half = float(special.stdtrit(num - 1, (1 + LEVEL) / 2)) * _standard_error(values, test_per_train)
     return Interval(mean, mean - half, mean + half, num)
 
 
 def paired_difference(
     values: Mapping[int, float], baseline: Mapping[int, float], test_per_train: float = 0.0
 ) -> Difference:
-    """Student's paired test of the mean difference over the seeds that both have, on the same splits each.
+    """Student's paired t test of the mean difference over the seeds that both have.
 
-    Differences without any spread (two arms that collapse to the same score) are shown and not tested.
+    Differences without spread (two arms that collapse to the same score) are not tested: their p is NaN.
     """
     shared = sorted(values.keys() & baseline.keys())
     differences = [values[seed] - baseline[seed] for seed in shared]
@@ -80,11 +81,11 @@ def paired_difference(
     if len(shared) < 2 or np.ptp(differences) < NO_SPREAD:
         return Difference(interval, math.nan)
     t = interval.mean / _standard_error(differences, test_per_train)
-    return Difference(interval, float(2 * stats.t.sf(abs(t), len(shared) - 1)))
+    return Difference(interval, float(2 * special.stdtr(len(shared) - 1, -abs(t))))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction (Holm 1979) of the p values that are not NaN.
+    """Holm's step-down correction (Holm 1979) of the p values; NaN values stay NaN and do not count.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -98,16 +99,16 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def holm_of(differences: Sequence[Difference]) -> list[Difference]:
-    """The same differences with their p corrected by Holm."""
+    """The same differences with Holm-corrected p values."""
     adjusted = holm([difference.p for difference in differences])
     return [replace(difference, p=p) for difference, p in zip(differences, adjusted, strict=True)]
 
 
 def what_seeds_allow(num: int) -> str:
-    """What may be said from this many seeds."""
+    """Which conclusions this many seeds support; completes a sentence."""
     if num >= 10:
         return "enough for a claim"
-    return "enough to show large effects only" if num >= FEW_SEEDS else "a description, no ground for a claim"
+    return "enough to show large effects only" if num >= FEW_SEEDS else "too few for a claim"
 
 
 def _standard_error(values: Sequence[float], test_per_train: float) -> float:

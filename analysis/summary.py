@@ -1,4 +1,4 @@
-"""What was found, in sentences: who won and how sure that is, what a search reached, and what has no score."""
+"""The report's summary in sentences: the winner and how certain it is, the best trial, and runs without a score."""
 
 from __future__ import annotations
 
@@ -6,55 +6,60 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from analysis.best_trial import best_trial
+from analysis.columns import states
 from analysis.comparison import CONSTANT, Comparison, comparisons
-from analysis.found import Found
-from analysis.layout import Scale
-from analysis.scores import states
-from analysis.search import best_trial
+from analysis.findings import Findings
 from analysis.statistics import what_seeds_allow
-from analysis.study import shared_seeds, told_apart, who_wins
+from analysis.tables.base import ScoreFormat
+from analysis.tables.study import shared_seeds, significant_arms, who_wins
 
 
-def summary(found: Found) -> Iterator[str]:
-    """The sentences, most telling first."""
-    made = comparisons(found)
-    for comparison in made:
-        where = f"On {comparison.place}: " if len(made) > 1 else ""
-        yield from (f"{where}{sentence}" for sentence in _of_comparison(comparison))
-    yield from _of_search(found)
-    yield from _without_score(found)
+def summary(findings: Findings) -> Iterator[str]:
+    """The sentences, the most important first."""
+    compared = comparisons(findings)
+    for comparison in compared:
+        prefix = f"On {comparison.place}: " if len(compared) > 1 else ""
+        yield from (f"{prefix}{sentence}" for sentence in _of_comparison(comparison))
+    yield from _of_search(findings)
+    yield from _without_score(findings)
 
 
-def _of_comparison(made: Comparison) -> Iterator[str]:
-    scale = Scale.of(pd.Series([arm.score.mean for arm in made.arms]))
-    yield who_wins(made, scale)
-    yield from told_apart(made, scale)
-    seeds = shared_seeds(made)
-    baseline, *others = made.arms
-    constant = [f", the constant predictor has {scale.show(arm.score.mean)}" for arm in others if arm.name == CONSTANT]
-    said = f"{baseline.name} has {scale.show_interval(baseline.score)}{''.join(constant)}"
-    yield f"{scale.heading(made.metric)}: {said}; {seeds} shared seeds are {what_seeds_allow(seeds)}."
-    collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in made.arms if arm.collapsed]
+def _of_comparison(comparison: Comparison) -> Iterator[str]:
+    score_format = ScoreFormat.of(pd.Series([arm.score.mean for arm in comparison.arms]))
+    yield who_wins(comparison, score_format)
+    yield from significant_arms(comparison, score_format)
+    seeds = shared_seeds(comparison)
+    baseline, *others = comparison.arms
+    levels = [f"{baseline.name} has {score_format.show_interval(baseline.score)}"]
+    levels += [
+        f"the constant predictor has {score_format.show(arm.score.mean)}" for arm in others if arm.name == CONSTANT
+    ]
+    allowed = f"{seeds} shared seeds are {what_seeds_allow(seeds)}"
+    yield f"{score_format.heading(comparison.metric)}: {', '.join(levels)}; {allowed}."
+    collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
     if collapsed:
         yield f"Cells that predict one class only: {', '.join(collapsed)}."
 
 
-def _of_search(found: Found) -> Iterator[str]:
-    best = best_trial(found)
+def _of_search(findings: Findings) -> Iterator[str]:
+    best = best_trial(findings)
     if best is None:
         return
-    scale = Scale.of(pd.Series([best.score]))
-    reached = f"{scale.heading(best.metric)} {scale.show(best.score)}"
-    yield f"The best of {(found.frame['kind'] == 'trial').sum()} trials is {best.id}, with {best.loss}: {reached}."
-    by = f"the mean over {best.num_reruns} other seeds, on dev" if best.num_reruns else "this very score, on dev"
-    yield f"The search chose it by {by}; what it is worth on new data a study over seeds tells."
+    score_format = ScoreFormat.of(pd.Series([best.score]))
+    score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
+    yield f"The best of {(findings.frame['kind'] == 'trial').sum()} trials is {best.id}, with {best.loss}: {score}."
+    criterion = f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
+    yield f"The search selected it by {criterion}; a study over seeds measures its performance on new data."
 
 
-def _without_score(found: Found) -> Iterator[str]:
-    runs = found.frame[found.frame["kind"].isin(["trial", "cell"])]
+def _without_score(findings: Findings) -> Iterator[str]:
+    runs = findings.frame[findings.frame["kind"].isin(["trial", "cell"])]
     if runs.empty:
         return
     state = states(runs)
     counts = [f"{(state == name).sum()} {name}" for name in ("failed", "unfinished") if (state == name).any()]
-    listed = f"Of {len(runs)} runs {' and '.join(counts)}: they are listed below."
-    yield listed if counts else f"All {len(runs)} runs ended well."
+    if counts:
+        yield f"Of {len(runs)} runs, {' and '.join(counts)}; they are listed below."
+    else:
+        yield f"All {len(runs)} runs finished."

@@ -1,4 +1,4 @@
-"""Every exception a user can meet: what must hold, what was got, where, and what is known."""
+"""Every exception a user can meet: what must hold, what was given, where, and the known alternatives."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from dataclasses import dataclass
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name closest to a misspelt one, if any is close.
+    """The known name closest to a misspelt one; None if none is close.
 
     >>> nearest("focl", ["dice", "focal"])
     'focal'
     """
-    found = difflib.get_close_matches(name, list(known), n=1)
-    return found[0] if found else None
+    return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
 def first_line(error: BaseException) -> str:
-    r"""What an error says first: the words of other programs go on for pages.
+    r"""The first line of an error's message, since those of third-party libraries can be pages long.
 
     >>> first_line(OSError("no space left\non a disk")), first_line(TimeoutError())
     ('no space left', 'TimeoutError')
@@ -28,7 +27,16 @@ def first_line(error: BaseException) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that does not hold, at one place of the user's input."""
+    """One violated requirement at one path of the user's input.
+
+    Attributes:
+        path: The configuration path, such as `loss.focal.gamma`.
+        must: What must hold, worded to follow the path: "must be above 0".
+        got: What was given instead.
+        origin: The layer or file that set the value.
+        suggestion: The path or name that was probably meant.
+        known: The allowed values.
+    """
 
     path: str
     must: str
@@ -52,11 +60,11 @@ class Problem:
 
 
 class DiceRayError(Exception):
-    """A mistake or a mishap that the user can act on; the command line prints it without a traceback."""
+    """An error that the user can act on; the command line prints it without a traceback."""
 
 
 class ConfigError(DiceRayError, ValueError):
-    """A configuration that cannot be run; it lists every problem at once."""
+    """An invalid configuration; the message lists every problem."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -67,40 +75,40 @@ class ConfigError(DiceRayError, ValueError):
         return type(self), (self.problems,)
 
 
-class UnfitError(ConfigError):
-    """Sections that are right each by itself, and do not go together."""
+class ConflictError(ConfigError):
+    """A configuration whose sections are each valid but conflict with one another."""
 
 
 class InputError(DiceRayError, ValueError):
-    """A name, file or module given by the user that cannot be used."""
+    """A name, file or module from the user that cannot be used."""
 
 
 class DataError(DiceRayError, ValueError):
-    """A file or row that does not hold what its reader expects."""
+    """A file or row that does not have the format its reader expects."""
 
 
 class LossInputError(DiceRayError, ValueError):
-    """Logits, targets or masks that a loss cannot take."""
+    """Logits, targets or masks that a loss cannot be computed from."""
 
 
 class NonFiniteError(DiceRayError, ArithmeticError):
-    """A loss or gradient that is not finite: the run stops before the optimizer steps."""
+    """A loss or gradient that is not finite; the run stops before the optimizer step."""
 
 
 class RunError(DiceRayError, RuntimeError):
-    """A run, sweep or study that is not there, is in use, or cannot go on."""
+    """A run, sweep or study that does not exist, is in use, or cannot continue."""
 
 
 class BusyError(RunError):
-    """A folder that another process is driving."""
+    """A folder that is locked by another process."""
 
 
 class ShadowedError(DiceRayError, ImportError):
-    """A file or folder of the user's that stands in the way of a package shipped with dice_ray."""
+    """A file or folder of the user that shadows a package shipped with dice_ray."""
 
 
 class UnknownNameError(DiceRayError, LookupError):
-    """A name that is not registered; it names the nearest and all known ones."""
+    """A name that is not registered; the message suggests the nearest name and lists all known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))

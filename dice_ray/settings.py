@@ -1,8 +1,14 @@
-"""What every Config is made of: frozen, closed, finite; the choice among named sections; nested and flat forms."""
+"""Base classes of every Config: frozen, closed, finite; choices among named sections; nested and flat forms.
+
+A choice is a union of branches, each a section with a name. It is written `loss: focal` or `loss: {focal: {gamma: 2}}`;
+the layers of a configuration (preset, `--set`, arm, trial) are merged as written, and defaults are filled in once, when
+the merged layer is validated. Merging validated sections instead would turn the defaults of a lower layer into values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeGuard, Union, get_args, get_origin
 
@@ -12,13 +18,13 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from dice_ray.errors import Problem, nearest
 
 Nested: TypeAlias = dict[str, Any]
-"""A layer or a configuration as YAML nests it; a chosen branch is a mapping of one key."""
+"""A layer or a configuration, nested as in YAML; a choice is a mapping with the branch as its only key."""
 Flat: TypeAlias = dict[str, Any]
-"""The same by paths with dots: `loss` is `focal`, `loss.focal.gamma` is 2."""
+"""The same by dotted paths: `loss` is `focal`, `loss.focal.gamma` is 2."""
 
 
 class Settings(BaseModel):
-    """A section of the configuration: frozen, closed to unknown keys, finite, no boolean for a number."""
+    """A section of the configuration: frozen, with unknown keys, infinite numbers and booleans for numbers refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
@@ -29,29 +35,27 @@ class Settings(BaseModel):
         annotation = cls.model_fields[info.field_name].annotation
         leaves = _leaf_types(annotation)
         if not any(map(_is_section, leaves)) and bool not in leaves and _holds_boolean(value):
-            raise PydanticCustomError("boolean", "must not be true or false (quote a word that YAML takes for one)")
+            raise PydanticCustomError(
+                "boolean", "must not be true or false (quote YAML's words for them, such as 'no')"
+            )
         return value
 
 
 class Branch(Settings):
-    """A section that is one of several to choose from, by its name."""
+    """A section that can be chosen by its name."""
 
     name: ClassVar[str]
 
 
 class Choice:
-    """Marks a union of branches, `Annotated[DiceConfig | FocalConfig, Choice()]`: written `focal` or `{focal: {}}`."""
+    """Marks a union of branches, `Annotated[DiceConfig | FocalConfig, Choice()]`; written `focal` or `{focal: {}}`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         branches = branches_of(source)
         assert branches, f"{source} is not a union of branches"
-
-        def unwrap(name: str) -> Any:
-            return lambda value: value[name]
-
         union = core_schema.tagged_union_schema(
             choices={
-                name: core_schema.no_info_before_validator_function(unwrap(name), handler(branch))
+                name: core_schema.no_info_before_validator_function(itemgetter(name), handler(branch))
                 for name, branch in branches.items()
             },
             discriminator=lambda value: next(iter(value)),
@@ -60,7 +64,7 @@ class Choice:
 
 
 def branches_of(annotation: Any) -> dict[str, type[Branch]]:
-    """The branches by name if the annotation is a choice (or an optional one), else nothing."""
+    """The branches by name if the annotation is a choice, optional or not; else empty."""
     members = [member for member in _union_members(annotation) if member is not NoneType]
     if members and all(isinstance(member, type) and issubclass(member, Branch) for member in members):
         return {member.name: member for member in members}
@@ -68,7 +72,7 @@ def branches_of(annotation: Any) -> dict[str, type[Branch]]:
 
 
 def nest(flat: Mapping[str, Any]) -> Nested:
-    """Nest paths with dots; a branch chosen by name and keys of it join, in any order.
+    """Nest dotted paths; the name of a branch and its keys are joined, in any order.
 
     >>> nest({"loss": "focal", "loss.focal.gamma": 2, "training.lr": 0.1})
     {'loss': {'focal': {'gamma': 2}}, 'training': {'lr': 0.1}}
@@ -83,16 +87,16 @@ def nest(flat: Mapping[str, Any]) -> Nested:
 
 
 def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:
-    """Lay one layer over another: the same branch merges, another branch replaces, a value replaces.
+    """Merge a layer into a lower one: it merges into the same branch, and replaces another branch or a value.
 
-    Unknown keys and malformed choices pass through: `model` itself refuses them with their path.
+    Unknown keys and malformed choices are kept; validating the result reports them with their path.
     """
     merged = dict(base)
     for key, value in layer.items():
         field = model.model_fields.get(key)
         annotation = field.annotation if field else None
         if branches := branches_of(annotation):
-            merged[key] = _merge_choice(branches, base.get(key), value)
+            merged[key] = _merged_choice(branches, base.get(key), value)
         elif _is_section(annotation) and isinstance(value, Mapping):
             below = base.get(key)
             merged[key] = merge(annotation, below if isinstance(below, dict) else {}, dict(value))
@@ -102,85 +106,80 @@ def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:
 
 
 def nested(config: Settings) -> Nested:
-    """A resolved section as plain values, choices as mappings of one key."""
+    """A validated section as plain values, with a choice as a mapping of one key."""
     return {key: _plain(getattr(config, key)) for key in type(config).model_fields}
 
 
 def flat(config: Settings) -> Flat:
-    """A resolved section by paths: a choice is its branch's name, and the branch is part of the paths below it."""
+    """A validated section by dotted paths; a choice has the branch name as value and as part of the paths below it."""
     return dict(_flat_items(config, ""))
 
 
-def differing(one: Settings, other: Settings) -> list[str]:
-    """The paths at which two resolved sections differ."""
-    ours, theirs = flat(one), flat(other)
-    return sorted(path for path in {*ours, *theirs} if ours.get(path) != theirs.get(path))
+def differing_paths(one: Settings, other: Settings) -> list[str]:
+    """The sorted paths at which two validated sections differ."""
+    first, second = flat(one), flat(other)
+    return sorted(path for path in {*first, *second} if first.get(path) != second.get(path))
 
 
-def decisive(config: Settings) -> Flat:
-    """What of a resolved section is not a default, by paths.
+def non_defaults(config: Settings) -> Flat:
+    """The values of a validated section that are not defaults, by dotted paths.
 
-    It is the same however a value was written, and stays the same when a key with a default is added to the section.
+    They do not depend on how a value was written, and do not change when a key with a default is added to the section.
     """
     return dict(_flat_items(config, "", with_defaults=False))
 
 
 def paths(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """Every path that the model knows, those inside of all branches included."""
-    found = []
+    """Every path of the model, including those inside all branches."""
+    known = []
     for key, field in model.model_fields.items():
         path = f"{prefix}{key}"
-        found.append(path)
+        known.append(path)
         for name, branch in branches_of(field.annotation).items():
-            found += paths(branch, f"{path}.{name}.")
+            known += paths(branch, f"{path}.{name}.")
         if _is_section(field.annotation):
-            found += paths(field.annotation, f"{path}.")
-    return found
+            known += paths(field.annotation, f"{path}.")
+    return known
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """A pydantic error as the user's problems: path, what must hold, what was got, the nearest name, the known ones."""
+    """A pydantic error as problems: path, what must hold, what was given, the nearest name, the allowed ones."""
     known = paths(model)
-    found = []
+    problems = []
     for detail in error.errors():
         path = ".".join(str(part) for part in detail["loc"])
         match detail["type"]:
-            case "default_factory_not_called":
+            case "default_factory_not_called":  # the default depends on another value of the section, which is invalid
                 continue
             case "extra_forbidden":
                 siblings = _siblings(path, known)
-                found.append(
-                    Problem(path, "is not a key", suggestion=_meant(path, siblings, known), known=tuple(siblings))
-                )
+                suggestion = _suggestion(path, siblings, known)
+                problem = Problem(path, "is not a key", suggestion=suggestion, known=tuple(siblings))
             case "branch":
-                context = detail["ctx"]
-                found.append(
-                    Problem(
-                        path,
-                        "must name one of its branches",
-                        context["got"],
-                        suggestion=_meant(f"{path}.{context['name']}", context["known"], known)
-                        if context["name"]
-                        else None,
-                        known=tuple(context["known"]),
-                    )
-                )
+                got, unknown, branches = itemgetter("got", "unknown", "known")(detail["ctx"])
+                suggestion = _suggestion(f"{path}.{unknown}", branches, known) if unknown else None
+                must = "must name one of its branches"
+                problem = Problem(path, must, got, suggestion=suggestion, known=tuple(branches))
             case "missing":
-                found.append(Problem(path, "must be given"))
+                problem = Problem(path, "must be given")
             case _:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
-                found.append(Problem(path, must[:1].lower() + must[1:], _shown(detail["input"])))
-    return found
+                problem = Problem(path, must[:1].lower() + must[1:], _shortened(detail["input"]))
+        problems.append(problem)
+    return problems
+
+
+def _as_mapping(value: Any) -> Any:
+    """A choice written as a name, as the mapping that it stands for; other values unchanged."""
+    return {value: {}} if isinstance(value, str) else value
 
 
 def _joined(below: Any, above: Any) -> Any:
-    """Two written values in one: mappings key by key, a name as the mapping that it opens, else the later one."""
+    """Two written values as one: mappings key by key, the name of a branch with a mapping of it, else the later one."""
     if not isinstance(above, Mapping) and not (isinstance(above, str) and isinstance(below, Mapping)):
         return above
-    first, second = (
-        value if isinstance(value, Mapping) else {value: {}} if isinstance(value, str) else {}
-        for value in (below, above)
-    )
+    first, second = _as_mapping(below), _as_mapping(above)
+    first = first if isinstance(first, Mapping) else {}
     return {**first, **{key: _joined(first.get(key), value) for key, value in second.items()}}
 
 
@@ -189,43 +188,36 @@ def _is_section(annotation: Any) -> TypeGuard[type[Settings]]:
 
 
 def _one_branch(value: object, branches: Mapping[str, type[Branch]]) -> Nested:
-    if isinstance(value, Branch):
-        value = {value.name: value}
-    elif isinstance(value, str):
-        value = {value: {}}
+    """The mapping of one branch that a choice must be, however it was written."""
+    value = {value.name: value} if isinstance(value, Branch) else _as_mapping(value)
     if isinstance(value, Mapping) and len(value) == 1 and next(iter(value)) in branches:
         ((name, body),) = value.items()
         return {name: {} if body is None else body}
     names = [str(name) for name in value] if isinstance(value, Mapping) else []
-    unknown = [name for name in names if name not in branches]
+    unknown = next((name for name in names if name not in branches), "")
     raise PydanticCustomError(
         "branch",
         "must name one of its branches",
-        {"got": " and ".join(names) or _shown(value), "name": unknown[0] if unknown else "", "known": list(branches)},
+        {"got": " and ".join(names) or _shortened(value), "unknown": unknown, "known": list(branches)},
     )
 
 
-def _merge_choice(branches: Mapping[str, type[Branch]], base: object, layer: object) -> object:
-    def opened(value: object) -> object:
-        return {value: {}} if isinstance(value, str) else value
-
-    base, layer = opened(base), opened(layer)
-    if not (isinstance(base, dict) and isinstance(layer, dict) and len(base) == len(layer) == 1):
-        return layer
-    ((old, below), (name, above)) = *base.items(), *layer.items()
-    if old != name or name not in branches:
-        return layer
-    if not isinstance(below or {}, dict) or not isinstance(above or {}, dict):
-        return layer
-    return {name: merge(branches[name], below or {}, above or {})}
+def _merged_choice(branches: Mapping[str, type[Branch]], base: object, layer: object) -> object:
+    base, layer = _as_mapping(base), _as_mapping(layer)
+    if isinstance(base, dict) and isinstance(layer, dict) and len(layer) == 1 and base.keys() == layer.keys():
+        (name,) = layer
+        below, above = base[name] or {}, layer[name] or {}
+        if name in branches and isinstance(below, dict) and isinstance(above, dict):
+            return {name: merge(branches[name], below, above)}
+    return layer
 
 
 def _flat_items(config: Settings, prefix: str, *, with_defaults: bool = True) -> Iterator[tuple[str, Any]]:
-    above: dict[str, Any] = {}
+    previous: dict[str, Any] = {}  # the fields before, from which a default may be derived
     for key, field in type(config).model_fields.items():
         value, path = getattr(config, key), f"{prefix}{key}"
-        is_default = value == field.get_default(call_default_factory=True, validated_data=above)
-        above[key] = value
+        is_default = value == field.get_default(call_default_factory=True, validated_data=previous)
+        previous[key] = value
         if is_default and not with_defaults:
             continue
         if isinstance(value, Branch):
@@ -256,6 +248,7 @@ def _union_members(annotation: Any) -> list[Any]:
 
 
 def _leaf_types(annotation: Any) -> set[Any]:
+    """The types of the values that an annotation admits, those inside of containers and literals included."""
     leaves: set[Any] = set()
     for member in _union_members(annotation):
         inside = [arg for arg in get_args(member) if arg is not Ellipsis]
@@ -276,8 +269,8 @@ def _siblings(path: str, known: list[str]) -> list[str]:
     return [other.rpartition(".")[2] for other in known if other.rpartition(".")[0] == parent]
 
 
-def _meant(path: str, siblings: list[str], known: list[str]) -> str | None:
-    """The path that was meant: a sibling spelt alike, else the same key elsewhere, else a path spelt alike."""
+def _suggestion(path: str, siblings: list[str], known: list[str]) -> str | None:
+    """The path that was probably meant: a sibling of similar spelling, else the same key elsewhere, else any path."""
     parent, _, key = path.rpartition(".")
     if sibling := nearest(key, siblings):
         return f"{parent}.{sibling}" if parent else sibling
@@ -287,6 +280,6 @@ def _meant(path: str, siblings: list[str], known: list[str]) -> str | None:
     return elsewhere[0] if elsewhere else nearest(path, known)
 
 
-def _shown(value: object, width: int = 60) -> str:
+def _shortened(value: object, width: int = 60) -> str:
     text = repr(value)
     return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -1,4 +1,4 @@
-"""TermFacts (what the training split says of a term) and Term (its tensors in a step)."""
+"""TermFacts (statistics of a term in the training split) and Term (its tensors in a step)."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 Link: TypeAlias = Literal["softmax", "sigmoid", "position"]
 """How logits become probabilities.
 
-softmax: `logits_NC`, one class an item. sigmoid: one logit an item, p = [1 - sigmoid(z), sigmoid(z)]; several labels a
-text are as many two-class items. position: a softmax over the positions of a sequence, `logits_NL`, one an item.
+softmax: `logits_NC`, one class per item. sigmoid: one logit per item, p = [1 - sigmoid(z), sigmoid(z)]; each label of a
+multi-label text is a two-class item. position: `logits_NL`, a softmax over the positions of a sequence, one per item.
 """
 
 
 @dataclass(frozen=True)
 class TermFacts:
-    """What the training split says of a term, counted once by its task; loss, head bias and checkpoint read it.
+    """Statistics of a term in the training split, counted once by its task and read by loss, head bias and checkpoint.
 
     Attributes:
-        name: The head that the term scores, "label" or "start".
-        link: How its logits become probabilities.
+        name: Name of the head that produces the logits, such as "label" or "start".
+        link: How the logits become probabilities.
         classes: Class names in the order of the logits; a two-class term has two, also with one logit.
-        counts: Unmasked items of each class in the training split.
-        background: The index of the class that is not of interest, if one is; a two-class term always has 0.
+        counts: Number of unmasked items of each class in the training split.
+        background: Index of the class that is not of interest, None if every class is; always 0 for a two-class term.
     """
 
     name: str
@@ -47,25 +47,26 @@ class TermFacts:
 
     @property
     def foreground(self) -> tuple[int, ...]:
-        """The indices of every class but background."""
+        """The indices of all classes except the background."""
         return tuple(index for index in range(len(self.classes)) if index != self.background)
 
     @property
     def log_prior(self) -> tuple[float, ...]:
-        """The log share of each class, an absent class counted as one item."""
+        """The log of each class's share of the items; an absent class counts as one item."""
         filled = [max(count, 1) for count in self.counts]
         return tuple(math.log(count / sum(filled)) for count in filled)
 
 
 @dataclass(frozen=True)
 class Term:
-    """What a task hands the loop for one head in one step.
+    """The tensors of one head in one step, as the task passes them to the training loop.
 
     Attributes:
-        logits: `logits_...C` (softmax), `logits_...` (sigmoid) or `logits_...L` (position): classes on the last axis.
+        logits: `logits_...C` (softmax), `logits_...` (sigmoid) or `logits_...L` (position); classes are on the last
+            axis.
         targets: `targets_...`, class indices, or 0 and 1 for sigmoid.
-        mask: `mask_...`, true where an item counts; none means all. For position: `mask_...L`, the positions allowed.
-        weight: The share of this term in the step's loss.
+        mask: `mask_...`, true where an item counts; None means all. For position: `mask_...L`, the allowed positions.
+        weight: Factor of this term in the step's loss.
     """
 
     logits: Tensor

@@ -1,1 +1,1 @@
-"""What is varied: spaces, arms, studies and presets."""
+"""What sweeps and studies vary: search spaces, arms, studies and presets."""

@@ -1,6 +1,7 @@
-"""The losses as the paper and its authors' code have them, as arms: name -> path -> value.
+"""The losses of the paper and of its authors' code, as arms: name -> path -> value.
 
-The paper gives no gamma: 1 is that of its footnote 3. Its example-scope arms predicted the background alone on WNUT17.
+The paper gives no gamma; 1 is the smoothing term of its footnote 3. On WNUT17, the example-scope arms predicted only
+the background class.
 """
 
 PAPER_DL = {"loss": "dice", "loss.dice.scope": "example", "loss.dice.denominator": "squared", "loss.dice.gamma": 1.0}
@@ -26,8 +27,8 @@ AUTHORS_CODE = {
 ARMS = {"paper_dl": PAPER_DL, "paper_tl": PAPER_TL, "paper_dsc": PAPER_DSC, "authors_code": AUTHORS_CODE}
 
 DESCRIPTIONS = {
-    "paper_dl": "DL of eq. 7: the mean of each item's own squared dice",
-    "paper_tl": "TL of eq. 9: the mean of each item's own Tversky index, alpha .5",
-    "paper_dsc": "DSC of eq. 11: the mean of each item's own linear dice of p(1-p)",
-    "authors_code": "what the authors' code ran, where a set is a micro-batch: with accumulation ours, a step, differs",
+    "paper_dl": "DL of eq. 7: the mean over items of the squared dice loss of each item",
+    "paper_tl": "TL of eq. 9: the mean over items of the Tversky loss of each item, alpha .5",
+    "paper_dsc": "DSC of eq. 11: the mean over items of the linear dice loss of p(1-p) of each item",
+    "authors_code": "the loss of the authors' code, per step, not per micro-batch, which differs with accumulation",
 }

@@ -1,4 +1,4 @@
-"""Loss and optimizer together: `joint_tuning` chooses the loss, the other spaces hold theirs and search the rest."""
+"""Search spaces over loss and optimizer: `joint_tuning` also chooses the loss, each other space fixes it."""
 
 from __future__ import annotations
 

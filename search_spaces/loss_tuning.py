@@ -1,4 +1,4 @@
-"""Which loss, with which of its own hyperparameters: `loss_tuning` chooses one of all, the other spaces hold theirs."""
+"""Search spaces over losses and their hyperparameters: `loss_tuning` chooses the loss, each other space fixes one."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ def loss_tuning(trial: Trial) -> None:
 
 
 def cross_entropy(trial: Trial) -> None:
-    _hold(trial, "cross_entropy")
+    _fix(trial, "cross_entropy")
     _head_bias(trial)
 
 
 def weighted_cross_entropy(trial: Trial) -> None:
-    _hold(trial, "weighted_cross_entropy")
+    _fix(trial, "weighted_cross_entropy")
     trial.suggest_categorical("loss.weighted_cross_entropy.weighting", ["lg"])
     trial.suggest_float("loss.weighted_cross_entropy.weighting.lg.k", 1, 1000, log=True)
     _head_bias(trial)
 
 
 def focal(trial: Trial) -> None:
-    _hold(trial, "focal")
+    _fix(trial, "focal")
     trial.suggest_float("loss.focal.gamma", 0, 5)
     _head_bias(trial)
 
 
 def logit_adjusted(trial: Trial) -> None:
-    _hold(trial, "logit_adjusted")
+    _fix(trial, "logit_adjusted")
     trial.suggest_float("loss.logit_adjusted.tau", 0, 2)
     _head_bias(trial)
 
 
 def dice(trial: Trial) -> None:
-    _hold(trial, "dice")
+    _fix(trial, "dice")
     _scope(trial, "loss.dice")
     _smoothing(trial, "loss.dice")
     _denominator(trial, "loss.dice")
@@ -44,7 +44,7 @@ def dice(trial: Trial) -> None:
 
 
 def self_adjusting_dice(trial: Trial) -> None:
-    _hold(trial, "self_adjusting_dice")
+    _fix(trial, "self_adjusting_dice")
     _scope(trial, "loss.self_adjusting_dice")
     _smoothing(trial, "loss.self_adjusting_dice")
     _denominator(trial, "loss.self_adjusting_dice")
@@ -53,21 +53,21 @@ def self_adjusting_dice(trial: Trial) -> None:
 
 
 def tversky(trial: Trial) -> None:
-    """One weight against the other: beta, where not given, is 1 - alpha."""
-    _hold(trial, "tversky")
+    """Searches alpha only; beta defaults to 1 - alpha."""
+    _fix(trial, "tversky")
     _smoothing(trial, "loss.tversky")
     trial.suggest_float("loss.tversky.alpha", 0.1, 0.9)
     _overlap(trial)
 
 
 def tversky_free(trial: Trial) -> None:
-    """Both weights by themselves."""
+    """Searches alpha and beta independently."""
     tversky(trial)
     trial.suggest_float("loss.tversky.beta", 0.1, 0.9)
 
 
 def dice_ce(trial: Trial) -> None:
-    _hold(trial, "dice_ce")
+    _fix(trial, "dice_ce")
     _smoothing(trial, "loss.dice_ce")
     trial.suggest_float("loss.dice_ce.weight", 0.1, 10, log=True)
     _head_bias(trial)
@@ -88,8 +88,8 @@ LOSSES: dict[str, Callable[[Trial], None]] = {
 }
 
 
-def _hold(trial: Trial, loss: str) -> None:
-    """The space of one loss, called by itself, holds that loss."""
+def _fix(trial: Trial, loss: str) -> None:
+    """Fix the loss, unless `loss_tuning` has chosen it already."""
     if "loss" not in trial.params:
         trial.suggest_categorical("loss", [loss])
 
@@ -107,7 +107,7 @@ def _denominator(trial: Trial, loss: str) -> None:
 
 
 def _overlap(trial: Trial) -> None:
-    """What the losses of overlaps are combined with; mining 0 keeps all negatives."""
+    """What the dice and Tversky losses are combined with; mining ratio 0 keeps all negatives."""
     trial.suggest_categorical("mining.ratio", [0.0, 0.1, 0.3, 1.0, 3.0])
     _head_bias(trial)
 

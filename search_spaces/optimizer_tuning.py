@@ -1,4 +1,4 @@
-"""How the run is trained, whatever its loss; the number of epochs is the budget, and stays as it is."""
+"""Search space over optimizer, schedule and dropout for any loss; the number of epochs is the budget, not searched."""
 
 from __future__ import annotations
 

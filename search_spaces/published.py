@@ -1,18 +1,19 @@
-"""What the authors' code ran on their data sets, by preset: where a search can begin.
+"""The settings of the authors' scripts for their data sets, by preset, as starting points of a search.
 
-From the scripts of ShannonAI/dice_loss_for_NLP at d437bb9, one seed each. Their `smooth` is gamma, their `alpha` the
-decay, their `ohem_ratio` the mining ratio; a batch is theirs times the steps that they accumulate. All clip at 1.
+From ShannonAI/dice_loss_for_NLP at d437bb9, one seed each. Their `smooth` is gamma, their `alpha` is the decay, and
+their `ohem_ratio` is the mining ratio. The batch size is theirs times their gradient accumulation steps. All clip
+gradients at 1.
 """
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-Point: TypeAlias = dict[str, Any]
+PublishedPoint: TypeAlias = dict[str, Any]
 
 
 def _point(
-    loss: Point,
+    loss: PublishedPoint,
     *,
     lr: float,
     batch_size: int,
@@ -22,7 +23,7 @@ def _point(
     dropout: float = 0.1,
     schedule: str = "linear",
     mining: float = 0.0,
-) -> Point:
+) -> PublishedPoint:
     training = {
         "training.lr": lr,
         "training.schedule": schedule,
@@ -34,24 +35,24 @@ def _point(
     return {**loss, "mining.ratio": mining, "model.dropout": dropout, **training}
 
 
-def _focal(gamma: float) -> Point:
+def _focal(gamma: float) -> PublishedPoint:
     return {"loss": "focal", "loss.focal.gamma": gamma}
 
 
-CROSS_ENTROPY: Point = {"loss": "cross_entropy"}
-DICE: Point = {
+CROSS_ENTROPY: PublishedPoint = {"loss": "cross_entropy"}
+DICE: PublishedPoint = {
     "loss": "self_adjusting_dice",
     "loss.self_adjusting_dice.scope": "batch",
     "loss.self_adjusting_dice.denominator": "squared",
     "loss.self_adjusting_dice.gamma": 1.0,
     "loss.self_adjusting_dice.decay": 0.01,
 }
-DICE_OF_EACH_ITEM: Point = DICE | {
+DICE_BY_EXAMPLE: PublishedPoint = DICE | {
     "loss.self_adjusting_dice.scope": "example",
     "loss.self_adjusting_dice.classes": "all",
 }
 
-PUBLISHED: dict[str, tuple[Point, ...]] = {
+PUBLISHED: dict[str, tuple[PublishedPoint, ...]] = {
     "mrpc": (
         _point(CROSS_ENTROPY, lr=2e-5, batch_size=24, epochs=3, warmup=0.1, weight_decay=0.01),
         _point(CROSS_ENTROPY, lr=2e-5, batch_size=32, epochs=3, warmup=0.1),
@@ -94,6 +95,6 @@ PUBLISHED: dict[str, tuple[Point, ...]] = {
     ),
     "tnews": (
         _point(_focal(4), lr=3e-5, batch_size=18, epochs=5, warmup=0.02, dropout=0.2),
-        _point(DICE_OF_EACH_ITEM, lr=3e-5, batch_size=36, epochs=5, warmup=0.1, schedule="polynomial"),
+        _point(DICE_BY_EXAMPLE, lr=3e-5, batch_size=36, epochs=5, warmup=0.1, schedule="polynomial"),
     ),
 }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray import cluster
+from dice_ray.run import cluster
 from tests.processes import TRIAL, WORKER, titled
 
 

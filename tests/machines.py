@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from dice_ray.cluster import LOOPBACK
+from dice_ray.run.cluster import LOOPBACK
 
 SCRIPT: Final = """
 import sys

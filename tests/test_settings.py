@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
-from dice_ray.settings import Branch, Choice, Settings, decisive, flat, merge, nest, nested, paths, problems_of
+from dice_ray.settings import Branch, Choice, Settings, flat, merge, nest, nested, non_defaults, paths, problems_of
 
 
 class LgConfig(Branch):
@@ -78,12 +78,12 @@ def test_flat_and_nested_forms() -> None:
 
 UNKNOWN_BRANCH = "loss: must name one of its branches, got"
 BRANCHES = "Known: focal, tversky."
-BOOLEAN = "must not be true or false (quote a word that YAML takes for one)"
+BOOLEAN = "must not be true or false (quote YAML's words for them, such as 'no')"
 SECTIONS = "Known: loss, training, weights, sizes."
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "problem"),
     [
         ({"loss": "focl"}, f"{UNKNOWN_BRANCH} focl; did you mean loss.focal? {BRANCHES}"),
         ({"loss": {"gamma": 1}}, f"{UNKNOWN_BRANCH} gamma; did you mean loss.focal.gamma? {BRANCHES}"),
@@ -104,19 +104,14 @@ SECTIONS = "Known: loss, training, weights, sizes."
         ({"lr": 1}, f"lr: is not a key; did you mean training.lr? {SECTIONS}"),
     ],
 )
-def test_every_problem_says_what_where_and_what_is_known(values: dict[str, Any], told: str) -> None:
-    assert problems(values) == [told]
+def test_a_problem_names_the_path_the_value_and_the_alternatives(values: dict[str, Any], problem: str) -> None:
+    assert problems(values) == [problem]
 
 
 def test_all_problems_come_at_once() -> None:
-    told = problems({"loss": {"focal": {"gama": 1, "weighting": "lgg"}}, "training": {"lr": "x"}, "nothing": 1})
-    told_paths = [line.partition(":")[0] for line in told]
-    assert told_paths == [
-        "loss.focal.weighting",
-        "loss.focal.gama",
-        "training.lr",
-        "nothing",
-    ]
+    lines = problems({"loss": {"focal": {"gama": 1, "weighting": "lgg"}}, "training": {"lr": "x"}, "nothing": 1})
+    reported_paths = [line.partition(":")[0] for line in lines]
+    assert reported_paths == ["loss.focal.weighting", "loss.focal.gama", "training.lr", "nothing"]
 
 
 def test_settings_are_frozen() -> None:
@@ -183,13 +178,13 @@ def test_both_forms_lead_back_to_the_same_configuration(config: RootConfig) -> N
 
 
 @given(configs)
-def test_what_decides_leads_back_to_the_same_configuration(config: RootConfig) -> None:
-    assert RootConfig.model_validate(nest(decisive(config))) == config
+def test_the_non_defaults_lead_back_to_the_same_configuration(config: RootConfig) -> None:
+    assert RootConfig.model_validate(nest(non_defaults(config))) == config
 
 
-def test_what_decides_holds_no_default() -> None:
-    assert decisive(RootConfig()) == {}
+def test_the_non_defaults_hold_no_default() -> None:
+    assert non_defaults(RootConfig()) == {}
     written = {"loss": "tversky", "loss.tversky.alpha": 0.3, "loss.tversky.beta": 0.7, "training.lr": 0.1}
-    assert decisive(RootConfig.model_validate(nest(written))) == {"loss": "tversky", "loss.tversky.alpha": 0.3}
+    assert non_defaults(RootConfig.model_validate(nest(written))) == {"loss": "tversky", "loss.tversky.alpha": 0.3}
     other = RootConfig.model_validate(nest({**written, "loss.tversky.beta": 0.5}))
-    assert decisive(other)["loss.tversky.beta"] == 0.5
+    assert non_defaults(other)["loss.tversky.beta"] == 0.5

@@ -1,4 +1,4 @@
-"""Figures: each computes a small typed record of what was found, and draws it."""
+"""The figures of a report: each computes a small typed record from the findings, and draws it."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from analysis.figures.base import Figure
 from analysis.figures.curves import training_curves
 from analysis.figures.derivatives import signs_of_dsc
-from analysis.figures.search import best_so_far, importance
 from analysis.figures.study import gain_by_ratio, planes, tversky_alpha
+from analysis.figures.sweep import best_so_far, importance
 
 if TYPE_CHECKING:
-    from analysis.found import Found
+    from analysis.findings import Findings
 
-MakeFigures: TypeAlias = "Callable[[Found], list[Figure]]"
+MakeFigures: TypeAlias = "Callable[[Findings], list[Figure]]"
 
 FIGURES: Final[tuple[MakeFigures, ...]] = (
     planes,
@@ -25,4 +25,4 @@ FIGURES: Final[tuple[MakeFigures, ...]] = (
     training_curves,
     signs_of_dsc,
 )
-"""In the order of the report; each makes no figure where nothing was found for it."""
+"""In the order of the report; each function returns no figure if it does not apply."""

@@ -1,4 +1,4 @@
-"""What every figure is: a small typed record with a name and a caption, and the drawing of it, in one style."""
+"""The base class of figures, their common style, and what several of them draw."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
-from analysis.layout import Scale
+from analysis.tables.base import ScoreFormat
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 INK: Final = "#262626"
-"""Of text and axes; the page replaces it by its own colour of text."""
+"""The colour of text and axes; the HTML page replaces it by its text colour."""
 QUIET: Final = "#8c8c8c"
-"""Of what is only to compare with: the baseline, the constant predictor, lines of equal F1."""
+"""The colour of references: the baseline, the constant predictor, lines of equal F1."""
 COLORS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6bb3", "#8a5a2b")
-"""Told apart by those who are colour-blind, on white and on black (Okabe and Ito 2008; violet and brown stand for their
-yellow and black). More names than colours differ by their markers."""
+"""Distinguishable for colour-blind readers, on white and on black (Okabe and Ito 2008, with violet and brown for their
+yellow and black). With more names than colours, the markers differ."""
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
 WIDTH: Final = 6.3
-"""Inches, of the text of a page; letters of 8 points stay readable there."""
+"""In inches: the text width of a page, where letters of 8 points are readable."""
 
 _STYLE: Final[dict[Any, Any]] = {
     "font.size": 8,
@@ -47,7 +47,7 @@ _STYLE: Final[dict[Any, Any]] = {
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
-    "text.parse_math": False,  # a name with two dollars is no formula
+    "text.parse_math": False,  # a name with two dollar signs is not a formula
     "svg.fonttype": "path",
     **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
     **{f"axes.{part}color": INK for part in ("edge", "label")},
@@ -56,11 +56,11 @@ _STYLE: Final[dict[Any, Any]] = {
 
 @dataclass(frozen=True)
 class Figure(ABC):
-    """What a figure shows, computed; `draw` only draws it.
+    """The computed content of a figure; `draw` only draws it.
 
     Attributes:
         name: The stem of its files.
-        title: What it shows.
+        title: One line that says what it shows.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Figure(ABC):
     @property
     @abstractmethod
     def caption(self) -> str:
-        """What must be known to read it."""
+        """Sentences that explain it."""
 
     @property
     def height(self) -> float:
@@ -78,24 +78,24 @@ class Figure(ABC):
 
     @abstractmethod
     def draw(self, canvas: Canvas) -> None:
-        """Draw it on an empty canvas."""
+        """Draw the figure on an empty canvas."""
 
     def save(self, file: Path) -> None:
-        """Write it as a picture on white, in the format of the file's ending; the same figure is the same file."""
+        """Write it on white in the format of the file's suffix; equal figures give equal files."""
         undated = {"Date": None} if file.suffix == ".svg" else None
         with self._drawn() as canvas:
             canvas.savefig(file, dpi=200, facecolor="white", metadata=undated)
 
     def svg(self) -> str:
         """The picture as an SVG element without a background."""
-        written = io.StringIO()
+        buffer = io.StringIO()
         with self._drawn() as canvas:
-            canvas.savefig(written, format="svg", metadata={"Date": None, "Creator": None})
-        text = written.getvalue()
+            canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+        text = buffer.getvalue()
         return text[text.index("<svg") :]
 
     def _repr_svg_(self) -> str:
-        """Shown where a notebook shows it."""
+        """The picture, for a notebook."""
         return self.svg()
 
     @contextmanager
@@ -111,7 +111,7 @@ class Figure(ABC):
 
 @dataclass(frozen=True)
 class Line:
-    """A line with its band: where a point has none, low and high are NaN; a line without one has none of either."""
+    """A line with its band; low and high are NaN for points without an interval, and empty for lines without a band."""
 
     name: str
     x: tuple[float, ...]
@@ -134,10 +134,10 @@ def marker_of(names: Iterable[str]) -> dict[str, str]:
 
 
 def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
-    """Write the axis of a score as the tables do: shares as percent."""
+    """Label the axis of a score in the format of the tables: shares as percent."""
     from matplotlib.ticker import PercentFormatter
 
-    scale = Scale.of(pd.Series(list(values), dtype="float64"))
+    scale = ScoreFormat.of(pd.Series(list(values), dtype="float64"))
     axis.set_label_text(scale.heading(metric))
     if scale.percent:
         axis.set_major_formatter(PercentFormatter(1, symbol=""))

@@ -1,4 +1,4 @@
-"""Training curves: the score on dev by step, a panel an arm or a loss."""
+"""Training curves: the dev score by step, with a panel for each arm or loss."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from analysis.columns import column, losses, parent_tag
 from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score
 from analysis.figures.study import places
-from analysis.scores import column, losses, said_by_parent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.found import Found
+    from analysis.findings import Findings
 
 COLUMNS = 4
 LONGEST = 26
-"""Letters of a name that stand over a panel."""
+"""The longest name above a panel, in letters; longer ones are cut."""
 NUM_RUNS = 12
-"""Of runs trained alone, the latest are drawn."""
+"""Runs trained alone that are drawn, the latest."""
 NUM_LINES = 30
-"""Of a panel's runs, those that reached most are drawn."""
+"""Runs drawn in a panel, those with the highest scores."""
 
 
 @dataclass(frozen=True)
-class Panel:
-    """The runs of one arm or loss, each a line, and the mean of an arm's where they share steps."""
+class CurvePanel:
+    """The runs of one arm or loss, and the mean of an arm's runs if they were evaluated at the same steps."""
 
     name: str
     runs: tuple[Line, ...]
@@ -39,19 +39,19 @@ class Panel:
 
 @dataclass(frozen=True)
 class TrainingCurves(Figure):
-    """A metric by step, a panel an arm or a loss, the baseline's mean behind each."""
+    """A metric by step, with a panel for each arm or loss and the baseline's mean behind each."""
 
     metric: str
-    panels: tuple[Panel, ...]
-    baseline: Panel | None
+    panels: tuple[CurvePanel, ...]
+    baseline: CurvePanel | None
 
     @property
     def caption(self) -> str:
-        behind = f", the mean of {self.baseline.name} in grey behind" if self.baseline else ""
-        mean = ", their mean thick" if any(panel.mean for panel in self.panels) else ""
+        behind = f"; grey: the mean of {self.baseline.name}" if self.baseline else ""
+        mean = "; thick: their mean" if any(panel.mean for panel in self.panels) else ""
         most = any(len(panel.runs) == NUM_LINES for panel in self.panels)
-        first = f", at most the {NUM_LINES} best of each" if most else ""
-        return f"{self.metric} by step of the optimizer: each run thin{first}{mean}{behind}."
+        first = f" (the {NUM_LINES} best of each panel at most)" if most else ""
+        return f"{self.metric} by optimizer step. Thin: each run{first}{mean}{behind}."
 
     @property
     def rows(self) -> int:
@@ -77,7 +77,7 @@ class TrainingCurves(Figure):
         grid[0, 0].set_ylabel("")
         canvas.supxlabel("step", fontsize=8)
 
-    def _draw(self, axes: Axes, panel: Panel) -> None:
+    def _draw(self, axes: Axes, panel: CurvePanel) -> None:
         from matplotlib.ticker import MaxNLocator
 
         color = QUIET if panel is self.baseline else COLORS[0]
@@ -91,36 +91,42 @@ class TrainingCurves(Figure):
         axes.xaxis.set_major_locator(MaxNLocator(nbins=3, integer=True))
 
 
-def training_curves(found: Found) -> list[Figure]:
-    """Of a study, sweep or runs trained alone that stored a score more than once."""
-    frame = found.frame
+def training_curves(findings: Findings) -> list[Figure]:
+    """The curves of a study, a sweep or runs trained alone, if a run was evaluated more than once."""
+    frame = findings.frame
     if (frame["kind"] == "cell").any():
         return [
-            made
-            for number, place, each in places(found)
-            for metric in [f"dev/{each.metric.rpartition('/')[2]}"]
-            for made in _curves(
-                f"training_curves{number}", place, metric, each.cells, each.cells["arm"], each.baseline, found.curves
+            figure
+            for number, place, compared in places(findings)
+            for metric in [f"dev/{compared.metric.rpartition('/')[2]}"]
+            for figure in _curves(
+                f"training_curves{number}",
+                place,
+                metric,
+                compared.cells,
+                compared.cells["arm"],
+                compared.baseline,
+                findings.curves,
             )
         ]
     runs = frame[frame["kind"] == "trial"]
     if not runs.empty:
-        metric = said_by_parent(frame, "metric")
-        return _curves("training_curves", "", metric, runs, losses(runs), None, found.curves)
+        metric = parent_tag(frame, "metric")
+        return _curves("training_curves", "", metric, runs, losses(runs), None, findings.curves)
     runs = frame[frame["kind"] == "run"].tail(NUM_RUNS)
     metrics = column(runs, "tags.metric").dropna().unique()
     return [
-        made
+        figure
         for number, metric in enumerate(metrics, start=1)
-        for of in [runs[runs["tags.metric"] == metric]]
-        for made in _curves(
+        for group in [runs[runs["tags.metric"] == metric]]
+        for figure in _curves(
             f"training_curves_{number}" if len(metrics) > 1 else "training_curves",
             "",
             metric,
-            of,
-            of["id"],
+            group,
+            group["id"],
             None,
-            found.curves,
+            findings.curves,
         )
     ]
 
@@ -130,30 +136,32 @@ def _curves(
     place: str,
     metric: str,
     runs: pd.DataFrame,
-    of: pd.Series[str],
+    panels_of_runs: pd.Series[str],
     baseline: str | None,
     curves: pd.DataFrame,
 ) -> list[Figure]:
     points = curves[(curves["metric"] == metric) & curves["id"].isin(runs["id"])]
     if points.empty or points.groupby("id").size().max() < 2:
         return []
-    panel_of = dict(zip(runs["id"], of, strict=True))
+    panel_of = dict(zip(runs["id"], panels_of_runs, strict=True))
     panels = [
-        _panel(str(each), group, has_mean=baseline is not None)
-        for each, group in points.groupby(points["id"].map(panel_of))
+        _panel(str(panel), group, has_mean=baseline is not None)
+        for panel, group in points.groupby(points["id"].map(panel_of))
     ]
     panels.sort(key=lambda panel: panel.name != baseline)
     first = panels[0] if panels[0].name == baseline else None
     return [TrainingCurves(name, f"Training curves{place}", metric, tuple(panels), first)]
 
 
-def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> Panel:
+def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:
     points = points.sort_values("step")
-    reached = points.groupby("id")["value"].max().nlargest(NUM_LINES)
+    best = points.groupby("id")["value"].max().nlargest(NUM_LINES)
     runs = [
         Line(str(id_), tuple(run["step"].astype(float)), tuple(run["value"].astype(float)))
-        for id_, run in points[points["id"].isin(reached.index)].groupby("id")
+        for id_, run in points[points["id"].isin(best.index)].groupby("id")
     ]
     if not has_mean or len(runs) < 2 or any(line.x != runs[0].x for line in runs):
-        return Panel(name, tuple(runs), None)
-    return Panel(name, tuple(runs), Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist())))
+        return CurvePanel(name, tuple(runs), None)
+    return CurvePanel(
+        name, tuple(runs), Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist()))
+    )

@@ -1,23 +1,24 @@
-"""Figure 1 of the paper and its correction: the derivatives of four losses of one positive item."""
+"""Figure 1 of the paper and its correction: the derivatives of four losses for one positive item."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from analysis.columns import losses
 from analysis.figures.base import COLORS, QUIET, Figure
-from analysis.scores import losses
+from analysis.paper.tables import is_on_paper_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.found import Found
+    from analysis.findings import Findings
     from dice_ray.losses.base import Loss
 
 
 @dataclass(frozen=True)
 class Derivative:
-    """The derivative in p of one loss of one positive item."""
+    """The derivative of a loss with respect to p, for one positive item."""
 
     name: str
     p: tuple[float, ...]
@@ -26,7 +27,7 @@ class Derivative:
 
 @dataclass(frozen=True)
 class Figure1(Figure):
-    """The derivatives of four losses for y = 1 and gamma 1: as published, and with the sign of DSC kept."""
+    """The derivatives of four losses for y = 1 and gamma 1: as published, and with DSC's gradient keeping its sign."""
 
     published: tuple[Derivative, ...]
     corrected: tuple[Derivative, ...]
@@ -34,14 +35,15 @@ class Figure1(Figure):
     @property
     def caption(self) -> str:
         return (
-            "The derivative in p of the loss of one positive item, gamma 1. The paper says that DSC approaches zero "
-            "above p = .5; its derivative turns positive there, which pushes a right prediction down to the threshold. "
-            "With decay_gradient: stopped it does approach zero, at p = 1. Which losses the paper drew is inferred."
+            "The derivative of the loss of one positive item with respect to p, gamma 1. The paper says that DSC "
+            "approaches zero above p = .5; its derivative turns positive there, which pushes a correct prediction down "
+            "to the threshold. With decay_gradient: stopped it does approach zero, at p = 1. Which losses the paper "
+            "drew is inferred."
         )
 
     def draw(self, canvas: Canvas) -> None:
         left, right = canvas.subplots(1, 2, sharey=True)
-        titles = ("As published: DSC turns the sign over at 1/2", "Corrected: decay_gradient stopped")
+        titles = ("As published: DSC changes its sign at 1/2", "Corrected: decay_gradient stopped")
         for axes, title, curves in zip((left, right), titles, (self.published, self.corrected), strict=True):
             for curve, color in zip(curves, COLORS, strict=False):
                 axes.plot(curve.p, curve.values, label=curve.name, color=color, lw=2.2 if "DSC" in curve.name else 1.2)
@@ -52,8 +54,8 @@ class Figure1(Figure):
 
 
 def figure_1(points: int = 199) -> Figure1:
-    """The paper's Figure 1 and its correction: FL, DL (eq. 7), TL and DSC (eq. 11), each of one item."""
-    from dice_ray.losses import (  # torch takes seconds, which a report without this figure does not need
+    """The paper's Figure 1 and its correction: FL, DL (eq. 7), TL and DSC (eq. 11), each for one item."""
+    from dice_ray.losses import (  # importing torch takes seconds, and most reports do not have this figure
         DiceConfig,
         DiceLoss,
         FocalConfig,
@@ -74,19 +76,20 @@ def figure_1(points: int = 199) -> Figure1:
     shared = tuple(derivative(name, loss, points) for name, loss in others)
     return Figure1(
         "figure_1",
-        "The paper's Figure 1, and corrected",
+        "The paper's Figure 1 and its correction",
         (*shared, derivative("DSC", SelfAdjustingDiceLoss(dsc, "sigmoid"), points)),
         (*shared, derivative("DSC, stopped", SelfAdjustingDiceLoss(stopped, "sigmoid"), points)),
     )
 
 
-def signs_of_dsc(found: Found) -> list[Figure]:
-    """Figure 1, where a run was trained with the loss that it is about."""
-    return [figure_1()] if (losses(found.frame) == "self_adjusting_dice").any() else []
+def signs_of_dsc(findings: Findings) -> list[Figure]:
+    """Figure 1, for studies on a data set of the paper that trained the self-adjusting dice loss."""
+    has_dsc = (losses(findings.frame) == "self_adjusting_dice").any()
+    return [figure_1()] if has_dsc and is_on_paper_data(findings) else []
 
 
 def derivative(name: str, loss: Loss, points: int) -> Derivative:
-    """dL/dp = dL/dz / (p (1-p)) of a positive item, at so many p between 0 and 1."""
+    """dL/dp = dL/dz / (p (1-p)) of a positive item, at evenly spaced p between 0 and 1."""
     import torch
 
     p_N = torch.arange(1, points + 1, dtype=torch.float64) / (points + 1)

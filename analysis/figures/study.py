@@ -1,4 +1,4 @@
-"""Figures of a study: its arms between precision and recall, and what Tversky's alpha does to both."""
+"""Figures of a study: precision against recall, the gain by imbalance ratio, and the effect of Tversky's alpha."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from analysis.columns import by_seed, collapsed, column, parent_tag, place_of, scores, test_per_train
 from analysis.comparison import Comparison, comparisons
 from analysis.figures.base import COLORS, MARKERS, QUIET, Figure, Line, color_of, draw_line, label_score, marker_of
-from analysis.scores import by_seed, collapsed, column, place_of, said_by_parent, scores, test_per_train
 from analysis.statistics import Interval, t_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-    from analysis.found import Found
+    from analysis.findings import Findings
 
 ALPHA = "params.loss.tversky.alpha"
 RATIO = "params.data.imbalance.ratio.negatives"
 
 
 @dataclass(frozen=True)
-class Point:
-    """An arm between precision and recall.
+class ArmPoint:
+    """The precision and recall of an arm.
 
     Attributes:
         seeds: Precision and recall of each of its cells.
-        is_collapsed: Every cell predicts one class only.
+        is_collapsed: Whether every cell predicts one class only.
     """
 
     arm: str
@@ -44,20 +44,20 @@ class Plane(Figure):
     """Precision against recall of the arms."""
 
     baseline: str
-    points: tuple[Point, ...]
+    points: tuple[ArmPoint, ...]
 
     @property
-    def drawn(self) -> tuple[Point, ...]:
-        """The arms that tell the classes apart in some cell."""
+    def drawn(self) -> tuple[ArmPoint, ...]:
+        """The arms that predict both classes in some cell."""
         return tuple(point for point in self.points if not point.is_collapsed)
 
     @property
     def caption(self) -> str:
         collapsed_arms = ", ".join(point.arm for point in self.points if point.is_collapsed)
         return (
-            "Precision and recall on the test split at the threshold of .5: the mean of each arm over its seeds, "
-            "large, and each seed, small. Lines join points of equal F1."
-            + (f" Not drawn, since they predict one class only: {collapsed_arms}." if collapsed_arms else "")
+            "Precision and recall on the test split at the threshold of .5. Large: the mean of each arm over its "
+            "seeds; small: each seed. Lines join points of equal F1."
+            + (f" Not drawn, because they predict one class only: {collapsed_arms}." if collapsed_arms else "")
         )
 
     @property
@@ -86,24 +86,24 @@ class Plane(Figure):
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def planes(found: Found) -> list[Figure]:
-    """Of a study that stores precision and recall; one for each place."""
-    made: list[Figure] = []
-    for number, place, compared in places(found):
+def planes(findings: Findings) -> list[Figure]:
+    """For each data set, encoder and variant of a study that stores precision and recall."""
+    figures: list[Figure] = []
+    for number, place, compared in places(findings):
         points = [_point(str(arm), group, compared.metric) for arm, group in compared.cells.groupby("arm")]
         points = sorted((point for point in points if point.seeds), key=lambda point: -point.precision.mean)
         if not all(point.is_collapsed for point in points):
-            made.append(
+            figures.append(
                 Plane(f"precision_recall{number}", f"Precision and recall{place}", compared.baseline, tuple(points))
             )
-    return made
+    return figures
 
 
-def _point(arm: str, cells: pd.DataFrame, metric: str) -> Point:
+def _point(arm: str, cells: pd.DataFrame, metric: str) -> ArmPoint:
     scored = scores(cells, metric).notna()
     both = pd.DataFrame({name: column(cells, f"metrics.test/{name}") for name in ("precision", "recall")})
     both = both[scored].astype("float64").dropna()
-    return Point(
+    return ArmPoint(
         arm,
         t_interval(both["precision"].tolist(), test_per_train(cells)),
         t_interval(both["recall"].tolist(), test_per_train(cells)),
@@ -113,8 +113,8 @@ def _point(arm: str, cells: pd.DataFrame, metric: str) -> Point:
 
 
 @dataclass(frozen=True)
-class Panel:
-    """Precision, recall and score of one form of the Tversky loss, by alpha."""
+class AlphaPanel:
+    """Precision, recall and score by alpha, for one scope of the Tversky loss."""
 
     name: str
     lines: tuple[Line, ...]
@@ -122,15 +122,15 @@ class Panel:
 
 @dataclass(frozen=True)
 class TverskyAlpha(Figure):
-    """What alpha does to precision, recall and the score, a panel a form of the loss."""
+    """The effect of alpha on precision, recall and score, with a panel for each scope of the loss."""
 
-    panels: tuple[Panel, ...]
+    panels: tuple[AlphaPanel, ...]
 
     @property
     def caption(self) -> str:
         return (
-            "Tversky loss: alpha weighs false positives, beta = 1 - alpha misses, so that precision should rise with "
-            "alpha and recall fall. Means over seeds with 95 % t intervals."
+            "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
+            "rise with alpha and recall fall. Means over seeds with 95 % t intervals."
         )
 
     @property
@@ -147,25 +147,25 @@ class TverskyAlpha(Figure):
         many[-1].legend(loc="best")
 
 
-def tversky_alpha(found: Found) -> list[Figure]:
-    """Of a study whose arms differ in alpha."""
-    made: list[Figure] = []
-    for number, place, compared in places(found):
+def tversky_alpha(findings: Findings) -> list[Figure]:
+    """For a study whose arms differ in alpha."""
+    figures: list[Figure] = []
+    for number, place, compared in places(findings):
         cells, score = compared.cells[column(compared.cells, ALPHA).notna()], compared.metric
         panels = []
         for scope, group in cells.groupby(column(cells, "params.loss.tversky.scope").astype("str")):
             if group[ALPHA].nunique() > 2:
                 named = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
                 lines = [by_x(name, group, group[ALPHA], scores(group, metric)) for name, metric in named.items()]
-                panels.append(Panel(f"scope: {scope}", tuple(line for line in lines if line.x)))
+                panels.append(AlphaPanel(f"scope: {scope}", tuple(line for line in lines if line.x)))
         if panels:
-            made.append(TverskyAlpha(f"tversky_alpha{number}", f"Tversky's alpha{place}", tuple(panels)))
-    return made
+            figures.append(TverskyAlpha(f"tversky_alpha{number}", f"Tversky's alpha{place}", tuple(panels)))
+    return figures
 
 
 @dataclass(frozen=True)
 class GainByRatio(Figure):
-    """What each arm gains over the baseline, by how many negatives there are for each positive."""
+    """The gain of each arm over the baseline, by the number of negatives for each positive."""
 
     metric: str
     baseline: str
@@ -175,7 +175,7 @@ class GainByRatio(Figure):
     def caption(self) -> str:
         return (
             f"{self.metric} minus that of {self.baseline} on the same training set, paired by seed, with 95 % t "
-            "intervals: a gain counts where its band leaves the line at 0."
+            "intervals: a gain counts if its band does not include 0."
         )
 
     def draw(self, canvas: Canvas) -> None:
@@ -194,13 +194,13 @@ class GainByRatio(Figure):
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def gain_by_ratio(found: Found) -> list[Figure]:
-    """Of a study over training sets of several ratios, for each data set and encoder."""
-    frame = found.frame
+def gain_by_ratio(findings: Findings) -> list[Figure]:
+    """For each data set and encoder of a study over training sets of several imbalance ratios."""
+    frame = findings.frame
     cells = frame[(frame["kind"] == "cell") & column(frame, RATIO).notna()]
     if cells.empty:
         return []
-    metric, baseline = said_by_parent(frame, "metric"), said_by_parent(frame, "baseline")
+    metric, baseline = parent_tag(frame, "metric"), parent_tag(frame, "baseline")
     groups = cells.groupby(place_of(cells, "data", "encoder"), sort=False)
     made = [(str(place), _gains(group, metric, baseline)) for place, group in groups if group[RATIO].nunique() > 1]
     return [
@@ -216,11 +216,11 @@ def gain_by_ratio(found: Found) -> list[Figure]:
 
 
 def _gains(cells: pd.DataFrame, metric: str, baseline: str) -> tuple[Line, ...]:
-    """A line for each arm but the baseline, over cells of one data set and encoder."""
+    """The line of each arm except the baseline, over the cells of one data set and encoder."""
     score = scores(cells, metric)
-    at = list(zip(cells[RATIO], cells["seed"], strict=True))
-    reference = {key: value for key, value, arm in zip(at, score, cells["arm"], strict=True) if arm == baseline}
-    gain = score - pd.Series([reference.get(key, np.nan) for key in at], cells.index)
+    keys = list(zip(cells[RATIO], cells["seed"], strict=True))
+    reference = {key: value for key, value, arm in zip(keys, score, cells["arm"], strict=True) if arm == baseline}
+    gain = score - pd.Series([reference.get(key, np.nan) for key in keys], cells.index)
     lines = [
         by_x(str(arm), group, group[RATIO], gain[group.index]) for arm, group in cells.groupby("arm") if arm != baseline
     ]
@@ -228,20 +228,20 @@ def _gains(cells: pd.DataFrame, metric: str, baseline: str) -> tuple[Line, ...]:
 
 
 def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[float]) -> Line:
-    """The mean over seeds at each x, with its interval."""
+    """The mean over seeds for each x, with its interval."""
     points: list[tuple[float, Interval]] = []
-    for at, group in cells.groupby(x):
+    for value, group in cells.groupby(x):
         if scored := by_seed(score[group.index], group["seed"]):
-            points.append((float(at), t_interval(list(scored.values()), test_per_train(group))))
+            points.append((float(value), t_interval(list(scored.values()), test_per_train(group))))
     return Line(
         name,
-        tuple(at for at, _ in points),
+        tuple(value for value, _ in points),
         *(tuple(getattr(interval, part) for _, interval in points) for part in ("mean", "low", "high")),
     )
 
 
-def places(found: Found) -> Iterator[tuple[str, str, Comparison]]:
-    """The comparisons of a study: what follows the names of their figures, what follows the titles, and each."""
-    made = comparisons(found)
-    for number, each in enumerate(made, start=1):
-        yield f"_{number}" if len(made) > 1 else "", f" on {each.place}" if each.place else "", each
+def places(findings: Findings) -> Iterator[tuple[str, str, Comparison]]:
+    """The comparisons of a study, each with the suffixes of its figures' names and titles."""
+    compared = comparisons(findings)
+    for number, each in enumerate(compared, start=1):
+        yield f"_{number}" if len(compared) > 1 else "", f" on {each.place}" if each.place else "", each

@@ -1,4 +1,4 @@
-"""Data before any run: a first preset for files, what data sets hold, and the cache of what was read."""
+"""Data before any run: a first preset for files, the inspection of data sets, and the cache."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray import shipped
+from dice_ray.api import shipped
+from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import validate
-from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     from analysis.report import Report
     from dice_ray.config.starter import Starter
-    from dice_ray.data.cache import Listed
+    from dice_ray.data.cache import CacheEntryInfo
     from dice_ray.tasks.inspection import Inspection
 
 
@@ -26,8 +26,8 @@ def init(
         file: The training file.
         dev: The dev file; without it dev is drawn from the training file.
         test: The test file.
-        out: Where the preset is written; else the name of the training file with `.yaml`, in the working directory.
-        overwrite: Whether a file that is there may be replaced.
+        out: The preset's file; by default the name of the training file with `.yaml`, in the working directory.
+        overwrite: Whether an existing file may be replaced.
     """
     from dice_ray.config.starter import start, target
 
@@ -38,7 +38,7 @@ def init(
 
 
 def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
-    """What the data sets of these presets hold: counts, imbalance, labels, lengths, duplicates, what was dropped."""
+    """Counts, imbalance, labels, lengths, duplicates and dropped rows of the data sets of these presets."""
     from dice_ray.data import sources
     from dice_ray.tasks import inspection
 
@@ -51,7 +51,7 @@ def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
 
 
 def imbalance_report(found: Sequence[Inspection]) -> Report:
-    """The tables and bars of inspected data sets; over the paper's sets the first table is its Table 1."""
+    """Tables and a plot of inspected data sets; for the paper's data sets the first table is its Table 1."""
     shipped.folder_of("analysis")
     from analysis import imbalance
 
@@ -59,27 +59,27 @@ def imbalance_report(found: Sequence[Inspection]) -> Report:
 
 
 def inspection_folder(presets: Sequence[str | Path]) -> Path:
-    """Where tables and plot of these data sets are written unless told otherwise."""
+    """The default folder of the tables and the plot of these data sets."""
     first, *others = (Path(preset).stem for preset in presets)
     return runs_folder() / "inspect" / (f"{first}_and_{len(others)}_more" if others else first)
 
 
-def cached() -> list[Listed]:
-    """What the cache holds of data sets and encoded rows, the last used first."""
+def cached() -> list[CacheEntryInfo]:
+    """The entries of the cache, data sets and encoded rows, the last used first."""
     from dice_ray.data import cache
 
-    return cache.listed()
+    return cache.list_entries()
 
 
 def cache_folder() -> Path:
-    """Where the cache lies."""
+    """The folder of the cache."""
     from dice_ray.data import cache
 
     return cache.folder()
 
 
 def clear_cache() -> int:
-    """Delete what the cache holds; returns how many entries. What a run has open stays readable."""
+    """Delete the entries of the cache; returns how many. What a run has open stays readable."""
     from dice_ray.data import cache
 
     return cache.clear()

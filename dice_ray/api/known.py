@@ -1,19 +1,19 @@
-"""What can be named: presets, tasks, losses, spaces, studies; and the losses, told and drawn."""
+"""Names of presets, tasks, losses, spaces and studies; the table and the drawing of the losses."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray import shipped
+from dice_ray.api import shipped
 from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
-    from dice_ray.losses.table import Row
+    from dice_ray.losses.table import LossRow
 
 
 def names() -> dict[str, list[str]]:
-    """What can be named: presets, tasks, losses, spaces, studies."""
+    """The names of presets, tasks, losses, spaces and studies."""
     from dice_ray.losses import LossConfig
     from dice_ray.settings import branches_of
     from dice_ray.tasks import TaskConfig
@@ -27,7 +27,7 @@ def names() -> dict[str, list[str]]:
     }
 
 
-def losses() -> list[Row]:
+def losses() -> list[LossRow]:
     """The registered losses: formula, parameters with their defaults, scope, source."""
     from dice_ray.losses.table import rows
 
@@ -37,7 +37,7 @@ def losses() -> list[Row]:
 def plot_losses(file: Path) -> None:
     """Draw the derivatives of the losses, as the paper's Figure 1 and corrected."""
     if file.suffix not in (".png", ".svg", ".pdf") or not file.absolute().parent.is_dir():
-        raise InputError(f"a picture must be a .png, .svg or .pdf in a folder that is there, got {file}")
+        raise InputError(f"a picture must be a .png, .svg or .pdf in an existing folder, got {file}")
     shipped.folder_of("analysis")
     from analysis.figures.derivatives import figure_1
 

@@ -1,4 +1,4 @@
-"""Presets and what is written over them: resolved, checked, shown with all defaults."""
+"""Presets with settings over them: resolved, checked, shown with all defaults."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray import shipped
+from dice_ray.api import shipped
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 EMBEDDED_PRESET = "synthetic_pairs"
 
 Written: TypeAlias = Mapping[str, Any] | Sequence[str]
-"""What is written over a preset: {"loss.focal.gamma": 2}, or ["loss.focal.gamma=2"]."""
+"""Settings over a preset: {"loss.focal.gamma": 2}, or ["loss.focal.gamma=2"]."""
 
 
 def validate(preset: str | Path, settings: Written = ()) -> RunConfig:
-    """What a preset and what is written over it resolve to.
+    """The configuration that a preset with these settings resolves to.
 
     Raises:
-        ConfigError: Every problem at once.
+        ConfigError: It lists every problem.
     """
     from dice_ray.config.load import resolve
 
@@ -31,7 +31,7 @@ def validate(preset: str | Path, settings: Written = ()) -> RunConfig:
 
 
 def resolved(preset: str | Path, settings: Written = ()) -> Nested:
-    """The same as plain values, nested as in the YAML, defaults filled in."""
+    """The same as plain values, nested as in YAML, with all defaults."""
     from dice_ray.settings import nested
 
     return nested(validate(preset, settings))
@@ -45,7 +45,7 @@ def resolved_yaml(preset: str | Path, settings: Written = ()) -> str:
 
 
 def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
-    """The preset, and over it what is written."""
+    """The preset, and a layer of settings over it."""
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
     above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)

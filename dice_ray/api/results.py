@@ -1,4 +1,4 @@
-"""What a run, sweep or study left behind: its folder, its rows in MLflow, and the report of them."""
+"""The results of a run, sweep or study: its folder, its runs in MLflow, and its report."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dice_ray import shipped
+from dice_ray.api import shipped
+from dice_ray.api.places import runs_folder
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.figures.base import Figure
-    from analysis.found import Found
+    from analysis.findings import Findings
     from analysis.report import Report
     from dice_ray.tuning.estimate import Estimate
 
 
 @dataclass(frozen=True)
 class Best:
-    """What did best by the metric that decides.
+    """The best run, trial or arm.
 
     Attributes:
-        name: A run as `predict` and `evaluate` take it, or of a study the arm.
+        name: Of a run as `predict` and `evaluate` take it, or of the arm.
         metric: Of a sweep and a run on dev, of a study on test.
         score: The best value; the mean of an arm, and of a trial that was run again with other seeds.
-        settings: What was written over the preset: by the search, or by the arm; nothing for a run.
+        settings: The parameters that the search chose; empty for a run and an arm.
     """
 
     name: str
@@ -39,14 +39,14 @@ class Best:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run, sweep or study left behind: its folder, and in MLflow its runs.
+    """The results of a run, sweep or study: its folder, and its runs in MLflow.
 
     Attributes:
         name: Of its folder.
         experiment: In MLflow.
-        is_finished: False where it was interrupted; the same call, or `resume`, goes on.
-        trained: Of a run trained alone: what it reached.
-        estimate: Of a dry run: what it would take; it has left nothing behind.
+        is_finished: False where it was interrupted; `resume` continues it.
+        trained: The score of a run trained alone.
+        estimate: Of a dry run, which leaves nothing else behind.
     """
 
     name: str
@@ -61,38 +61,42 @@ class Result:
 
     @property
     def log(self) -> Path:
-        """What Ray, Optuna, MLflow and transformers said."""
-        return self.folder / "log.txt"
+        """The output of Ray, Optuna, MLflow and transformers."""
+        from dice_ray.run.folder import LOG
+
+        return self.folder / LOG
 
     @property
     def waiting(self) -> Path | None:
-        """What MLflow could not be told yet, if it was away; the next command that asks it sends that."""
-        return next(self.folder.glob("unsent-*.jsonl"), None)
+        """The file of records that MLflow lacks, if it was away; the next command that reads MLflow sends it."""
+        from dice_ray.tracking.spool import unsent_spools
+
+        return next((left.file for left in unsent_spools(self.folder)), None) if self.folder.is_dir() else None
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row a run of its experiment: parameters, tags, last metrics."""
+        """One row for each run of its experiment: parameters, tags, last metrics."""
         from dice_ray.tracking.reader import read
 
         return read(self.experiment)
 
     @property
     def best(self) -> Best:
-        """The run, the best trial of the sweep, or the best arm of the study, as its report has it.
+        """The run, the best trial of the sweep, or the best arm of the study.
 
-        Whether that arm is told apart from the others, the report says.
+        The report says whether that arm can be told apart from the others.
 
         Raises:
             RunError: Nothing has a score, or the study is on several data sets.
         """
-        return self.trained or _best(self.name, found(self.experiment))
+        return self.trained or _best(self.name, findings(self.experiment))
 
     def report(self) -> Report:
-        """The words, tables and figures of its experiment."""
+        """The report of its experiment."""
         return report(self.experiment)
 
     def figure(self, name: str | None = None) -> Figure:
-        """A figure of its report by its name, the first one where none is given; a notebook shows it.
+        """A figure of its report by its name, by default the first one; a notebook displays it.
 
         Raises:
             UnknownNameError: There is no figure of that name.
@@ -105,12 +109,12 @@ class Result:
         return figures[name]
 
     def _repr_html_(self) -> str:
-        """The words and tables of its report, where a notebook shows it."""
+        """Summary and tables of its report, for a notebook."""
         return self.report()._repr_html_()
 
 
 def report(*names: str) -> Report:
-    """What MLflow holds of a sweep, a study, or the runs trained alone; or of several of them, side by side.
+    """The report of a sweep, a study, or the runs trained alone; or of several of them, side by side.
 
     Args:
         names: Of sweeps and studies, or `train` for the runs trained alone.
@@ -120,17 +124,17 @@ def report(*names: str) -> Report:
 
     if not names or len(set(names)) < len(names):
         raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
-    founds = {name: found(name) for name in names}
-    return reports.side_by_side(founds) if len(founds) > 1 else reports.report(founds[names[0]])
+    by_name = {name: findings(name) for name in names}
+    return reports.side_by_side(by_name) if len(names) > 1 else reports.report(by_name[names[0]])
 
 
 def write_report(made: Report, names: Sequence[str], out: Path | None = None) -> list[Path]:
-    """Write a report, and keep that of a single sweep or study among the artifacts of its run in MLflow.
+    """Write a report, and store that of a single sweep or study with its parent run in MLflow.
 
     Args:
         made: The report of these names.
         names: As they were given to `report`.
-        out: The folder to write to; else one of the sweep or study, or one of all of them.
+        out: The folder to write to; by default the folder `report` of the sweep or study, or one of all of them.
 
     Returns:
         The files, the page first.
@@ -141,37 +145,46 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
 
         with Writer(names[0]) as writer:
             for file in written:
-                if file.suffix != ".png":  # artifacts are texts; each picture is there as SVG
+                if file.suffix != ".png":  # artifacts are stored as text, and each figure is stored as SVG
                     writer.text(made.origins[0].name, f"report/{file.name}", file.read_text(encoding="utf-8"))
     return written
 
 
-def found(name: str) -> Found:
-    """What MLflow holds of an experiment: its runs now, their files and curves when asked for."""
+def findings(name: str) -> Findings:
+    """The runs of an experiment as MLflow holds them now; their files and curves are read when asked for."""
     shipped.folder_of("analysis")
-    from analysis.found import Found
+    from analysis.findings import Findings
     from dice_ray.tracking import reader
+    from dice_ray.tuning.ranking import ranked_in_frame
 
-    return Found(reader.read(name), reader.texts, lambda: reader.curves(name))
+    frame = reader.read(name)
+    trials = ranked_in_frame(frame)
+    return Findings(
+        frame,
+        reader.texts,
+        lambda: reader.curves(name),
+        ranked=tuple(trial.id for trial in trials),
+        rerun_scores={trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores},
+    )
 
 
 def export_preset(sweep: str) -> str:
-    """The best configuration of a sweep as a commented preset, which `train` runs.
+    """The best configuration of a sweep as a commented preset for `train`.
 
     Args:
         sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
     """
-    from dice_ray.tuning.export import preset
+    from dice_ray.tuning.ranking import preset
 
     name, _, trial = sweep.partition("/")
     return preset(runs_folder() / name, trial or None)
 
 
-def _best(name: str, found: Found) -> Best:
+def _best(name: str, of_experiment: Findings) -> Best:
+    from analysis.best_trial import best_trial
     from analysis.comparison import comparisons
-    from analysis.search import best_trial
 
-    if made := comparisons(found):
+    if made := comparisons(of_experiment):
         if len(made) > 1:
             places = ", ".join(each.place for each in made)
             raise RunError(
@@ -182,7 +195,7 @@ def _best(name: str, found: Found) -> Best:
             raise RunError(f"the best arm must have a score, and no two arms of {name} have one")
         arm = next(arm for arm in comparison.arms if arm.name == comparison.best.name)
         return Best(arm.name, comparison.metric, arm.score.mean)
-    trial = best_trial(found)
+    trial = best_trial(of_experiment)
     if trial is None:
         raise RunError(f"the best trial must have a score, and no trial of {name} has one")
     return Best(f"{name}/{trial.id}", trial.metric, trial.score, trial.settings)

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray import folders
 from dice_ray.api import tracking
+from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import Best, Result
-from dice_ray.folders import TRAIN_EXPERIMENT, Place, runs_folder
 
 if TYPE_CHECKING:
-    from dice_ray import single
     from dice_ray.config.schema import RunConfig
-    from dice_ray.rehearsal import Rehearsal
+    from dice_ray.run.driver import Driver, Show
+    from dice_ray.run.rehearsal import Rehearsal
 
 
 def train(
@@ -24,28 +23,34 @@ def train(
     *,
     name: str | None = None,
     register: str | None = None,
-    show: single.Show | None = None,
+    show: Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
 
     Args:
         preset: A shipped preset's name, or a YAML file.
-        settings: What is written over it.
-        name: The run's name; the name of an earlier run goes on with it.
-        register: The name under which its model is registered in MLflow, as the next version.
-        show: Makes, on the terminal, what shows how far it is.
+        settings: Values over the preset.
+        name: The run's name; the name of an earlier run resumes it.
+        register: The name under which the model is registered in MLflow, as the next version.
+        show: Makes the screen that shows progress.
     """
-    from dice_ray import launch, single
+    from dice_ray.run.driver import Driver
+
+    config = validate(preset, settings)
+    return train_config(config, _checked_name(name, preset, config), Driver(show=show), register)
+
+
+def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:
+    """Train a resolved configuration in the folder of this name, or resume it there."""
+    from dice_ray.run import build, single
+    from dice_ray.run.folder import with_stored_precision
 
     tracking.check_register(register)
-    config = validate(preset, settings)
-    name = folders.named(name or _train_name(preset, config))
     folder = runs_folder() / name
-    config = launch.resolved(folders.as_begun(config, folder))
-    score = single.run(config, folder, TRAIN_EXPERIMENT, show)
-    trained = Place(folder, TRAIN_EXPERIMENT, name)
-    tracking.keep_best(trained, "dev", text=config.tracking.text, register=register)
-    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, launch.objective(config), score))
+    config = build.fix_precision(with_stored_precision(config, folder))
+    score = single.train_alone(config, folder, TRAIN_EXPERIMENT, driver)
+    tracking.keep_best(Place(folder, TRAIN_EXPERIMENT, name), "dev", store_text=config.tracking.text, register=register)
+    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score))
 
 
 @dataclass(frozen=True)
@@ -53,8 +58,8 @@ class DryRun:
     """What `train` would do, from its first steps.
 
     Attributes:
-        config: As YAML, defaults filled in.
-        folder: Where the run would lie.
+        config: The configuration as YAML, with all defaults.
+        folder: Of the run.
     """
 
     config: str
@@ -63,17 +68,18 @@ class DryRun:
 
 
 def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = None) -> DryRun:
-    """Run the first steps of what `train` would run, and leave nothing behind; the arguments are those of `train`."""
-    from dice_ray import launch
+    """Run the first steps of what `train` would run and leave nothing behind; the arguments are those of `train`."""
     from dice_ray.config.load import as_yaml
-    from dice_ray.rehearsal import rehearse
+    from dice_ray.run.build import fix_precision
+    from dice_ray.run.folder import check_config, with_stored_precision
+    from dice_ray.run.rehearsal import rehearse
 
     config = validate(preset, settings)
-    folder = runs_folder() / folders.named(name or _train_name(preset, config))
-    config = launch.resolved(folders.as_begun(config, folder))
-    folders.check_config(config, folder)
+    folder = runs_folder() / _checked_name(name, preset, config)
+    config = fix_precision(with_stored_precision(config, folder))
+    check_config(config, folder)
     return DryRun(as_yaml(config), folder, rehearse(config))
 
 
-def _train_name(preset: str | Path, config: RunConfig) -> str:
-    return folders.new_name(f"{Path(preset).stem}-{config.loss.name}")
+def _checked_name(name: str | None, preset: str | Path, config: RunConfig) -> str:
+    return check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))

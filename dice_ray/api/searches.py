@@ -1,4 +1,4 @@
-"""Many runs: a sweep over a space, a study of arms over seeds, and going on with either."""
+"""Many runs: a sweep over a space, a study of arms over seeds, and resuming either, or a single run."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dice_ray import folders, shipped
-from dice_ray.api import tracking
+from dice_ray.api import shipped, tracking
+from dice_ray.api.places import Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
-from dice_ray.api.studies import check_test, digest_of, layers_by_variant, study_of
+from dice_ray.api.runs import train_config
+from dice_ray.api.studies import check_test, data_digest, layers_by_variant, read_study
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.folders import runs_folder
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
+    from dice_ray.run.driver import Driver, Show, TrialCounts
     from dice_ray.settings import Flat
+    from dice_ray.tuning.earlier import Point
     from dice_ray.tuning.plan import StudyPlan, SweepPlan
-    from dice_ray.tuning.progress import Progress
-    from dice_ray.tuning.runner import Show
-    from dice_ray.tuning.warm_start import Point
 
-STARTED = ("tpe", "random", "nsga2")
-"""Samplers that draw; one that goes through a grid takes no other start."""
+DRAWING_SAMPLERS = ("tpe", "random", "nsga2")
+"""Samplers with an initial point; brute force goes through a grid."""
 PUBLISHED = "published"
-"""The warm start at the authors' settings; any other is the name of a sweep."""
+"""The warm start from the authors' settings; any other is the name of a sweep."""
 
 
 def tune(
@@ -39,7 +38,7 @@ def tune(
     top: int = 5,
     objectives: Sequence[str] = (),
     sampler: str | None = None,
-    scheduler: Literal["asha", "median", "none"] | None = None,
+    scheduler: str | None = None,
     warm_start: str | None = None,
     trial_timeout: float | None = None,
     max_hours: float | None = None,
@@ -49,38 +48,41 @@ def tune(
     dry_run: bool = False,
     show: Show | None = None,
 ) -> Result:
-    """Search the loss and its settings, those of the preset first; the best score on dev counts.
+    """Search the loss and its settings, beginning with those of the preset; the score is the best one on dev.
 
     Args:
         preset: A shipped preset's name, or a YAML file.
-        settings: What is written over it, below the trials.
+        settings: Values over the preset, below the trials.
         space: A shipped space's name, `module:function` or `file.py:function`.
-        trials: How many configurations are tried.
-        seed: Of the sampler and of every trial; studies begin at 1, so that they never compare on the seed of a search.
-        seeds: With how many other seeds the best configurations run when the search has ended; their mean ranks them.
-        top: How many these are.
-        objectives: What to search for together, in place of the task's own metric: metrics of dev, as `precision` and
-            `recall`, or `seconds` of training; the report holds the Pareto front.
+        trials: Number of configurations to try.
+        seed: Of the sampler and of every trial. Studies use seeds from 1 on, so that they never compare on the seed of
+            a search.
+        seeds: Number of other seeds that the best configurations are run with after the search; they are then ranked by
+            their mean.
+        top: Number of these configurations.
+        objectives: Metrics of dev, as `precision` and `recall`, or `seconds` of training, to search for together in
+            place of the task's own metric; the report holds the Pareto front.
         sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes an Optuna sampler of
-            a seed; `tpe` where not given, `nsga2` for several objectives.
-        scheduler: What stops trials early; `asha` where not given, and none for several objectives.
+            a seed; by default `tpe`, and `nsga2` for several objectives.
+        scheduler: Early stopping: `asha` (after 1, 3, 9, ... evaluations the best third goes on), `median`, `none`, or
+            the address of a function that makes an Optuna pruner; by default `asha`, and `none` for several objectives.
         warm_start: `published` begins with the authors' settings for this preset (`published_points`); the name of an
-            earlier sweep, with all that it found.
-        trial_timeout: After how many seconds a trial that is still running has failed.
-        max_hours: After which the sweep stops, to be gone on with later.
+            earlier sweep, with all of its trials.
+        trial_timeout: A trial that runs longer, in seconds, fails.
+        max_hours: The sweep stops after this time, and can be resumed.
         name: The sweep's name.
         register: The name under which the best trial's model is registered in MLflow, as the next version.
-        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
-        dry_run: Run only the first steps of a trial, say what all would take in `Result.estimate`, leave nothing.
+        address: Of a Ray cluster; a local Ray is started where not given.
+        dry_run: Run only the first steps of a trial, estimate the whole in `Result.estimate`, and leave nothing behind.
         show: Makes the screen that shows progress.
     """
+    from dice_ray.run.driver import Driver
     from dice_ray.tuning.plan import SweepPlan
 
-    tracking.check_register(register)
-    name = folders.named(name or folders.new_name(f"{Path(preset).stem}-tune"))
-    layers = _for_all_trials(layers_of(preset, settings), name)
+    name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
+    layers = _with_automatic(layers_of(preset, settings), name)
     sampler = sampler or ("nsga2" if objectives else "tpe")
-    points = _own_point(layers, space) if sampler in STARTED and warm_start in (None, PUBLISHED) else []
+    points = _own_point(layers, space) if sampler in DRAWING_SAMPLERS and warm_start in (None, PUBLISHED) else []
     if warm_start == PUBLISHED:
         points += [point.params for point in published_points(preset, space)]
     plan = SweepPlan(
@@ -98,17 +100,17 @@ def tune(
         points=tuple(points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
-    return _run(plan, address, max_hours, show, is_dry=dry_run, register=register)
+    return _run(plan, Driver(address, max_hours=max_hours, show=show), is_dry=dry_run, register=register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:
-    """What the authors of the paper ran on a preset's data, cut to what a space searches.
+    """The settings that the paper's authors published for a preset's data, reduced to what a space searches.
 
     Raises:
-        UnknownNameError: They published no settings for that preset.
+        UnknownNameError: They published none for that preset.
         InputError: The space searches nothing of what they published.
     """
-    from dice_ray.tuning import warm_start
+    from dice_ray.tuning import earlier
     from dice_ray.tuning.space import Space
 
     shipped.folder_of("search_spaces")
@@ -116,7 +118,7 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
 
     if str(preset) not in settings_of:
         raise UnknownNameError("preset with published settings", str(preset), settings_of)
-    points = warm_start.points(settings_of[str(preset)], Space(shipped.space_address(space)))
+    points = earlier.points(settings_of[str(preset)], Space(shipped.space_address(space)))
     if not points:
         losses = sorted({point["loss"] for point in settings_of[str(preset)]})
         raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
@@ -124,12 +126,11 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
 
 
 def _own_point(layers: Sequence[Layer], space: str) -> list[Flat]:
-    """What the preset says of what a space searches; an earlier sweep began with it, and a grid comes to it."""
-    from dice_ray.tuning import warm_start
+    from dice_ray.tuning.earlier import own_point
     from dice_ray.tuning.space import Space
 
     shipped.folder_of("search_spaces")
-    return [warm_start.first(layers, Space(shipped.space_address(space)))]
+    return [own_point(layers, Space(shipped.space_address(space)))]
 
 
 def resume(
@@ -144,35 +145,49 @@ def resume(
     dry_run: bool = False,
     show: Show | None = None,
 ) -> Result:
-    """Go on with a sweep or study: its plan minus what its ledger holds.
+    """Resume a sweep, a study, or a run trained alone.
 
     Args:
-        name: Of the sweep or study.
-        more_trials: What a sweep tries beyond its plan.
-        seeds: With how many other seeds its best configurations run, no fewer than its plan says.
-        top: How many these are, no fewer than its plan says.
+        name: Of the sweep, study or run.
+        more_trials: Number of trials that a sweep adds to its plan.
+        seeds: Number of other seeds that a sweep runs its best configurations with, at least as many as in its plan.
+        top: Number of these configurations, at least as many as in its plan.
         register: As in `tune`.
-        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
-        max_hours: After which it stops again.
-        dry_run: Say what is left and what that would take, as `tune` does.
+        address: Of a Ray cluster; a local Ray is started where not given.
+        max_hours: A sweep or study stops again after this time.
+        dry_run: Estimate what is left of a sweep or study.
         show: Makes the screen that shows progress.
+
+    Raises:
+        UnknownNameError: There is no such sweep, study or run.
+        InputError: An option does not apply to the run, sweep or study.
     """
-    from dice_ray.tuning import plan_file, search
+    from dice_ray.run.driver import Driver
+    from dice_ray.run.folder import holds_plan, stored_config
+    from dice_ray.tuning import plan_file, sweep
     from dice_ray.tuning.plan import SweepPlan
 
-    tracking.check_register(register)
-    stored = plan_file.read(runs_folder() / name)
-    if isinstance(stored, SweepPlan):
-        if more_trials and search.is_exhausted(stored, runs_folder() / name, address):
-            raise InputError(f"{name} has tried all that its space holds: there is nothing to add to it")
-        more = {"seeds": stored.seeds if seeds is None else seeds, "top": stored.top if top is None else top}
-        if more["seeds"] < stored.seeds or more["top"] < stored.top:
-            planned = f"{stored.seeds} and {stored.top}"
-            raise InputError(f"--seeds and --top must be no fewer than {name} has, {planned}, got {seeds} and {top}")
-        stored = stored.model_copy(update={"trials": stored.trials + more_trials, **more})
+    driver, folder = Driver(address, max_hours=max_hours, show=show), runs_folder() / name
+    if not holds_plan(folder):
+        config = stored_config(folder)
+        if config is None:
+            known = [each.name for each in runs_folder().glob("*") if holds_plan(each) or stored_config(each)]
+            raise UnknownNameError("sweep, study or run", name, known)
+        if more_trials or seeds is not None or top is not None or address or max_hours or dry_run:
+            raise InputError(f"{name} is a run trained alone, which is resumed without options of a sweep or study")
+        return train_config(config, name, driver, register)
+    plan = plan_file.read(folder)
+    if isinstance(plan, SweepPlan):
+        if more_trials and sweep.is_exhausted(plan, folder, address):
+            raise InputError(f"{name} has tried all that its space holds: no trial can be added")
+        more = {"seeds": plan.seeds if seeds is None else seeds, "top": plan.top if top is None else top}
+        if more["seeds"] < plan.seeds or more["top"] < plan.top:
+            planned = f"{plan.seeds} and {plan.top}"
+            raise InputError(f"--seeds and --top must be at least those of {name}, {planned}, got {seeds} and {top}")
+        plan = plan.model_copy(update={"trials": plan.trials + more_trials, **more})
     elif more_trials or seeds or top:
-        raise InputError(f"a study has no trials to add, and {name} is one: it grows by arms, variants and seeds")
-    return _run(stored, address, max_hours, show, is_dry=dry_run, register=register)
+        raise InputError(f"{name} is a study, which has no trials to add: it grows by arms, variants and seeds")
+    return _run(plan, driver, is_dry=dry_run, register=register)
 
 
 def ablate(
@@ -191,125 +206,112 @@ def ablate(
     dry_run: bool = False,
     show: Show | None = None,
 ) -> Result:
-    """Run the arms of a study over the same seeds, on each of its variants; cells that were run before are kept.
+    """Run the arms of a study over the same seeds, on each of its variants; cells that are done are kept.
 
     Args:
-        study: A shipped study's name, or a Python file with ARMS and BASELINE, and VARIANTS and DATA if it has any.
-        data: Names of shipped presets, or YAML files; the study's own, or generated pairs, where none is given.
-        settings: What is written over them, below the arms.
-        encoders: The encoders that the arms are compared on; that of the preset where none is given.
-        arms: Those that are run, the baseline among them; all where none is given.
+        study: A shipped study's name, or a Python file with ARMS and BASELINE, and optionally VARIANTS and DATA.
+        data: Names of shipped presets, or YAML files; by default the study's own, or generated pairs.
+        settings: Values over them, below the arms.
+        encoders: Encoders to compare the arms on; by default that of the preset.
+        arms: Arms to run, the baseline among them; by default all.
         seeds: Seeds 1 to this number.
-        tuned_from: Sweeps: each arm takes what the best trial of its own loss searched.
-        trial_timeout: After how many seconds a cell that is still running has failed.
-        max_hours: After which the study stops; the same call goes on.
-        name: The study's name where not given.
-        address: Of a Ray cluster; a Ray of our own runs on this machine where not given.
-        dry_run: Run only the first steps, say what all would take in `Result.estimate`, leave nothing.
+        tuned_from: Sweeps: each arm takes the settings of the best trial of its own loss.
+        trial_timeout: A cell that runs longer, in seconds, fails.
+        max_hours: The study stops after this time; the same call resumes it.
+        name: The study's name; by default that of its file.
+        address: Of a Ray cluster; a local Ray is started where not given.
+        dry_run: Run only the first steps, estimate the whole in `Result.estimate`, and leave nothing behind.
         show: Makes the screen that shows progress.
     """
+    from dice_ray.config.load import resolve
+    from dice_ray.run.driver import Driver
+    from dice_ray.tuning.earlier import tuned
     from dice_ray.tuning.plan import StudyPlan, Variant
-    from dice_ray.tuning.tuned import tuned
 
-    found = study_of(study)
-    if unknown := [arm for arm in arms if arm not in found.arms]:
-        raise UnknownNameError("arm", unknown[0], found.arms)
-    presets = [data] if isinstance(data, str | Path) else list(data) or list(found.data)
+    file = read_study(study)
+    if unknown := [arm for arm in arms if arm not in file.arms]:
+        raise UnknownNameError("arm", unknown[0], file.arms)
+    presets = [data] if isinstance(data, str | Path) else list(data) or list(file.data)
     if tuned_from and len(presets) * max(1, len(encoders)) > 1:
         raise InputError(
-            "sweeps are of one data set and one encoder, and so is a study that is tuned from them: give one --data "
+            "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
-    name = folders.named(name or Path(study).stem)
-    below = {
-        variant: _for_all_trials(layers, name, variant)
-        for variant, layers in layers_by_variant(presets, settings, encoders, found.variants).items()
-    }
-    for layers in below.values():
-        check_test(layers)
+    name = check_name(name or Path(study).stem)
+    variants: dict[str | None, Variant] = {}
+    for variant, layers in layers_by_variant(presets, settings, encoders, file.variants).items():
+        config = resolve(layers)
+        check_test(config)
+        variants[variant] = Variant(layers=_with_automatic(layers, name, variant), digest=data_digest(config))
     (base,) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
     plan = StudyPlan(
         name=name,
-        layers=_for_all_trials(base, name),
-        arms={arm: values for arm, values in found.arms.items() if not arms or arm in arms},
-        baseline=found.baseline,
+        layers=_with_automatic(base, name),
+        arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
+        baseline=file.baseline,
         seeds=tuple(range(1, seeds + 1)),
-        digest=digest_of(base),
-        variants={
-            variant: Variant(layers=layers, digest=digest_of(layers))
-            for variant, layers in below.items()
-            if variant is not None
-        },
+        digest=data_digest(resolve(base)),
+        variants={variant: content for variant, content in variants.items() if variant is not None},
         trial_timeout=trial_timeout,
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
-    plan = plan.with_encoders()
-    return _run(plan, address, max_hours, show, is_dry=dry_run)
+    return _run(plan.with_encoders(), Driver(address, max_hours=max_hours, show=show), is_dry=dry_run)
 
 
-def _run(
-    plan: SweepPlan | StudyPlan,
-    address: str | None,
-    max_hours: float | None,
-    show: Show | None,
-    *,
-    is_dry: bool,
-    register: str | None = None,
-) -> Result:
-    """Run what a plan says and its folder lacks, or say what that would take."""
-    from dice_ray.tuning import ablation, search
+def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
+    """Run what a plan says and its folder lacks, or estimate it."""
+    from dice_ray.tuning import ablation, sweep
+    from dice_ray.tuning.estimate import estimate
     from dice_ray.tuning.plan import SweepPlan
 
+    tracking.check_register(register)
     folder = runs_folder() / plan.name
     if is_dry:
-        from dice_ray.tuning.estimate import estimate
-
-        return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, address=address))
-    if isinstance(plan, SweepPlan):
-        progress = search.run(plan, folder, address=address, max_hours=max_hours, show=show)
-    else:
-        progress = ablation.run(plan, folder, address=address, max_hours=max_hours, show=show)
-    return _ended(plan, folder, progress, register)
+        return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
+    counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
+    return _result(plan, folder, counts, register)
 
 
-def _for_all_trials(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
-    """The layers, with one over them of what is found for `auto`: all trials share it, wherever and whenever they run.
+def _with_automatic(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
+    """The layers, and over them one with the automatically chosen values: all trials share them, on every machine.
 
-    A sweep or study that was begun keeps what the machine found that it was begun on.
+    A sweep or study that was started before keeps the values that were chosen then.
     """
-    from dice_ray import launch
     from dice_ray.config.load import resolve, values_layer
+    from dice_ray.run.build import fix_precision
+    from dice_ray.run.folder import holds_plan
     from dice_ray.tuning import plan_file
-    from dice_ray.tuning.plan import THIS_MACHINE
+    from dice_ray.tuning.plan import AUTOMATIC
 
     config = resolve(layers)
     if config.training.precision != "auto":
         return tuple(layers)
     folder = runs_folder() / name
-    there = plan_file.read(folder) if (folder / "plan.yaml").exists() else None
-    is_begun = there is not None and (variant is None or variant in there.digests)
-    found = there.base(variant) if there is not None and is_begun else launch.resolved(config)
-    return (*layers, values_layer(THIS_MACHINE, {"training.precision": found.training.precision}))
+    stored = plan_file.read(folder) if holds_plan(folder) else None
+    is_stored = stored is not None and (variant is None or variant in stored.digests)
+    chosen = stored.base(variant) if stored is not None and is_stored else fix_precision(config)
+    return (*layers, values_layer(AUTOMATIC, {"training.precision": chosen.training.precision}))
 
 
-def _ended(plan: SweepPlan | StudyPlan, folder: Path, progress: Progress, register: str | None) -> Result:
-    """The result of a sweep or study, unless nothing came of it; what only the best of a finished one has is stored.
+def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, register: str | None) -> Result:
+    """The result of a sweep or study; predictions and model of the best run of a finished one are stored.
 
     Raises:
         RunError: Every trial failed; it names the first reason.
     """
-    from dice_ray.tuning import kept
-    from dice_ray.tuning.ledger import Ledger
+    from dice_ray.run.folder import TRIALS
+    from dice_ray.tuning.ledger import ledger_in
     from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.ranking import best_in
 
-    ledger = Ledger(folder / "ledger.jsonl")
-    if progress.is_finished and progress.failed == progress.total:
-        reasons = [ended.failure for ended in ledger.ended.values()]
-        raise RunError(f"all {progress.total} trials of {folder.name} failed, the first one because {reasons[0]}")
-    if progress.is_finished and (best := kept.best(ledger)) is not None:
+    ledger = ledger_in(folder)
+    if counts.is_finished and counts.failed == counts.total:
+        reason = next(iter(ledger.outcomes.values())).failure
+        raise RunError(f"all {counts.total} trials of {folder.name} failed, the first one because {reason}")
+    if counts.is_finished and (best := best_in(ledger)) is not None:
         split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
-        place = folders.Place(folder / folders.TRIALS / best, plan.name, best)
-        text = plan.config(ledger.begun[best]).tracking.text
-        tracking.keep_best(place, split, text=text, register=register)
-    return Result(folder.name, folder.name, progress.is_finished)
+        store_text = plan.config(ledger.specs[best]).tracking.text
+        place = Place(folder / TRIALS / best, plan.name, best)
+        tracking.keep_best(place, split, store_text=store_text, register=register)
+    return Result(folder.name, folder.name, counts.is_finished)

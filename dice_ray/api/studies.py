@@ -1,4 +1,4 @@
-"""What a study compares, and on what: its arms, and the variants that data, encoders and its file make together."""
+"""The arms of a study, and the variants that they are compared on: data sets, encoders, altered training sets."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray import shipped
+from dice_ray.api import shipped
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.errors import DataError, InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
+    from dice_ray.config.schema import RunConfig
     from dice_ray.settings import Flat
 
 
 @dataclass(frozen=True)
-class Study:
-    """What the file of a study says.
+class StudyFile:
+    """The content of a study's file.
 
     Attributes:
-        arms: What each arm writes, by path.
+        arms: The settings of each arm, by path.
         baseline: The arm that the others are compared to.
-        variants: What each variant writes below the arms, by path; none where it has only the one.
-        data: The presets that it runs on where none is given.
+        variants: The settings of each variant, below the arms, by path; empty where there is only one.
+        data: The presets that the study is run on where none is given.
     """
 
     arms: dict[str, Flat]
@@ -34,8 +35,13 @@ class Study:
     data: tuple[str, ...] = (EMBEDDED_PRESET,)
 
 
-def study_of(study: str) -> Study:
-    """A shipped study, or one of a Python file."""
+def read_study(study: str) -> StudyFile:
+    """A shipped study by its name, or one in a Python file.
+
+    Raises:
+        UnknownNameError: There is no such study, or BASELINE is not one of its arms.
+        InputError: The file does not define a study.
+    """
     from dice_ray.tuning.space import module_at
 
     studies = shipped.studies()
@@ -48,63 +54,59 @@ def study_of(study: str) -> Study:
     for name, value in (("ARMS", module.ARMS), ("VARIANTS", variants)):
         mappings = [value, *value.values()] if isinstance(value, dict) else [value]
         if not all(isinstance(each, dict) and all(isinstance(key, str) for key in each) for each in mappings):
-            raise InputError(f"{name} of {study} must map names to what they write, path by path, got {value!r:.80}")
+            raise InputError(f"{name} of {study} must map names to settings by path, got {value!r:.80}")
     if module.BASELINE not in module.ARMS:
         raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
     data = getattr(module, "DATA", (EMBEDDED_PRESET,))
     if not data or isinstance(data, str) or not all(isinstance(name, str) for name in data):
         raise InputError(f"DATA of {study} must be names of presets, got {data!r:.80}")
-    return Study(module.ARMS, module.BASELINE, variants, tuple(data))
+    return StudyFile(module.ARMS, module.BASELINE, variants, tuple(data))
 
 
 def layers_by_variant(
-    data: Sequence[str | Path], settings: Written, encoders: Sequence[str], written: Mapping[str, Flat]
+    data: Sequence[str | Path], settings: Written, encoders: Sequence[str], variants: Mapping[str, Flat]
 ) -> dict[str | None, list[Layer]]:
-    """The layers of each variant: every data set with every encoder with all that a study's file writes.
+    """The layers of each variant: every data set with every encoder with every variant of the study's file.
 
-    A name has a part for each of the three that has several; without one there is a single variant without a name.
+    A name has a part for each of the three that has several; where none has, there is one variant, with the key None.
     """
     from dice_ray.config.load import values_layer
 
-    found: dict[str | None, list[Layer]] = {}
+    by_name: dict[str | None, list[Layer]] = {}
     of_encoders: Sequence[str | None] = encoders or [None]
-    of_file: Sequence[str | None] = [*written] or [None]
-    for preset, encoder, extra in product(data, of_encoders, of_file):
+    of_file: Sequence[str | None] = [*variants] or [None]
+    for preset, encoder, variant in product(data, of_encoders, of_file):
         layers = layers_of(preset, settings)
         if encoder is not None:
             layers.append(values_layer("--encoder", {"model.encoder": encoder}))
-        if extra is not None:
-            layers.append(values_layer(f"variant {extra}", written[extra]))
+        if variant is not None:
+            layers.append(values_layer(f"variant {variant}", variants[variant]))
         parts = [Path(preset).stem] if len(data) > 1 else []
         parts += [Path(encoder).name] if encoder is not None and len(encoders) > 1 else []
-        name = ", ".join([*parts, *([extra] if extra is not None else [])]) or None
-        if name in found:
-            raise InputError(f"variants of a study must have names of their own, and two are {name!r}")
-        found[name] = layers
-    return found
+        name = ", ".join([*parts, *([variant] if variant is not None else [])]) or None
+        if name in by_name:
+            raise InputError(f"the variants of a study must have different names, and two are {name!r}")
+        by_name[name] = layers
+    return by_name
 
 
-def digest_of(layers: Sequence[Layer]) -> str:
-    """The digest of the data of these layers."""
-    from dice_ray.config.load import resolve
+def data_digest(config: RunConfig) -> str:
+    """The digest of the data of a configuration."""
     from dice_ray.data import sources
 
-    config = resolve(layers)
     return sources.load(config.data, config.task.positive_label()).digest
 
 
-def check_test(layers: Sequence[Layer]) -> None:
-    """Whether the data of these layers have a test split.
+def check_test(config: RunConfig) -> None:
+    """The data must have a test split.
 
     Raises:
         DataError: They have none.
     """
-    from dice_ray.config.load import resolve
     from dice_ray.data import sources
 
-    config = resolve(layers)
     if not config.data.has("test") and config.data.test_share is None:
         raise DataError(
             f"a study compares on the test split, and the data has none ({sources.describe(config.data)}): name it as "
-            "`test` in data.source, or have each seed draw one of its own from the training split: data.test_share=0.2"
+            "`test` in data.source, or let each seed draw one from the training split: data.test_share=0.2"
         )

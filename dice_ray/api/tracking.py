@@ -1,4 +1,4 @@
-"""What MLflow holds: its runs compared, its pages, the best model registered, and what still waits to be sent."""
+"""What MLflow holds: its runs compared, its pages, registered models, and records that still wait to be sent."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
+from dice_ray.api.places import Place, runs_folder
 from dice_ray.errors import BusyError, InputError, RunError
-from dice_ray.folders import Place, runs_folder
 
 if TYPE_CHECKING:
-    from dice_ray.tracking.compared import Compared, Experiment
+    from dice_ray.api.overview import ComparedRun, Experiment
 
 
 REGISTERED_NAME = r"\w[\w.-]*"
 
 
 def check_register(name: str | None) -> None:
-    """Whether a model can be registered under this name; none is well."""
+    """Raises an InputError where a model cannot be registered under this name; None registers none."""
     if name is not None and not re.fullmatch(REGISTERED_NAME, name):
         raise InputError(
             "the name of a registered model must be letters, digits, '_', '-' and '.', and begin with a letter or "
@@ -27,35 +27,35 @@ def check_register(name: str | None) -> None:
         )
 
 
-def keep_best(best: Place, split: Literal["dev", "test"], *, text: bool, register: str | None) -> None:
-    """Store what only the best run has: predictions, where texts may be stored, and its model under a name.
+def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, register: str | None) -> None:
+    """Store the predictions of the best run, where texts may be stored, and register its model under a name.
 
-    What MLflow cannot take now waits behind what the run's driver has said.
+    While MLflow is away, both wait in the run's folder.
 
     Args:
         best: The run.
-        split: What is predicted.
-        text: Whether its predictions are stored.
+        split: To predict.
+        store_text: Whether its predictions are stored.
         register: The name of the model.
     """
-    from dice_ray import cluster, served
+    from dice_ray.run import cluster, served
+    from dice_ray.run.folder import LOG, MODEL
     from dice_ray.tracking.writer import Writer
 
-    if not (text or register):
+    if not (store_text or register):
         return
-    assert best.experiment is not None, "a run of ours"
-    with cluster.quiet(best.driven / "log.txt"), Writer(best.experiment, folder=best.driven) as writer:
-        if text:
+    assert best.experiment is not None, "the run is in the runs folder"
+    with cluster.quiet(best.driven_folder / LOG), Writer(best.experiment, folder=best.driven_folder) as writer:
+        if store_text:
             writer.text(best.id, *served.predictions(best.folder, split))
         if register:
-            writer.model(best.id, served.pack(best.folder, best.folder / "model"), register)
+            writer.model(best.id, served.pack(best.folder, best.folder / MODEL), register)
 
 
-def tell(place: Place, files: Mapping[str, str], metrics: Mapping[str, float], step: int) -> str | None:
-    """Store text files and metrics with a run that was trained before; why not, where they are not stored now.
+def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, float], step: int) -> str | None:
+    """Store text files and metrics with a run that was trained before; returns why they are not stored, if so.
 
-    Where MLflow is away they wait behind what the run's driver has said; not while that one is at work, nor where the
-    folder is not ours to write.
+    While MLflow is away they wait in the run's folder, unless its driver is at work or the folder cannot be written.
     """
     from dice_ray.tracking.writer import Writer
 
@@ -63,7 +63,7 @@ def tell(place: Place, files: Mapping[str, str], metrics: Mapping[str, float], s
         if place.experiment is None or not _is_tracked(place, place.experiment):
             return "MLflow holds no such run here: the counts of each record are not stored with it"
         try:
-            writer = Writer(place.experiment, folder=place.driven)
+            writer = Writer(place.experiment, folder=place.driven_folder)
         except (BusyError, OSError):
             writer = Writer(place.experiment)
         with writer:
@@ -71,35 +71,35 @@ def tell(place: Place, files: Mapping[str, str], metrics: Mapping[str, float], s
                 writer.text(place.id, file, content)
             writer.metrics(place.id, step, metrics)
     except RunError as error:
-        return f"MLflow was not told: {error}"
+        return f"not stored in MLflow: {error}"
     if writer.failure is None:
         return None
-    return f"MLflow is away ({writer.failure}): what it lacks waits in {place.driven}, `dice-ray runs` sends it"
+    return f"MLflow is away ({writer.failure}): the scores wait in {place.driven_folder}, `dice-ray runs` sends them"
 
 
 def _is_tracked(place: Place, experiment: str) -> bool:
-    """Whether MLflow knows the run, or may once it is back."""
+    """Whether MLflow holds the run, or may hold it when it is back."""
     from dice_ray.tracking.reader import may_hold
-    from dice_ray.tracking.spool import left_in
+    from dice_ray.tracking.spool import unsent_spools
 
-    return any(left.is_of_this_store for left in left_in(place.driven)) or may_hold(experiment, place.id)
+    return any(left.is_of_this_store for left in unsent_spools(place.driven_folder)) or may_hold(experiment, place.id)
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """What MLflow lacks, and why: the file is sent by the next command that asks for it."""
+    """Records that MLflow lacks, and why; the next command that reads MLflow sends the file."""
 
     file: Path
     why: str
 
 
 def send_waiting() -> list[Waiting]:
-    """Send what earlier commands could not, and end the runs of killed ones; returns what waits on."""
-    from dice_ray.tracking.spool import left_in
+    """Send the records that earlier commands could not, and end the runs of killed ones; returns what still waits."""
+    from dice_ray.tracking.spool import unsent_spools
     from dice_ray.tracking.writer import Writer
 
     waiting = []
-    for left in left_in(runs_folder()) if runs_folder().is_dir() else ():
+    for left in unsent_spools(runs_folder()) if runs_folder().is_dir() else ():
         if not left.is_of_this_store:
             waiting.append(Waiting(left.file, f"it is for {left.store}: set MLFLOW_TRACKING_URI to that"))
             continue
@@ -116,28 +116,28 @@ def send_waiting() -> list[Waiting]:
     return waiting
 
 
-def runs(experiment: str) -> list[Compared]:
+def runs(experiment: str) -> list[ComparedRun]:
     """The runs of an experiment, best first, with what differs between them.
 
     Raises:
         UnknownNameError: There is no such experiment.
     """
-    from dice_ray.tracking.compared import compared
+    from dice_ray.api.overview import compared
     from dice_ray.tracking.reader import read
 
     return compared(experiment, read(experiment))
 
 
 def experiments() -> list[Experiment]:
-    """The experiments of the store, the one used last first."""
+    """The experiments of the store, the one that was used last first."""
+    from dice_ray.api.overview import overview
     from dice_ray.tracking import reader
-    from dice_ray.tracking.compared import overview
 
     return overview(reader.experiments())
 
 
 def ui(port: int) -> NoReturn:
-    """Serve MLflow's pages on 127.0.0.1 until it is interrupted; this process becomes the server."""
+    """Serve MLflow's pages on 127.0.0.1 until interrupted; this process becomes the server."""
     from dice_ray.tracking.server import serve
 
     serve(port)

@@ -1,4 +1,4 @@
-"""What a trained run is for: predict a file, score a split or a file, export the model."""
+"""Uses of a trained run: predict a file, score a split or a file, export the model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray import folders
-from dice_ray.api import tracking
+from dice_ray.api import places, tracking
 from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def predict(run: str, file: str | Path) -> Predictions:
-    """What a run's best checkpoint predicts for a file, read as the run's data are; labels are not looked at.
+    """The predictions of a run's best checkpoint for a file, in the format of the run's data; labels are not read.
 
     Args:
         run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
-        file: What is predicted.
+        file: Records to predict.
     """
-    from dice_ray import trained
+    from dice_ray.run import trained
 
-    return trained.load(folders.place(run).folder).predict(Path(file))
+    return trained.load(places.place(run).folder).predict(Path(file))
 
 
 def export(run: str, folder: str | Path) -> str:
@@ -34,10 +33,10 @@ def export(run: str, folder: str | Path) -> str:
         run: As in `predict`.
         folder: A new or empty one.
     """
-    from dice_ray import trained
+    from dice_ray.run import trained
 
     folder = Path(folder)
-    best = trained.load(folders.place(run).folder)
+    best = trained.load(places.place(run).folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"the folder of an export must be new or empty, got {folder}")
     return best.export(folder)
@@ -45,37 +44,38 @@ def export(run: str, folder: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Scored:
-    """What a run's best checkpoint is worth on some data.
+    """The scores of a run's best checkpoint.
 
     Attributes:
         data: A split's name, or a file.
-        scores: Its metrics, at a half and at the threshold that dev decided, and the counts of each record.
-        untold: Why MLflow has not been told, if it has not: it holds no such run, or it is away, and where that waits.
+        scores: Its metrics, at threshold 0.5 and at the one tuned on dev, and the counts of each record.
+        not_stored: Why MLflow does not hold the scores, if it does not, and where they wait.
     """
 
     run: str
     data: str
     scores: Scores
-    untold: str | None
+    not_stored: str | None
 
 
 def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scored:
     """Score a run's best checkpoint; the counts of each record and class become artifacts of the run.
 
-    Where MLflow is away, that waits as what a run says does: the next command sends it.
+    While MLflow is away, they wait in the run's folder: the next command that reads MLflow sends them.
 
     Args:
         run: As in `predict`.
         data: `dev`, `test`, or a file with labels.
-        items: Where the counts are written too, as CSV.
+        items: A CSV file for the counts of each record.
     """
-    from dice_ray import trained
+    from dice_ray.run import trained
 
-    place = folders.place(run)
-    best = trained.load(place.folder)
+    of_run = places.place(run)
+    best = trained.load(of_run.folder)
     scores = best.score(best.labelled(data))
     if items is not None:
         items.write_text(trained.items_csv(scores), encoding="utf-8")
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)} if data == "test" else {}
-    told = {f"test/{name}": value for name, value in metrics.items()}
-    return Scored(run, data, scores, tracking.tell(place, trained.count_files(data, scores), told, best.step))
+    on_test = {f"test/{name}": value for name, value in metrics.items()}
+    files = trained.count_files(data, scores)
+    return Scored(run, data, scores, tracking.store_scores(of_run, files, on_test, best.step))

@@ -1,4 +1,4 @@
-"""The command line: parses, calls the api, prints; here the app itself."""
+"""The command line: parses, calls the api, prints."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.data import cache, init, inspect
-from dice_ray.cli.known import list_names, losses, validate
-from dice_ray.cli.results import report
-from dice_ray.cli.searches import ablate, export_preset, tune
-from dice_ray.cli.tracking import runs, ui
+from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
+from dice_ray.cli.results import export_preset, report, runs, ui
+from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
 from dice_ray.cli.trained import evaluate, export, predict
 from dice_ray.errors import DiceRayError
@@ -29,9 +27,12 @@ app = typer.Typer(
 
 @app.callback()
 def options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show what Ray, Optuna, MLflow and transformers say.")
+        bool,
+        typer.Option(
+            "-v", "--verbose", help="Print the output of Ray, Optuna, MLflow and transformers instead of logging it."
+        ),
     ] = False,
 ) -> None:
     """Which loss, with which settings, on my data, and is the difference real?"""
@@ -39,29 +40,34 @@ def options(
 
 COMMANDS: dict[str, Callable[..., None]] = {
     "train": train,
+    "tune": tune,
+    "ablate": ablate,
+    "resume": resume,
+    "report": report,
+    "runs": runs,
+    "ui": ui,
+    "export-preset": export_preset,
     "predict": predict,
     "evaluate": evaluate,
     "export": export,
-    "tune": tune,
-    "ablate": ablate,
-    "report": report,
-    "export-preset": export_preset,
-    "runs": runs,
-    "ui": ui,
     "init": init,
     "inspect": inspect,
+    "validate": validate,
     "list": list_names,
     "losses": losses,
     "cache": cache,
-    "validate": validate,
 }
-"""In the order of the help."""
+"""Every command by its name, in the order of `dice-ray --help`."""
 for name, command in COMMANDS.items():
     app.command(name)(command)
 
 
 def main() -> None:
-    """Run the command line; a user's mistake exits with 2, a run that failed with 1; a traceback only with --debug."""
+    """Run the command line.
+
+    The exit status is 2 for an error in the user's input, 1 for a run that failed and 130 for one that was interrupted.
+    A traceback is printed only with --debug, which may stand anywhere in the command, as may --verbose.
+    """
     arguments = [argument for argument in sys.argv[1:] if argument not in ("--debug", "-v", "--verbose")]
     if {"-v", "--verbose"} & set(sys.argv[1:]):
         os.environ["DICE_RAY_VERBOSE"] = "1"

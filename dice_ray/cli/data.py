@@ -1,4 +1,4 @@
-"""Commands on data: init, inspect, cache."""
+"""Commands on data and configurations: init, inspect, validate, list, losses, cache."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.options import JsonOption
+from dice_ray.cli.options import JsonOption, PresetArgument, SetOption
 from dice_ray.cli.printing import print_json, print_next
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="The training file, in any format that is read.")],
-    dev: Annotated[Path | None, typer.Option(help="The dev file; else dev is drawn from the training file.")] = None,
+    file: Annotated[Path, typer.Argument(help="Training file, in any format that dice-ray reads.")],
+    dev: Annotated[Path | None, typer.Option(help="Dev file.", show_default="drawn from the training file")] = None,
     test: Annotated[
-        Path | None, typer.Option(help="The test file; without it a study draws one with data.test_share.")
+        Path | None, typer.Option(help="Test file; without one, data.test_share makes each seed of a study draw one.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The preset to write; else FILE's name with .yaml, here.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a preset that is there.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Preset to write.", show_default="FILE's name with .yaml, in this folder")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing preset.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Look at a file, guess how it is read and what it is for, and write a preset that `train` runs."""
+    """Guess the format and the task of a file, and write a preset for `dice-ray train`."""
     from dice_ray import api
 
     starter, preset = api.init(file, dev=dev, test=test, out=out, overwrite=overwrite)
     if as_json:
         print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
         return
-    typer.echo(f"Guessed of {file}:")
+    typer.echo(f"Guessed from {file}:")
     for path, reason in starter.why.items():
         typer.echo(f"  {path}: {reason}")
     typer.echo("The first records:")
@@ -46,20 +48,23 @@ def init(
 
 
 def inspect(
-    presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Presets' names, or YAML files of your own.")],
+    presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of presets, or paths of YAML files.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder to write to; else one in dice_ray_runs/inspect, and none with --json."),
+        typer.Option(
+            help="Folder to write to.",
+            show_default="a folder in dice_ray_runs/inspect; with --json nothing is written",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what data sets hold: counts, imbalance, labels, lengths, duplicates; and write it as CSV and a plot."""
+    """Print counts, imbalance, labels, lengths and duplicates of data sets, and write them as CSV files and a plot."""
     from dice_ray import api
 
-    found = api.inspect(presets)
-    tables = api.imbalance_report(found)
+    inspections = api.inspect(presets)
+    tables = api.imbalance_report(inspections)
     if as_json:
-        print_json([data.plain() for data in found])
+        print_json([inspection.plain() for inspection in inspections])
     else:
         typer.echo(tables.text())
     if out is None and as_json:
@@ -71,13 +76,58 @@ def inspect(
             typer.echo(f"  {path}")
 
 
+def validate(preset: PresetArgument, settings: SetOption = None, as_json: JsonOption = False) -> None:
+    """Check a preset, and print it with every default filled in; the output is itself a preset."""
+    from dice_ray import api
+
+    if as_json:
+        print_json(api.resolved(preset, settings or []))
+    else:
+        typer.echo(api.resolved_yaml(preset, settings or []), nl=False)
+
+
+def list_names(as_json: JsonOption = False) -> None:
+    """List the names of all presets, tasks, losses, search spaces and studies."""
+    from dice_ray import api
+
+    names_by_kind = api.names()
+    if as_json:
+        print_json(names_by_kind)
+        return
+    for kind, names in names_by_kind.items():
+        typer.echo(f"{kind:8}  {' '.join(names)}")
+
+
+def losses(
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot the derivatives of the losses to this file (.png, .svg or .pdf).")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the formula, scope, source, parameters and defaults of each loss."""
+    from dice_ray import api
+
+    rows = api.losses()
+    if plot:
+        api.plot_losses(plot)
+    if as_json:
+        print_json([vars(row) for row in rows])
+        return
+    for row in rows:
+        typer.echo(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
+        if row.parameters:
+            typer.echo(f"    {'; '.join(row.parameters)}")
+    if plot:
+        typer.echo(f"\nWritten: {plot}")
+
+
 def cache(
     clear: Annotated[
-        bool, typer.Option("--clear", help="Delete all entries; what runs have open stays readable.")
+        bool, typer.Option("--clear", help="Delete all entries; a run in progress can still read those it has open.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """List what was read and encoded once for all runs, or clear it."""
+    """List or delete the cached data sets and encoded rows that runs share."""
     from dice_ray import api
 
     if clear:

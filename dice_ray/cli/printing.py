@@ -1,4 +1,4 @@
-"""What several commands print alike: JSON where it is asked for, tables, how a run ended and how to go on."""
+"""Output that several commands share: JSON, tables, the estimate of a dry run, the end of a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import typer
 from dice_ray.errors import RunError, UnknownNameError
 
 if TYPE_CHECKING:
-    from dice_ray.api import Best, Result
+    from dice_ray.api import DryRun, Result
+    from dice_ray.run.rehearsal import Rehearsal
+    from dice_ray.tuning.estimate import Estimate
 
 
 def print_next(commands: list[str]) -> None:
@@ -24,12 +26,12 @@ def print_next(commands: list[str]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One document on one line; a number that JSON does not have is null."""
+    """Print one JSON document on one line."""
     typer.echo(json.dumps(plain(value), ensure_ascii=False, allow_nan=False))
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: records as objects, whatever else as its text.
+    """A value in JSON's types: dataclasses become objects, NaN and infinities null, anything unknown its `str`.
 
     >>> plain({"a": (1, float("nan"))})
     {'a': [1, None]}
@@ -46,34 +48,108 @@ def plain(value: Any) -> Any:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns as wide as they must be; the last one may be as long as it likes."""
+    """Print columns aligned on the left, each as wide as its longest cell."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     for row in (header, *rows):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         typer.echo("  ".join(cells).rstrip())
 
 
-def print_end(result: Result, commands: list[str], as_json: bool) -> None:
-    """Where the results are and how to go on; what was interrupted exits with 130."""
+def print_result(
+    result: Result,
+    next_commands: Sequence[str] = (),
+    price_per_hour: float | None = None,
+    *,
+    as_json: bool,
+) -> None:
+    """Print where the results are and what to do next, or the estimate of a dry run.
+
+    Args:
+        result: The return value of `api.train`, `api.tune`, `api.ablate` or `api.resume`.
+        next_commands: Commands to suggest after a sweep or study, with `{0}` for its name.
+        price_per_hour: As in `print_estimate`.
+        as_json: Whether to print one JSON document instead of text.
+
+    Raises:
+        typer.Exit: The run was interrupted; the exit status is 130.
+    """
+    if result.estimate is not None:
+        print_estimate(result.estimate, price_per_hour, as_json=as_json)
+        return
     if as_json:
-        facts = {"name": result.name, "experiment": result.experiment, "is_finished": result.is_finished}
-        print_json(
-            {**facts, "best": _best(result), "folder": result.folder, "log": result.log, "waiting": result.waiting}
-        )
+        best = None
+        with suppress(RunError, UnknownNameError):  # MLflow is away, or each of several data sets has its own best arm
+            best = result.best if result.is_finished else None
+        document = {"name": result.name, "experiment": result.experiment, "is_finished": result.is_finished}
+        print_json(document | {"best": best, "folder": result.folder, "log": result.log, "waiting": result.waiting})
     else:
-        typer.echo(f"\n{result.name}: in {result.folder}, and in MLflow; what others said is in {result.log}")
+        if result.trained is not None:
+            typer.echo(f"\n{result.name}: best {result.trained.metric} {result.trained.score:.4f}")
+            next_commands = ("evaluate {0} test", "predict {0} FILE", "report train")
+        typer.echo(f"\n{result.name}: results in {result.folder} and in MLflow; third-party output: {result.log}")
         if result.waiting:
-            typer.echo(f"MLflow was away: what it lacks waits in {result.waiting}, `dice-ray runs` sends it.")
+            typer.echo(f"MLflow did not answer: `dice-ray runs` sends it the results stored in {result.waiting}.")
         if result.is_finished:
-            print_next(commands)
+            print_next([f"dice-ray {command.format(result.name)}" for command in next_commands])
         else:
-            typer.echo(f"It was interrupted. To go on:\n  dice-ray tune --resume {result.name}")
+            typer.echo(f"Interrupted. To continue:\n  dice-ray resume {result.name}")
     if not result.is_finished:
         raise typer.Exit(130)
 
 
-def _best(result: Result) -> Best | None:
-    """What did best; none where the run goes on, MLflow is away, or several data sets have one each."""
-    with suppress(RunError, UnknownNameError):
-        return result.best if result.is_finished else None
-    return None
+def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
+    """Print the configuration of a run, and an estimate of what it takes."""
+    run = plan.rehearsal
+    if as_json:
+        print_json(plan)
+        return
+    sizes = ", ".join(f"{split} {size} records" for split, size in run.records.items())
+    rows = ", ".join(f"{split} {size}" for split, size in run.rows.items())
+    typer.echo(plan.config)
+    typer.echo(f"data        {sizes}; rows: {rows}")
+    typer.echo(f"model       {run.num_parameters:,} parameters")
+    typer.echo(f"steps       {run.num_steps}, with {run.num_evaluations} evaluations on dev")
+    typer.echo(f"time        about {_clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
+    typer.echo(f"memory      {_memory_per_process(run)}")
+    typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
+
+
+def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:
+    """Print the plan of a sweep or study, and an estimate of its remaining runs; their cost only with a price."""
+    cost = None if price_per_hour is None else estimate.seconds / 3600 * price_per_hour
+    if as_json:
+        print_json({**plain(estimate), "cost": cost})
+        return
+    run, needs = estimate.rehearsal, estimate.needs
+    ended = f", {estimate.num_ended} finished before" if estimate.num_ended else ""
+    gpus = f" and {needs.gpus} GPUs" if needs.gpus else ""
+    workers = f" ({needs.num_workers} workers)" if needs.num_workers else ""
+    about = "at most about" if estimate.stops_early else "about"
+    each = f"{_clock(run.seconds)} each, {run.num_steps} steps of {run.seconds_a_step:.3f} s, {run.num_timed} timed"
+    typer.echo(estimate.plan)
+    typer.echo(f"runs        {estimate.num_runs}{ended}")
+    typer.echo(f"at once     {estimate.num_at_once}, each with {needs.cpus} CPUs{gpus}{workers}")
+    typer.echo(f"time        {about} {_clock(estimate.seconds)} ({each})")
+    typer.echo(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
+    typer.echo(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
+    if cost is not None:
+        typer.echo(f"cost        {about} {cost:.2f} at {price_per_hour:g} per hour")
+    experiment = f"MLflow's experiment {estimate.folder.name} in {estimate.store}"
+    typer.echo(f"results in  {estimate.folder}, and in {experiment}")
+    for note in estimate.notes:
+        typer.echo(note)
+
+
+def _memory_per_process(run: Rehearsal) -> str:
+    gpu = f", {_gib(run.peak_gpu_memory)} of a GPU" if run.peak_gpu_memory else ""
+    return f"{_gib(run.peak_memory)} per process{gpu}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _gib(size: int) -> str:
+    return f"{size / 2**30:.2f} GiB"

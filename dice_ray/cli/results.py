@@ -1,43 +1,137 @@
-"""The command on what runs left behind: report."""
+"""Commands on the results of runs, sweeps and studies: report, runs, ui, export-preset."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dice_ray.cli.options import JsonOption
-from dice_ray.cli.printing import print_json, print_next
-from dice_ray.cli.tracking import send_waiting
+from dice_ray.cli.printing import print_json, print_next, print_table
+from dice_ray.errors import InputError
+
+if TYPE_CHECKING:
+    from dice_ray.api.overview import ComparedRun, Experiment
 
 
 def report(
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME...", help="Sweeps, studies, or `train` for the runs trained alone.")
+        list[str],
+        typer.Argument(metavar="NAME...", help="Sweeps or studies, or `train` for all runs of `dice-ray train`."),
     ],
     out: Annotated[
         Path | None,
-        typer.Option(help="The folder to write to; else the one of the sweep or study, and none with --json."),
+        typer.Option(
+            help="Folder to write to.", show_default="report/ of the sweep or study; with --json nothing is written"
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the tables of a sweep or study, of several side by side, and write them and the figures as one page."""
+    """Print the tables of one or several sweeps or studies, and write them with the figures as one page."""
     from dice_ray import api
 
-    send_waiting()
+    _send_waiting()
     made = api.report(*names)
     if as_json:
-        rows = [each.data.astype(object).where(each.data.notna(), None).to_dict("records") for each in made.tables]
-        described = [
-            {"name": each.name, "title": each.title, "rows": of_table, "notes": each.notes}
-            for each, of_table in zip(made.tables, rows, strict=True)
+        rows = [table.data.astype(object).where(table.data.notna(), None).to_dict("records") for table in made.tables]
+        tables = [
+            {"name": table.name, "title": table.title, "rows": of_table, "notes": table.notes}
+            for table, of_table in zip(made.tables, rows, strict=True)
         ]
         written = api.write_report(made, names, out) if out else []
-        print_json({"title": made.title, "summary": made.summary, "tables": described, "written": written})
+        print_json({"title": made.title, "summary": made.summary, "tables": tables, "written": written})
         return
     typer.echo(made.text())
     page, *others = api.write_report(made, names, out)
-    typer.echo(f"Written: {page}, and beside it {len(others)} files of its tables and figures")
+    typer.echo(f"Written: {page}, and {len(others)} files with its tables and figures in the same folder")
     print_next([*(f"dice-ray runs {shlex.quote(name)}" for name in names), "dice-ray ui"])
+
+
+def runs(
+    experiment: Annotated[
+        str | None,
+        typer.Argument(
+            help="A sweep or study, or `train` for all runs of `dice-ray train`: its runs are compared.",
+            show_default="all experiments are listed",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the experiments, or compare the runs of one: best first, with the settings that differ between them."""
+    from dice_ray import api
+
+    _send_waiting()
+    if experiment is None:
+        experiments = api.experiments()
+        print_json(experiments) if as_json else _print_experiments(experiments)
+    else:
+        compared = api.runs(experiment)
+        print_json(compared) if as_json else _print_runs(compared)
+
+
+def ui(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 5000) -> None:
+    """Serve MLflow's pages on this machine until Ctrl-C."""
+    from dice_ray import api
+
+    _send_waiting()
+    typer.echo(f"http://127.0.0.1:{port} shows the runs; Ctrl-C stops the server.")
+    api.ui(port)
+
+
+def export_preset(
+    sweep: Annotated[str, typer.Argument(help="Name of a sweep, or SWEEP/TRIAL.")],
+    file: Annotated[Path | None, typer.Argument(help="File to write.", show_default="the preset is printed")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the best configuration of a sweep as a preset for `dice-ray train`."""
+    from dice_ray import api
+
+    preset = api.export_preset(sweep)
+    if file is not None:
+        if file.exists() or file.suffix not in (".yaml", ".yml"):
+            raise InputError(f"a preset must be written to a new file that ends in .yaml, got {file}")
+        file.write_text(preset, encoding="utf-8")
+    if as_json:
+        print_json({"sweep": sweep, **({"preset": preset} if file is None else {"written": file})})
+    elif file is None:
+        typer.echo(preset, nl=False)
+    else:
+        typer.echo(f"Written: {file}")
+
+
+def _send_waiting() -> None:
+    """Send to MLflow what earlier commands could not send; what still waits is listed on stderr."""
+    from dice_ray import api
+
+    for waiting in api.send_waiting():
+        typer.echo(f"MLflow has not received {waiting.file}: {waiting.why}", err=True)
+
+
+def _print_experiments(experiments: list[Experiment]) -> None:
+    rows = [
+        (
+            experiment.name,
+            experiment.kind,
+            ", ".join(f"{num} {status.lower()}" for status, num in experiment.runs.items()),
+            "" if experiment.best is None else f"{experiment.metric} {experiment.best:.4f}",
+            (experiment.began or "").replace("T", " ")[:16],
+        )
+        for experiment in experiments
+    ]
+    print_table(("experiment", "kind", "runs", "best", "last started (UTC)"), rows)
+
+
+def _print_runs(compared: list[ComparedRun]) -> None:
+    metrics = {run.metric for run in compared if run.metric is not None}
+    metric = metrics.pop() if len(metrics) == 1 else None
+    rows = []
+    for run in compared:
+        score = "" if run.score is None else f"{run.score:.4f}" if metric else f"{run.metric} {run.score:.4f}"
+        settings = " ".join(
+            f"{path}={value:.4g}" if isinstance(value, float) else f"{path}={value}"
+            for path, value in run.params.items()
+        )
+        rows.append((run.run, run.state, score, "" if run.seed is None else str(run.seed), run.failure or settings))
+    print_table(("run", "state", metric or "score", "seed", "settings that differ"), rows)

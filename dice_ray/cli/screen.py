@@ -1,8 +1,7 @@
-"""What the terminal shows while a run, sweep or study goes on: a live table, or plain lines in a pipe."""
+"""The screen of a run, sweep or study: a display that is redrawn on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 
-import math
 import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
@@ -12,10 +11,10 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dice_ray.training.loop import Evaluation, StepProgress
+
 if TYPE_CHECKING:
-    from dice_ray.training.loop import Evaluation
-    from dice_ray.training.loop import Progress as StepProgress
-    from dice_ray.tuning.progress import Progress
+    from dice_ray.run.driver import Event, TrialCounts
 
 SHOWN_METRICS = (
     *("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
@@ -24,25 +23,26 @@ SHOWN_METRICS = (
 SECONDS_IN_A_PIPE = 10.0
 
 
-def evaluation_line(evaluation: Evaluation) -> str:
-    """One evaluation of a run as a line."""
-    metrics = [f"{name} {evaluation.metrics[name]:.4f}" for name in SHOWN_METRICS if name in evaluation.metrics]
-    collapsed = "  (predicts one class only)" if evaluation.metrics.get("dev/collapsed") else ""
-    return f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}{collapsed}"
+class TerminalScreen:
+    """Shows the events of a run, sweep or study on a terminal, or in a pipe.
 
+    - An evaluation of a run is a line that stays.
+    - A step of a run redraws the last line, which is cleared at the end; in a pipe it prints a line every ten seconds.
+    - The counts of a sweep or study redraw a table, which stays at the end; in a pipe they print a line whenever a
+      trial has ended.
+    """
 
-def step_line(state: StepProgress, score: str, tokens_a_second: float, left: float) -> str:
-    """How far a run is, as a line."""
-    minutes, seconds = divmod(round(left), 60)
-    parts = [f"epoch {state.epoch:.2f}", f"step {state.step}/{state.num_steps}", f"loss {state.loss:.4f}", score]
-    speed = [f"{tokens_a_second:.0f} tokens/s", f"{minutes}:{seconds:02} left"]
-    return "  ".join(part for part in [*parts, *(speed if left else [])] if part)
-
-
-class _LiveScreen:
-    """What is redrawn on a terminal while it is open; nothing is in a pipe."""
-
-    _live: Live | None
+    def __init__(self, terminal: TextIO) -> None:
+        self._console = Console(file=terminal)
+        # Meanwhile stdout and stderr of the process are the log: rich must not redirect them to the terminal.
+        live = Live(
+            console=self._console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False
+        )
+        self._live = live if self._console.is_terminal else None
+        self._first_step: tuple[float, StepProgress] | None = None
+        self._last_line = 0.0
+        self._score = ""
+        self._num_ended = -1
 
     def __enter__(self) -> Self:
         if self._live:
@@ -55,83 +55,64 @@ class _LiveScreen:
         if self._live:
             self._live.stop()
 
+    def show(self, event: Event) -> None:
+        """Show one event; most redraw the display, which costs next to nothing."""
+        if isinstance(event, Evaluation):
+            self._show_evaluation(event)
+        elif isinstance(event, StepProgress):
+            self._show_step(event)
+        else:
+            self._show_counts(event)
 
-class TrainScreen(_LiveScreen):
-    """A line an evaluation, and how far the run is: a last line that is redrawn; in a pipe, one every ten seconds."""
+    def _show_evaluation(self, evaluation: Evaluation) -> None:
+        metrics = [f"{name} {evaluation.metrics[name]:.4f}" for name in SHOWN_METRICS if name in evaluation.metrics]
+        self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
+        collapsed = "  (predicts one class only)" if evaluation.metrics.get("dev/collapsed") else ""
+        self._print(f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}{collapsed}")
 
-    def __init__(self, terminal: TextIO) -> None:
-        self._console = Console(file=terminal)
-        live = Live(
-            console=self._console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False
-        )
-        self._live = live if self._console.is_terminal else None
-        self._first: tuple[float, StepProgress] | None = None
-        self._told = math.inf
-        self._score = ""
-
-    def update(self, state: StepProgress) -> None:
-        """Show how far the run is."""
+    def _show_step(self, step: StepProgress) -> None:
         now = time.monotonic()
-        if self._first is None:
-            self._first, self._told = (now, state), now
-        since, first = self._first
-        steps, seconds = state.step - first.step, now - since
-        speed = (state.num_tokens - first.num_tokens) / seconds if seconds else 0.0
-        left = (state.num_steps - state.step) * seconds / steps if steps > 0 else 0.0
-        line = step_line(state, self._score, speed, left)
+        if self._first_step is None:
+            self._first_step, self._last_line = (now, step), now
+        since, first = self._first_step
+        num_steps, seconds = step.step - first.step, now - since
+        speed = (step.num_tokens - first.num_tokens) / seconds if seconds else 0.0
+        left = (step.num_steps - step.step) * seconds / num_steps if num_steps > 0 else 0.0
+        line = step_line(step, self._score, speed, left)
         if self._live:
             self._live.update(Text(line))
-        elif now - self._told >= SECONDS_IN_A_PIPE:
-            self._told = now
+        elif now - self._last_line >= SECONDS_IN_A_PIPE:
+            self._last_line = now
             self._print(line)
 
-    def evaluated(self, evaluation: Evaluation) -> None:
-        """Show an evaluation, which stays."""
-        shown = [name for name in SHOWN_METRICS if name in evaluation.metrics and name.startswith("dev/")]
-        self._score = f"{shown[0]} {evaluation.metrics[shown[0]]:.4f}" if shown else ""
-        self._print(evaluation_line(evaluation))
+    def _show_counts(self, counts: TrialCounts) -> None:
+        settings = " ".join(
+            f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={value}"
+            for path, value in counts.best_params.items()
+        )
+        best = "" if counts.best_score is None else f"{100 * counts.best_score:.2f}"
+        if self._live:
+            table = Table("done", "stopped early", "failed", "running", "of", "seconds", "best", "its settings")
+            numbers = (counts.done, counts.pruned, counts.failed, counts.running, counts.total)
+            # A `Text`, as rich would take a value in brackets for markup.
+            table.add_row(*map(str, numbers), f"{counts.elapsed:.0f}", best, Text(settings))
+            self._live.transient = False
+            self._live.update(table)
+            return
+        num_ended = counts.done + counts.pruned + counts.failed
+        if num_ended != self._num_ended:
+            self._num_ended = num_ended
+            states = f"{counts.done} done, {counts.pruned} stopped early, {counts.failed} failed"
+            best = f"; best {best} {settings}" if best else ""
+            self._print(f"{counts.elapsed:5.0f} s  {states}, {counts.running} running of {counts.total}{best}")
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
-def progress_line(state: Progress) -> str:
-    """A sweep's or study's progress as a line."""
-    counts = f"{state.done} done, {state.pruned} stopped early, {state.failed} failed, {state.running} running"
-    best = "" if state.best_score is None else f"; best {100 * state.best_score:.2f} {_settings(state)}"
-    return f"{state.elapsed:5.0f} s  {counts} of {state.total}{best}"
-
-
-class ProgressScreen(_LiveScreen):
-    """A table that is redrawn on a terminal; in a pipe, a line whenever a trial has ended."""
-
-    def __init__(self, terminal: TextIO) -> None:
-        self._console = Console(file=terminal)
-        # What others say belongs to the log: rich would bring it to the terminal.
-        live = Live(console=self._console, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False)
-        self._live = live if self._console.is_terminal else None
-        self._ended = -1
-
-    def update(self, state: Progress) -> None:
-        """Show how far the trials are."""
-        ended = state.done + state.pruned + state.failed
-        if self._live:
-            self._live.update(_table(state))
-        elif ended != self._ended:
-            self._console.print(progress_line(state), highlight=False, soft_wrap=True, markup=False)
-        self._ended = ended
-
-
-def _table(state: Progress) -> Table:
-    table = Table("done", "stopped early", "failed", "running", "of", "seconds", "best", "its settings")
-    best = "" if state.best_score is None else f"{100 * state.best_score:.2f}"
-    counts = (state.done, state.pruned, state.failed, state.running, state.total)
-    table.add_row(*map(str, counts), f"{state.elapsed:.0f}", best, Text(_settings(state)))
-    return table
-
-
-def _settings(state: Progress) -> str:
-    return " ".join(
-        f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={value}"
-        for path, value in state.best_params.items()
-    )
+def step_line(step: StepProgress, score: str, tokens_per_second: float, seconds_left: float) -> str:
+    """The progress of a run as a line; without an estimate of the time left (0), no speed is shown either."""
+    minutes, seconds = divmod(round(seconds_left), 60)
+    parts = [f"epoch {step.epoch:.2f}", f"step {step.step}/{step.num_steps}", f"loss {step.loss:.4f}", score]
+    speed = [f"{tokens_per_second:.0f} tokens/s", f"{minutes}:{seconds:02} left"]
+    return "  ".join(part for part in [*parts, *(speed if seconds_left else [])] if part)

@@ -1,4 +1,4 @@
-"""The command that trains one run."""
+"""The command that trains one run: train."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.estimates import print_dry_run
 from dice_ray.cli.options import DryRunOption, JsonOption, PresetArgument, RegisterOption, SetOption
-from dice_ray.cli.printing import print_end
+from dice_ray.cli.printing import print_dry_run, print_result
 
 
 def train(
     preset: PresetArgument,
     settings: SetOption = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Data-parallel workers; more than one on Ray Train.")
+        int | None, typer.Option(min=1, help="Number of data-parallel workers; more than one run on Ray Train.")
     ] = None,
-    gpus_per_worker: Annotated[int | None, typer.Option(min=0, help="GPUs of each worker.")] = None,
-    name: Annotated[str | None, typer.Option(help="The run's name; that of an earlier run goes on with it.")] = None,
+    gpus_per_worker: Annotated[int | None, typer.Option(min=0, help="Number of GPUs of each worker.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the run; an earlier run of this name is resumed.", show_default="made from the preset"
+        ),
+    ] = None,
     register: RegisterOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fine-tune one task with one loss."""
+    """Train one model: fine-tune an encoder on one task with one loss."""
     from dice_ray import api
-    from dice_ray.cli.screen import TrainScreen
+    from dice_ray.cli.screen import TerminalScreen
 
     launch = {"launch.workers": workers, "launch.gpus": gpus_per_worker}
     settings = [*(settings or []), *(f"{path}={value}" for path, value in launch.items() if value is not None)]
     if dry_run:
         print_dry_run(api.dry_run(preset, settings, name=name), as_json=as_json)
         return
-    result = api.train(preset, settings, name=name, register=register, show=None if as_json else TrainScreen)
-    if not as_json:
-        typer.echo(f"\n{result.name}: best {result.best.metric} {result.best.score:.4f}")
-    commands = (f"evaluate {result.name} test", f"predict {result.name} FILE", "report train")
-    print_end(result, [f"dice-ray {command}" for command in commands], as_json)
+    result = api.train(preset, settings, name=name, register=register, show=None if as_json else TerminalScreen)
+    print_result(result, as_json=as_json)

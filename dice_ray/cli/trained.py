@@ -11,27 +11,27 @@ from dice_ray.cli.options import JsonOption
 from dice_ray.cli.printing import print_json
 
 RunArgument = Annotated[
-    str, typer.Argument(help="A run's name, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
+    str, typer.Argument(help="Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
 ]
 
 
 def predict(
     run: RunArgument,
-    file: Annotated[Path, typer.Argument(help="Read as the run's data are; labels may be missing.")],
-    out: Annotated[Path | None, typer.Option(help="The file to write; else it is printed.")] = None,
+    file: Annotated[Path, typer.Argument(help="File in the format of the run's data; it need not have labels.")],
+    out: Annotated[Path | None, typer.Option(help="File to write.", show_default="the predictions are printed")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Predict a file with a run's best checkpoint, in the format of its task: TSV, CoNLL columns or JSON."""
+    """Predict a file with a run's best checkpoint; the output is TSV, CoNLL columns or JSON, depending on the task."""
     from dice_ray import api
 
-    found = api.predict(run, file)
+    predictions = api.predict(run, file)
     if out is not None:
-        out.write_text(found.text(), encoding="utf-8")
+        out.write_text(predictions.text(), encoding="utf-8")
     if as_json:
-        told = {"predictions": found.plain()} if out is None else {"written": out}
-        print_json({"run": run, "file": file, **told})
+        output = {"predictions": predictions.plain()} if out is None else {"written": out}
+        print_json({"run": run, "file": file, **output})
     elif out is None:
-        typer.echo(found.text(), nl=False)
+        typer.echo(predictions.text(), nl=False)
     else:
         typer.echo(f"Written: {out}")
 
@@ -40,41 +40,45 @@ def evaluate(
     run: RunArgument,
     data: Annotated[str, typer.Argument(help="dev, test, or a file with labels.")] = "test",
     items: Annotated[
-        Path | None, typer.Option(help="Write the counts of each record here: id, tp, fp, fn, as CSV.")
+        Path | None, typer.Option(help="Also write the counts of each record (id, tp, fp, fn) to this CSV file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score a run's best checkpoint, at a half and at the threshold that dev decided."""
+    """Score a run's best checkpoint, at the threshold 0.5 and at the one tuned on dev."""
     from dice_ray import api
 
     scored = api.evaluate(run, data, items=items)
     if as_json:
         scores = {"metrics": scored.scores.metrics, "collapsed": scored.scores.collapsed}
-        print_json({"run": run, "data": data, "records": len(scored.scores.items), **scores, "untold": scored.untold})
+        print_json(
+            {"run": run, "data": data, "records": len(scored.scores.items), **scores, "not_stored": scored.not_stored}
+        )
         return
     typer.echo(f"{run} on {data}, {len(scored.scores.items)} records:")
     for name, value in scored.scores.metrics.items():
         typer.echo(f"  {name:24} {value:.4f}")
     if scored.scores.collapsed:
-        typer.echo("  It predicts one class only.")
-    if scored.untold is not None:
-        typer.echo(f"{scored.untold}.")
+        typer.echo("  The model predicts one class only.")
+    if scored.not_stored is not None:
+        typer.echo(f"{scored.not_stored}.")
 
 
 def export(
     run: RunArgument,
-    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    folder: Annotated[Path, typer.Argument(help="New or empty folder to write to.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's best checkpoint as a plain Hugging Face folder, with its tokenizer."""
+    """Write a run's best checkpoint and its tokenizer as a plain Hugging Face folder."""
     from dice_ray import api
 
     name = api.export(run, folder)
     if as_json:
         print_json({"run": run, "written": folder, "loaded_by": name})
         return
-    typer.echo(f"Written: {folder}, to be loaded by {name}.from_pretrained")
+    typer.echo(f"Written: {folder}; load it with {name}.from_pretrained")
     if name == "AutoModel":
-        typer.echo("No stock class has heads like this run's: heads.safetensors holds them, task.json their classes.")
+        typer.echo(
+            "No Hugging Face class has the heads of this run: heads.safetensors holds them, task.json their classes."
+        )
     else:
-        typer.echo("It gives the logits of the run.")
+        typer.echo("The exported model gives the same logits as the run.")

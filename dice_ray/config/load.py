@@ -1,4 +1,8 @@
-"""Preset, --set and trial as layers of what was written, resolved to one RunConfig."""
+"""Layers of settings (preset, --set, arm, trial), resolved to one RunConfig.
+
+A layer holds only the values that were written in one place, never defaults. Defaults are filled in once, after the
+last layer: a derived default depends on values that a later layer may still change. So sweeps and studies carry layers.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +17,31 @@ from pydantic import ValidationError
 
 from dice_ray.config.checks import check
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, Problem, UnfitError
+from dice_ray.errors import ConfigError, ConflictError, Problem
 from dice_ray.settings import Nested, merge, nest, nested, problems_of
 
 
 @dataclass(frozen=True)
 class Layer:
-    """What was written in one place: values as YAML nests them, never defaults."""
+    """The values written in one place, nested as in YAML."""
 
     origin: str
     values: Nested
 
 
 def resolve(layers: Sequence[Layer]) -> RunConfig:
-    """The configuration of these layers, a later one over an earlier one; defaults are filled after the last.
+    """The configuration of these layers; later ones override earlier ones.
 
     Raises:
-        ConfigError: Every problem at once, each with its path and the layer it was written in; an UnfitError where
-            each section is right by itself.
+        ConfigError: Every problem at once, each with its path and the layer that wrote it; a ConflictError if each
+            section is valid by itself.
     """
     try:
         config = RunConfig.model_validate(_merged(layers))
     except ValidationError as error:
         kind, problems = ConfigError, problems_of(error, RunConfig)
     else:
-        kind, problems = UnfitError, check(config)
+        kind, problems = ConflictError, check(config)
         if not problems:
             return config
     raise kind([replace(problem, origin=_origin(problem, layers)) for problem in problems])
@@ -48,9 +52,13 @@ def _merged(layers: Sequence[Layer]) -> Nested:
 
 
 def read_layer(path: Path) -> Layer:
-    """A preset file as a layer."""
+    """A preset file as a layer.
+
+    Raises:
+        ConfigError: The file is not YAML of sections, or writes a key twice.
+    """
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _OneOfEachKey)
+        values = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError([Problem(str(path), "must be YAML in UTF-8", " ".join(str(error).split()))]) from error
     if not isinstance(values, dict):
@@ -81,37 +89,36 @@ def set_layer(assignments: Sequence[str]) -> Layer:
 
 
 def values_layer(origin: str, values: Mapping[str, Any]) -> Layer:
-    """Values by their paths, of a trial, an arm or a notebook, as a layer."""
+    """Values by path, of a trial, an arm or a notebook, as a layer."""
     return Layer(origin, nest(values))
 
 
 def as_yaml(config: RunConfig) -> str:
-    """The resolved configuration as it is stored with a run: itself a preset."""
+    """The resolved configuration as YAML, as stored with a run: it can be used as a preset."""
     text: str = yaml.safe_dump(nested(config), sort_keys=False, allow_unicode=True)
     return text
 
 
 def as_written(layers: Sequence[Layer]) -> str:
-    """What the layers write together, no defaults: itself a preset."""
+    """The merged layers as YAML, without defaults: it can be used as a preset."""
     text: str = yaml.safe_dump(_merged(layers), sort_keys=False, allow_unicode=True)
     return text
 
 
-class _OneOfEachKey(yaml.SafeLoader):
-    """YAML in which a key that is written twice is an error: the first one would be lost."""
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """YAML in which duplicate keys are an error; PyYAML silently keeps the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key.value for key, _ in node.value]
-        if twice := [key for key in keys if keys.count(key) > 1]:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key {twice[0]!r} is written twice", node.start_mark
-            )
+        if duplicates := [key for key in keys if keys.count(key) > 1]:
+            message = f"the key {duplicates[0]!r} is written twice"
+            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
 
 
 def _origin(problem: Problem, layers: Sequence[Layer]) -> str | None:
-    """The last layer that wrote what the problem is about, or a section that holds it."""
+    """The last layer that wrote the path of a problem, or else the nearest section that contains it."""
     parts = problem.path.split(".")
     for depth in range(len(parts), 0, -1):
         for layer in reversed(layers):

@@ -1,4 +1,4 @@
-"""RunConfig: everything that decides a run, as a tree of frozen sections."""
+"""RunConfig: the whole configuration of a run, as a tree of frozen sections."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _whole_or_part(gpus: float) -> float:
 
 
 class LaunchConfig(Settings):
-    """Where a run is trained; without dropout no number of a result depends on it, with dropout its draws do.
+    """Where a run is trained. Results do not depend on it, except that workers draw different dropout masks.
 
     Attributes:
         workers: Data-parallel workers.
-        how: `auto` trains one worker in this process and more on Ray Train; `ray_train` forces it for one.
-        threads: CPU threads a worker.
-        gpus: GPUs a worker; less than one where trials of one worker share a GPU, whose memory they then share too.
-        max_failures: How often Ray Train starts the workers again when one dies; they go on from the last checkpoint.
+        how: `auto` trains one worker in this process and several on Ray Train; `ray_train` always uses Ray Train.
+        threads: CPU threads for each worker.
+        gpus: GPUs for each worker; less than one lets trials of one worker share a GPU, and its memory.
+        max_failures: How often Ray Train restarts the workers after one dies; they resume from the last checkpoint.
     """
 
     workers: int = Field(1, ge=1)
@@ -43,17 +43,17 @@ class LaunchConfig(Settings):
 
 
 class TrackingConfig(Settings):
-    """What MLflow is told beside settings, metrics and counts.
+    """What is logged to MLflow in addition to settings, metrics and counts.
 
     Attributes:
-        text: Whether the best run's predictions are stored: they hold the texts of your data.
+        text: Whether the best run's predictions are logged: they contain the texts of your data.
     """
 
     text: bool = False
 
 
-ASIDE = ("launch", "tracking")
-"""The sections that change no number of a result: a trial or arm does not write them."""
+NEUTRAL_SECTIONS = ("launch", "tracking")
+"""The sections that do not affect results; trials and arms must not set them."""
 
 
 class RunConfig(Settings):
@@ -69,7 +69,7 @@ class RunConfig(Settings):
     tracking: TrackingConfig = TrackingConfig()
 
     def tags(self) -> dict[str, str]:
-        """What runs are grouped and found by."""
+        """The MLflow tags by which runs are grouped and found."""
         content, test_per_train = digest(self.model.encoder), self.data.test_per_train()
         return {
             names.TASK: self.task.name,

@@ -1,4 +1,4 @@
-"""A first preset for a user's own files: what was guessed of them, the reasons as comments, checked on all rows."""
+"""A first preset for a user's own files: guessed from the rows, explained in comments, checked on all rows."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dice_ray.settings import Nested
 from dice_ray.tasks.inspection import Inspection, inspect
 
 BATCH_SIZE = 32
-LEAST_STEPS = 200
-MOST_EPOCHS = 20
+MIN_STEPS = 200
+MAX_EPOCHS = 20
 NUM_SHOWN = 3
 BALANCED = 1.5
-"""Up to so many negatives for each positive, and as many the other way, losses for imbalance have little to do."""
+"""Up to this ratio between the classes, either way, losses for imbalanced data make little difference."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Starter:
 
     Attributes:
         text: The preset, with comments.
-        why: What was guessed and why, by path; the comments say the same.
-        first: The first records, as the reader gives them.
-        imbalance: What the training split's imbalance is, in words.
+        why: The reasons for the guesses, by path; also written as comments.
+        first: The first records, as the reader returns them.
+        imbalance: A sentence on the imbalance of the training split.
     """
 
     text: str
@@ -46,87 +46,93 @@ class Starter:
 
 
 def start(file: Path, dev: Path | None = None, test: Path | None = None) -> Starter:
-    """Guess how the file is read, and read all rows of all files so.
+    """Guess how to read the file, and check the guess on all rows of all files.
 
     Raises:
-        DataError: No reader takes the file, or a row of a file, or a label that the training split does not have.
+        DataError: A file does not exist, no reader can read the file or one of its rows, or the training split lacks a
+            label.
     """
     for other in (dev, test):
         if other is not None and not other.is_file():
-            raise DataError(f"there must be a file {other}, and there is none")
-    found = guess(file)
-    values = _values(found, file, {"dev": dev, "test": test})
+            raise DataError(f"there must be a file {other}, but it does not exist")
+    guessed = guess(file)
+    values = _values(guessed, file, {"dev": dev, "test": test})
     config = resolve([Layer("init", values)])
     splits = sources.load(config.data)
     config.task.classes(splits.train)
     inspection = inspect(file.name.partition(".")[0], config.task, splits)
     _check_labels(config, splits)
     values["training"] = _training(len(splits.train))
-    why = {path: reason for path, reason in (found.why | _more_reasons(found, splits)).items() if _at(values, path)}
+    reasons = guessed.why | _more_reasons(guessed, splits)
+    why = {path: reason for path, reason in reasons.items() if _has(values, path)}
     imbalance = _imbalance(inspection)
     head = [f"Guessed by `dice-ray init` from {file.name}.", imbalance, *str(splits.report).splitlines()]
     opening = [line for paragraph in head for line in _comment(paragraph, "")]
     text = "\n".join([*opening, *_lines(values, why, "", 0)]) + "\n"
-    return Starter(text, found, why, tuple(splits.train[:NUM_SHOWN]), imbalance, inspection)
+    return Starter(text, guessed, why, tuple(splits.train[:NUM_SHOWN]), imbalance, inspection)
 
 
 def target(file: Path, out: Path | None, overwrite: bool) -> Path:
-    """Where the preset of a file is written; a preset that is there stays, unless it is to be overwritten."""
+    """The path of the preset for a file.
+
+    Raises:
+        InputError: It is not a YAML file in an existing folder, or it exists and is not to be overwritten.
+    """
     out = out or Path(f"{file.name.partition('.')[0]}.yaml")
     if out.suffix not in (".yaml", ".yml") or not out.absolute().parent.is_dir():
-        raise InputError(f"a preset must be a .yaml file in a folder that is there, got {out}")
+        raise InputError(f"a preset must be a .yaml file in a folder that exists, got {out}")
     if out.exists() and not overwrite:
-        raise InputError(f"{out} must not be there yet: choose another --out, or --overwrite it")
+        raise InputError(f"{out} must not exist yet: choose another --out, or --overwrite it")
     return out
 
 
-def _values(found: Guess, file: Path, others: Mapping[str, Path | None]) -> Nested:
+def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None]) -> Nested:
     folder = file.resolve().parent
     files: Nested = {"folder": str(folder).replace("$", "$$"), "train": file.name}
     for split, other in others.items():
         if other is not None:
             files[split] = os.path.relpath(other.resolve(), folder)
-    files["reader"] = found.reader
-    if found.bad:
+    files["reader"] = guessed.reader
+    if guessed.bad:
         files["on_bad_row"] = "skip"
     return {
-        "task": found.task,
+        "task": guessed.task,
         "data": {"source": {"files": files}},
         "model": {"encoder": "tiny"},
     }
 
 
 def _training(num_records: int) -> Nested:
-    """Enough steps for the tiny encoder to learn something from few records."""
+    """Enough steps for the tiny encoder to learn something even from few records."""
     batch_size = min(BATCH_SIZE, num_records)
-    epochs = -(-LEAST_STEPS * batch_size // num_records)
-    return {"epochs": min(max(epochs, 3), MOST_EPOCHS), "batch_size": batch_size, "lr": 1e-3}
+    epochs = -(-MIN_STEPS * batch_size // num_records)
+    return {"epochs": min(max(epochs, 3), MAX_EPOCHS), "batch_size": batch_size, "lr": 1e-3}
 
 
-def _more_reasons(found: Guess, splits: Splits) -> dict[str, str]:
+def _more_reasons(guessed: Guess, splits: Splits) -> dict[str, str]:
     drawn = splits.report.drawn.get("dev")
     why = {
-        "data": f"`dev: FILE` beside `train` for one of your own: dev is {drawn}." if drawn else "",
-        "model": "Small, with random weights: to see that all runs. `encoder: bert-base-uncased` or a folder of "
-        "weights, with lr 3e-5, for figures that mean something.",
+        "data": f"Add `dev: FILE` beside `train` for a dev split of your own: dev is {drawn}." if drawn else "",
+        "model": "Small, with random weights, to check that everything runs. For meaningful scores write "
+        "`encoder: bert-base-uncased` or a folder of weights, with lr 3e-5.",
     }
     if not splits.test:
         why["data"] += (
-            " A study needs `test: FILE`, or `test_share: 0.2` beside `source`: each of its seeds then draws a test "
-            "split of its own."
+            " A study needs `test: FILE`, or `test_share: 0.2` beside `source`, with which each of its seeds draws its "
+            "own test split."
         )
-    if found.bad:
-        num, (first, *_) = len(found.bad), found.bad
+    if guessed.bad:
+        num, (first, *_) = len(guessed.bad), guessed.bad
         why["data.source.files.on_bad_row"] = (
-            f"Malformed rows are counted and left out, {num} of the first ones; the first of them at "
+            f"Malformed rows are skipped and counted: {num} of the first rows, the first one at "
             f"{f'line {first.place}' if isinstance(first.place, int) else first.place}: expected {first.expected}, "
-            f"found {first.found}."
+            f"got {first.actual}."
         )
     return {path: reason.strip() for path, reason in why.items() if reason}
 
 
 def _check_labels(config: RunConfig, splits: Splits) -> None:
-    """A label of dev or test that train does not have could not be encoded."""
+    """Raise DataError for labels of dev or test that train lacks: they could not be encoded."""
     if config.task.name not in ("sentence_pair", "text_classification"):
         return
     known = config.task.label_counts(splits.train)
@@ -138,7 +144,7 @@ def _check_labels(config: RunConfig, splits: Splits) -> None:
                 "data.split_seed or data.dev_share)"
             )
             raise DataError(
-                f"every label of {split} must stand in the training split, which has {', '.join(sorted(known)[:20])}; "
+                f"every label of {split} must occur in the training split, which has {', '.join(sorted(known)[:20])}; "
                 f"got {unknown[0]!r}{drawn if is_drawn else ''}"
             )
 
@@ -146,15 +152,17 @@ def _check_labels(config: RunConfig, splits: Splits) -> None:
 def _imbalance(inspection: Inspection) -> str:
     train = inspection.splits["train"]
     if train.ratio is None:
-        return f"Imbalance: {train.negatives:,} negatives and no positive."
+        return f"Imbalance: {train.negatives:,} negatives and no positives."
     counts = f"{train.negatives:,} negatives to {train.positives:,} positives, {train.ratio:,.2f} to 1"
     balanced = 1 / BALANCED <= train.ratio <= BALANCED
-    verdict = "nearly balanced: losses for imbalance have little to do here" if balanced else inspection.convention
+    verdict = (
+        "nearly balanced: losses for imbalanced data make little difference" if balanced else inspection.convention
+    )
     return f"Imbalance: {counts} ({verdict.rstrip('.')})."
 
 
-def _at(values: Any, path: str) -> bool:
-    """Whether the preset writes this path."""
+def _has(values: Any, path: str) -> bool:
+    """Whether the preset contains this path."""
     for part in path.split("."):
         if not isinstance(values, Mapping) or part not in values:
             return False
@@ -163,15 +171,15 @@ def _at(values: Any, path: str) -> bool:
 
 
 def _lines(values: Nested, why: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
-    """The values as YAML, each behind the comment of its path."""
+    """The values as lines of YAML, each after the comment for its path."""
     indent = "  " * depth
     for key, value in values.items():
-        here = f"{path}.{key}" if path else key
-        if here in why:
-            yield from _comment(why[here], indent)
+        below = f"{path}.{key}" if path else key
+        if below in why:
+            yield from _comment(why[below], indent)
         if isinstance(value, dict) and value:
             yield f"{indent}{key}:"
-            yield from _lines(value, why, here, depth + 1)
+            yield from _lines(value, why, below, depth + 1)
         else:
             yield f"{indent}{key}: {_scalar(value)}"
 
@@ -187,6 +195,6 @@ def _comment(reason: str, indent: str, width: int = 110) -> Iterator[str]:
 
 
 def _scalar(value: Any) -> str:
-    """A value as YAML takes it: JSON, a letter that YAML does not print as its number."""
+    """A value as YAML: JSON, with characters that YAML does not print as escapes."""
     text = json.dumps(value, ensure_ascii=False)
     return "".join(letter if letter.isprintable() else f"\\U{ord(letter):08X}" for letter in text)

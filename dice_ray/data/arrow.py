@@ -1,4 +1,4 @@
-"""Records and rows in Arrow files: written a chunk at a time, mapped into memory, made into objects when asked for."""
+"""Records and rows stored in Arrow files: written in batches, memory-mapped, made into objects on access."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import accumulate, chain, pairwise
+from operator import eq
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -23,14 +24,14 @@ ARROW_TYPES: Mapping[type, pa.DataType] = {str: pa.string(), int: pa.int64(), bo
 PlainRow: TypeAlias = dict[str, Any]
 
 
-class Writer:
-    """Writes one Arrow file, a batch at a time; the first batch decides its columns."""
+class ArrowWriter:
+    """Writes an Arrow file batch by batch; the first batch decides its schema. Without a batch no file is written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: pa.ipc.RecordBatchFileWriter | None = None
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> ArrowWriter:
         return self
 
     def __exit__(
@@ -45,38 +46,39 @@ class Writer:
         self._file.write_batch(batch)
 
 
-class Table:
-    """An Arrow file mapped into memory: it can be read even when it has been deleted meanwhile."""
+class ArrowTable:
+    """A memory-mapped Arrow file, readable even after the file is deleted."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._file = pa.ipc.open_file(pa.py_buffer(self._mapped))
         sizes = (self._file.get_batch(number).num_rows for number in range(self._file.num_record_batches))
-        self._ends: list[int] = [0, *accumulate(sizes)]
+        self._offsets: list[int] = [0, *accumulate(sizes)]
 
     def __len__(self) -> int:
-        return self._ends[-1]
+        return self._offsets[-1]
 
     def batch(self, number: int) -> pa.RecordBatch:
         return self._file.get_batch(number)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """All batches in their order; what was read does not stay in the memory of this process."""
+        """All batches in order."""
         for number in range(self._file.num_record_batches):
             yield self.batch(number)
+            # Else every page that was read would count as memory of this process.
             self._mapped.madvise(mmap.MADV_DONTNEED)
 
-    def place(self, index: int) -> tuple[int, int]:
-        """The number of the batch that holds a row, and its place there."""
-        number = bisect_right(self._ends, index) - 1
-        return number, index - self._ends[number]
+    def locate(self, index: int) -> tuple[int, int]:
+        """The number of the batch that holds a row, and the index of the row within it."""
+        number = bisect_right(self._offsets, index) - 1
+        return number, index - self._offsets[number]
 
 
-class Stored(Sequence[ItemT], ABC, Generic[ItemT]):
-    """The rows of a table as objects, made anew whenever they are asked for."""
+class StoredSequence(Sequence[ItemT], ABC, Generic[ItemT]):
+    """The rows of a table as objects, constructed anew on each access."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ArrowTable) -> None:
         self.table = table
 
     def __len__(self) -> int:
@@ -90,91 +92,89 @@ class Stored(Sequence[ItemT], ABC, Generic[ItemT]):
 
     def __getitem__(self, index: int | slice) -> ItemT | list[ItemT]:
         if isinstance(index, slice):
-            return [self._one(place) for place in range(*index.indices(len(self)))]
+            return [self._item(position) for position in range(*index.indices(len(self)))]
         if not -len(self) <= index < len(self):
             raise IndexError(f"row {index} of {len(self)}")
-        return self._one(index % len(self))
+        return self._item(index % len(self))
 
     def __iter__(self) -> Iterator[ItemT]:
         for batch in self.table.batches():
-            yield from self._all(batch)
+            yield from self._items(batch)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or len(self) != len(other):
-            return NotImplemented if not isinstance(other, Sequence) else False
-        return all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
     @abstractmethod
-    def _one(self, index: int) -> ItemT: ...
+    def _item(self, index: int) -> ItemT: ...
 
     @abstractmethod
-    def _all(self, batch: pa.RecordBatch) -> Iterator[ItemT]: ...
+    def _items(self, batch: pa.RecordBatch) -> Iterator[ItemT]: ...
 
 
-class Records(Stored[Record]):
-    """Records of one kind."""
+class Records(StoredSequence[Record]):
+    """Records of one type."""
 
-    def __init__(self, table: Table, kind: type[Record]) -> None:
+    def __init__(self, table: ArrowTable, kind: type[Record]) -> None:
         super().__init__(table)
         self._kind, self._types = kind, field_types(kind)
 
-    def _one(self, index: int) -> Record:
-        number, place = self.table.place(index)
-        return next(self._all(self.table.batch(number).slice(place, 1)))
+    def _item(self, index: int) -> Record:
+        number, position = self.table.locate(index)
+        return next(self._items(self.table.batch(number).slice(position, 1)))
 
-    def _all(self, batch: pa.RecordBatch) -> Iterator[Record]:
+    def _items(self, batch: pa.RecordBatch) -> Iterator[Record]:
         columns = (
-            _made(column.to_pylist(), kind) for column, kind in zip(batch.columns, self._types.values(), strict=True)
+            _as_tuples(column.to_pylist(), kind)
+            for column, kind in zip(batch.columns, self._types.values(), strict=True)
         )
         return map(self._kind, *columns)
 
 
-class Rows(Stored[PlainRow]):
-    """Rows of numbers, texts and flat lists of numbers; the lists are arrays that lie in the file."""
+class Rows(StoredSequence[PlainRow]):
+    """Encoded rows: numbers, strings and flat lists of numbers; lists are read as NumPy views of the mapped file."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ArrowTable) -> None:
         super().__init__(table)
-        self._columns: dict[int, dict[str, Column]] = {}
+        self._columns: dict[int, dict[str, BatchColumn]] = {}
 
-    def _one(self, index: int) -> PlainRow:
-        number, place = self.table.place(index)
+    def _item(self, index: int) -> PlainRow:
+        number, position = self.table.locate(index)
         if number not in self._columns:
             batch = self.table.batch(number)
-            self._columns[number] = {name: Column(batch.column(name)) for name in batch.schema.names}
-        return {name: column.at(place) for name, column in self._columns[number].items()}
+            self._columns[number] = {name: BatchColumn(batch.column(name)) for name in batch.schema.names}
+        return {name: column.get(position) for name, column in self._columns[number].items()}
 
-    def _all(self, batch: pa.RecordBatch) -> Iterator[PlainRow]:
-        columns = [Column(column).every() for column in batch.columns]
+    def _items(self, batch: pa.RecordBatch) -> Iterator[PlainRow]:
+        columns = [BatchColumn(column).values() for column in batch.columns]
         return (dict(zip(batch.schema.names, values, strict=True)) for values in zip(*columns, strict=True))
 
 
-class Column:
-    """A column of rows in one batch: its values without a call of Arrow for each."""
+class BatchColumn:
+    """A column of one batch; reading a number or a list needs no call into Arrow."""
 
     def __init__(self, array: pa.Array) -> None:
         self._array = array
         if pa.types.is_list(array.type):
-            self._values = array.values.to_numpy()
+            self._flat = array.values.to_numpy()
             self._offsets = memoryview(array.offsets.to_numpy())
-            self.at: Callable[[int], Any] = self._list
+            self.get: Callable[[int], Any] = self._list
         elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
-            self.at = memoryview(array.to_numpy()).__getitem__
+            self.get = memoryview(array.to_numpy()).__getitem__
         else:
-            self.at = self._scalar
+            self.get = lambda position: array[position].as_py()
 
-    def every(self) -> list[Any]:
+    def values(self) -> list[Any]:
         if not pa.types.is_list(self._array.type):
-            every: list[Any] = self._array.to_pylist()
-            return every
-        return [self._values[start:end] for start, end in pairwise(self._offsets.tolist())]
+            values: list[Any] = self._array.to_pylist()
+            return values
+        return [self._flat[start:end] for start, end in pairwise(self._offsets.tolist())]
 
-    def _list(self, place: int) -> Any:
-        return self._values[self._offsets[place] : self._offsets[place + 1]]
-
-    def _scalar(self, place: int) -> Any:
-        return self._array[place].as_py()
+    def _list(self, position: int) -> Any:
+        return self._flat[self._offsets[position] : self._offsets[position + 1]]
 
 
 def field_types(kind: type[Record]) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def field_types(kind: type[Record]) -> dict[str, Any]:
 
 
 def batch_of_records(records: Sequence[Record]) -> pa.RecordBatch:
-    """Records of one kind as columns."""
+    """Records of one type as a batch; there must be at least one."""
     types_by_name = field_types(type(records[0]))
     arrays = [
         pa.array([getattr(record, name) for record in records], _arrow_type(kind))
@@ -194,11 +194,11 @@ def batch_of_records(records: Sequence[Record]) -> pa.RecordBatch:
 
 
 def batch_of_rows(rows: Sequence[PlainRow]) -> pa.RecordBatch:
-    """Rows with the same keys as columns."""
-    return pa.RecordBatch.from_arrays([_column([row[name] for row in rows]) for name in rows[0]], list(rows[0]))
+    """Rows with the same keys as a batch; there must be at least one."""
+    return pa.RecordBatch.from_arrays([_array([row[name] for row in rows]) for name in rows[0]], list(rows[0]))
 
 
-def _column(values: list[Any]) -> pa.Array:
+def _array(values: list[Any]) -> pa.Array:
     if isinstance(values[0], str | int | float):  # a bool is an int
         return pa.array(values, ARROW_TYPES[type(values[0])])
     sizes = [len(value) for value in values]
@@ -209,7 +209,7 @@ def _column(values: list[Any]) -> pa.Array:
 
 
 def _arrow_type(kind: Any) -> pa.DataType:
-    """The Arrow type of a field: a scalar, a tuple of any length, or a tuple of named or numbered parts."""
+    """The Arrow type of a field: a scalar, a struct for a tuple of fixed length, or a list for one of any length."""
     if kind in ARROW_TYPES:
         return ARROW_TYPES[kind]
     if parts := _parts(kind):
@@ -218,21 +218,19 @@ def _arrow_type(kind: Any) -> pa.DataType:
 
 
 def _parts(kind: Any) -> dict[str, Any]:
-    """The parts of a tuple of stated length; none of any other type."""
+    """The element types of a tuple of fixed length, by name or number; empty for any other type."""
     if get_origin(kind) is tuple:
         arguments = get_args(kind)
         return {} if Ellipsis in arguments else {str(number): part for number, part in enumerate(arguments)}
     return get_type_hints(kind) if isinstance(kind, type) and issubclass(kind, tuple) else {}
 
 
-def _made(values: Iterable[Any], kind: Any) -> Iterable[Any]:
-    """What Arrow gives as lists and mappings, as the tuples of the field's type."""
+def _as_tuples(values: Iterable[Any], kind: Any) -> Iterable[Any]:
+    """The lists and dicts that Arrow returns, converted to the tuples of the field's type."""
     if kind in ARROW_TYPES:
         return values
     if parts := _parts(kind):
         make = kind._make if hasattr(kind, "_make") else tuple
-        return [make(next(iter(_made([value[name]], part))) for name, part in parts.items()) for value in values]
+        return [make(next(iter(_as_tuples([value[name]], part))) for name, part in parts.items()) for value in values]
     (item, _) = get_args(kind)
-    return (
-        [tuple(value) for value in values] if item in ARROW_TYPES else [tuple(_made(value, item)) for value in values]
-    )
+    return [tuple(_as_tuples(value, item)) for value in values]

@@ -1,4 +1,4 @@
-"""Records that are added: copies of training records in which entities are swapped for others of their kind."""
+"""Augmentation: copies of training records in which entities are swapped for others of their kind."""
 
 from __future__ import annotations
 
@@ -12,38 +12,46 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from dice_ray.data.cache import file_hash
-from dice_ray.data.entities import AUTO, Gazetteer, Mention, finder_version, found_in, read, resolved
-from dice_ray.data.places import filled
+from dice_ray.data.entities import (
+    AUTO,
+    Gazetteer,
+    Mention,
+    find_entities,
+    finder_version,
+    read_entities,
+    resolve_finder,
+)
+from dice_ray.data.places import expand_path
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 from dice_ray.settings import Branch, Choice, Settings
 
 Augmented: TypeAlias = PairRecord | TextRecord
-"""What can be augmented: records of one text or two, and one label."""
+"""The records that can be augmented: those of one or two texts."""
 
 
 class EntitiesBranch(Branch, ABC):
-    """Where entities come from."""
+    """A source of entities."""
 
     @abstractmethod
     def key(self) -> Any:
-        """What decides which entities there are, beside the training split."""
+        """Everything the entities depend on, except the training split."""
 
     @abstractmethod
     def origin(self) -> str:
-        """The same in words."""
+        """The source as a phrase for reports and errors."""
 
     @abstractmethod
     def gazetteer(self, records: Sequence[Augmented]) -> Gazetteer:
         """The entities for a training split."""
 
 
-class FoundConfig(EntitiesBranch):
-    """Those of the training split.
+class FoundEntitiesConfig(EntitiesBranch):
+    """Entities found in the training split.
 
     Attributes:
         finder: What finds them: `rules` (numbers, and capitalised words within sentences), the name or folder of a
-            spaCy pipeline, or `auto`: `en_core_web_sm` where it is installed, else `rules`.
+            spaCy pipeline, or `auto`: `en_core_web_sm` if it is installed, else `rules`.
     """
 
     name = "found"
@@ -51,7 +59,7 @@ class FoundConfig(EntitiesBranch):
     finder: str = AUTO
 
     def key(self) -> str:
-        return finder_version(resolved(self.finder))
+        return finder_version(resolve_finder(self.finder))
 
     def origin(self) -> str:
         return f"entities found by {self.key()}"
@@ -60,14 +68,14 @@ class FoundConfig(EntitiesBranch):
         def texts() -> Iterator[str]:
             return (text for record in records for text in record.content)
 
-        return Gazetteer(found_in(texts, resolved(self.finder)))
+        return Gazetteer(find_entities(texts, resolve_finder(self.finder)))
 
 
-class FileConfig(EntitiesBranch):
-    """Those of a file.
+class FileEntitiesConfig(EntitiesBranch):
+    """Entities from a file.
 
     Attributes:
-        path: A file with an entity a line, or its kind, a tab and the entity; `~` and `$VARIABLES` are filled in.
+        path: A file with one entity a line, or its kind, a tab and the entity; `~` and `$VARIABLES` are expanded.
     """
 
     name = "file"
@@ -75,26 +83,26 @@ class FileConfig(EntitiesBranch):
     path: str
 
     def key(self) -> str:
-        return file_hash(self._existing())
+        return file_hash(self._existing_path())
 
     def origin(self) -> str:
-        return f"entities of {self._existing().name}"
+        return f"entities of {self._existing_path().name}"
 
     def gazetteer(self, records: Sequence[Augmented]) -> Gazetteer:
-        return Gazetteer(read(self._existing()))
+        return Gazetteer(read_entities(self._existing_path()))
 
-    def _existing(self) -> Path:
-        path = filled(self.path, "data.augment.entities.file.path")
+    def _existing_path(self) -> Path:
+        path = expand_path(self.path, "data.augment.entities.file.path")
         if not path.is_file():
             raise DataError(f"data.augment.entities.file.path: there must be a file {path}, and there is none")
         return path
 
 
-class GivenConfig(EntitiesBranch):
-    """Those written here.
+class GivenEntitiesConfig(EntitiesBranch):
+    """Entities written in the configuration.
 
     Attributes:
-        by_kind: Entities, each of which may stand for another of its kind.
+        by_kind: The entities of each kind; each can replace another of its kind.
     """
 
     name = "given"
@@ -111,59 +119,64 @@ class GivenConfig(EntitiesBranch):
         return Gazetteer(self.by_kind)
 
 
-EntitiesConfig: TypeAlias = Annotated[FoundConfig | FileConfig | GivenConfig, Choice()]
+EntitiesConfig: TypeAlias = Annotated[FoundEntitiesConfig | FileEntitiesConfig | GivenEntitiesConfig, Choice()]
 
 
 class AugmentConfig(Settings):
     """How records are added to a training set: entities of a record are swapped for others of their kind.
 
     Attributes:
-        entities: Where entities come from.
-        swap: Which ones are swapped: in a pair only those that stand in both sentences (`shared`), or `any`.
+        entities: The source of entities.
+        swap: Which entities are swapped: in a pair only those that occur in both sentences (`shared`), or `any`.
     """
 
-    entities: EntitiesConfig = FoundConfig()
+    entities: EntitiesConfig = FoundEntitiesConfig()
     swap: Literal["shared", "any"] = "shared"
 
     def key(self) -> list[Any]:
-        """What decides which copies are made of a training split."""
+        """Everything the copies depend on, except the training split."""
         return [self.entities.name, self.entities.key(), self.swap]
 
 
 def copies(
     record: Augmented, gazetteer: Gazetteer, swap: Literal["shared", "any"], state: random.Random
 ) -> Iterator[Augmented]:
-    """Every copy of a record with its entities swapped, in random order; an entity is swapped wherever it stands.
+    """Every copy of a record with its entities swapped, in random order; the ids of record 7's are 7+1, 7+2, ...
 
-    The copies of record 7 are 7+1, 7+2, and so on.
+    An entity is replaced by the same other one wherever it occurs in the record, and never by one that occurs there.
     """
     mentions = [gazetteer.mentions(text) for text in record.content]
-    standing = [{mention.entity for mention in each} for each in mentions]
-    swappable = set.intersection(*standing) if swap == "shared" else set.union(*standing)
-    taken: dict[str, list[int]] = defaultdict(list)
-    for entity in set.union(*standing):
-        kind, place = gazetteer.places[entity]
-        taken[kind].append(place)
-    swapped = dict[str, Others]()
+    entities_by_text = [{mention.entity for mention in of_text} for of_text in mentions]
+    present = set.union(*entities_by_text)
+    swappable = set.intersection(*entities_by_text) if swap == "shared" else present
+    present_of_kind: dict[str, list[int]] = defaultdict(list)
+    for entity in present:
+        kind, index = gazetteer.indices[entity]
+        present_of_kind[kind].append(index)
+    candidates = dict[str, EntitiesWithout]()
     num_of_kind = Counter[str]()
     for entity in sorted(swappable):
-        kind, _ = gazetteer.places[entity]
-        others = Others(gazetteer.entities[kind], sorted(taken[kind]))
-        if len(others) > num_of_kind[kind]:
-            swapped[entity] = others
+        kind, _ = gazetteer.indices[entity]
+        others = EntitiesWithout(gazetteer.entities[kind], sorted(present_of_kind[kind]))
+        if len(others) > num_of_kind[kind]:  # else too few are left for all entities of the kind to differ
+            candidates[entity] = others
             num_of_kind[kind] += 1
     number = 0
-    for chosen in _combinations(list(swapped.values()), state) if swapped else ():
-        if len({*chosen}) == len(chosen):
+    for replacements in _combinations(list(candidates.values()), state) if candidates else ():
+        if len({*replacements}) == len(replacements):
             number += 1
-            by_entity = dict(zip(swapped, chosen, strict=True))
-            texts = [_with(text, each, by_entity) for text, each in zip(record.content, mentions, strict=True)]
-            yield _copy(record, f"{record.id}+{number}", texts)
+            by_entity = dict(zip(candidates, replacements, strict=True))
+            texts = [_swap(text, found, by_entity) for text, found in zip(record.content, mentions, strict=True)]
+            copy_id = f"{record.id}+{number}"
+            if isinstance(record, PairRecord):
+                yield replace(record, id=copy_id, first=texts[0], second=texts[1])
+            else:
+                yield replace(record, id=copy_id, text=texts[0])
 
 
 @dataclass(frozen=True)
-class Others:
-    """The entities of a kind but for those at some places, which are sorted."""
+class EntitiesWithout:
+    """The entities of a kind except those at some indices, which are sorted; a view, as a kind may have very many."""
 
     entities: Sequence[str]
     without: Sequence[int]
@@ -171,37 +184,35 @@ class Others:
     def __len__(self) -> int:
         return len(self.entities) - len(self.without)
 
-    def __getitem__(self, place: int) -> str:
-        for passed in self.without:
-            place += passed <= place
-        return self.entities[place]
+    def __getitem__(self, index: int) -> str:
+        for skipped in self.without:
+            index += skipped <= index
+        return self.entities[index]
 
 
-def _combinations(choices: Sequence[Others], state: random.Random) -> Iterator[list[str]]:
-    """One of each, in every combination once: strides through their numbers that meet each of them."""
+def _combinations(choices: Sequence[EntitiesWithout], state: random.Random) -> Iterator[list[str]]:
+    """One entity of each choice, every combination once in pseudo-random order, without a list of all of them.
+
+    Combinations are numbered 0 to n - 1. Steps of a constant stride modulo n visit every number once if the stride has
+    no common divisor with n.
+    """
     total = math.prod(map(len, choices))
     stride = state.randrange(1, total + 1)
     while math.gcd(stride, total) > 1:
         stride = state.randrange(1, total + 1)
     start = state.randrange(total)
-    for index in range(total):
-        rest = (start + index * stride) % total
-        chosen = []
-        for each in choices:
-            rest, place = divmod(rest, len(each))
-            chosen.append(each[place])
-        yield chosen
+    for step in range(total):
+        number = (start + step * stride) % total
+        combination = []
+        for choice in choices:
+            number, index = divmod(number, len(choice))
+            combination.append(choice[index])
+        yield combination
 
 
-def _with(text: str, mentions: Sequence[Mention], by_entity: dict[str, str]) -> str:
+def _swap(text: str, mentions: Sequence[Mention], by_entity: dict[str, str]) -> str:
     pieces, end = [], 0
     for mention in mentions:
         pieces += [text[end : mention.start], by_entity.get(mention.entity, mention.entity)]
         end = mention.end
     return "".join([*pieces, text[end:]])
-
-
-def _copy(record: Augmented, id_: str, texts: Sequence[str]) -> Augmented:
-    if isinstance(record, PairRecord):
-        return replace(record, id=id_, first=texts[0], second=texts[1])
-    return replace(record, id=id_, text=texts[0])

@@ -1,8 +1,18 @@
-"""The cache: what was read and encoded once, kept as entries that are whole or not there, shared by all processes.
+"""The cache of records read and rows encoded: content-addressed entries, shared by all processes of a user.
 
-An entry is a folder of Arrow files and `entry.json`, named by a hash of its key. It is written under another name and
-renamed whole: of several writers the last ones find it there and throw their own away. An entry whose files are not,
-byte for byte, what `entry.json` says (a full disk, a power cut, another hand) is never read: it is written anew.
+An entry is a folder `KIND-HASH` with Arrow files and an `entry.json`, where HASH is that of everything the content
+depends on. Processes share it without a server and may be killed at any moment. The invariant: under its final name an
+entry is complete and intact, or no reader uses it.
+
+- *Writing.* A writer fills a folder `draft-*` of its own and renames it, which is atomic. Writers never wait for each
+  other: several may write the same entry at once; the first rename wins, and the others delete their drafts and open
+  what the first one wrote.
+- *Reading.* `entry.json` holds a hash of each file and one of itself. A reader verifies all of them (`file_hash`
+  remembers those of unchanged files) and has a damaged entry (disk full, power cut, edited) replaced.
+- *Killed writers.* A writer holds a `flock` on its draft, which the kernel releases when the process dies. A draft
+  whose lock is free is therefore abandoned, and the next writer deletes it.
+- *Deleting.* An entry is renamed away before its files are deleted, so that no reader sees half of it. A process that
+  has it open keeps reading: mapped files outlive their names.
 """
 
 from __future__ import annotations
@@ -23,43 +33,42 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dice_ray.data.arrow import Table
+from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
 
 VERSION = 3
-"""Raised when the same data, task and tokenizer give other records or rows than before, or other files."""
+"""Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
 NUM_ATTEMPTS = 5
 _ENTRY = re.compile(r"(records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")
 
-Plain: TypeAlias = dict[str, Any]
-"""What JSON can hold."""
+JsonObject: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Entry:
-    """An entry that is whole.
+class CacheEntry:
+    """A complete entry, opened.
 
     Attributes:
-        folder: Where its files lie.
-        tables: Its Arrow files by name, opened: they stay readable whatever becomes of the folder.
-        holds: What its writer returned.
+        folder: The folder with its files.
+        tables: Its Arrow files by name; they stay readable after the folder is deleted.
+        holds: The metadata that its writer returned.
     """
 
     folder: Path
-    tables: dict[str, Table]
-    holds: Plain
+    tables: dict[str, ArrowTable]
+    holds: JsonObject
 
 
 @dataclass(frozen=True)
-class Listed:
-    """An entry as `dice-ray cache` shows it.
+class CacheEntryInfo:
+    """An entry as `dice-ray cache` lists it.
 
     Attributes:
         kind: `records` of a data set, or `rows` of a task.
-        about: What its data, task and tokenizer were called when it was written.
-        rows: How many of its kind it holds, by split.
-        size: Its bytes.
+        about: The names of its data, task and encoder when it was written; empty for a damaged entry.
+        rows: The number of records or rows by split.
+        size: In bytes.
         used: When it was last opened, in seconds since 1970.
     """
 
@@ -72,114 +81,112 @@ class Listed:
 
 
 def folder() -> Path:
-    """Where entries lie: `DICE_RAY_CACHE`, or `dice_ray` in the user's cache folder."""
+    """The folder of the cache: `DICE_RAY_CACHE`, or `dice_ray` in the user's cache folder."""
     if named := os.environ.get("DICE_RAY_CACHE"):
         return Path(named).expanduser().absolute()
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute() / "dice_ray"
 
 
-def entry(
-    kind: str, key: Plain, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], Plain]]
-) -> Entry:
-    """The entry of a key, written first where there is none that is whole.
+def get_or_write(
+    kind: str, key: JsonObject, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], JsonObject]]
+) -> CacheEntry:
+    """Open the entry of a key; if there is no intact one, write it first.
 
     Args:
         kind: `records` or `rows`.
-        key: All that decides what the entry holds.
-        about: Names for the list of entries.
-        write: Puts Arrow files into a folder, and returns the number of rows by split and what else is to be held.
+        key: Everything the content depends on, as JSON can hold it.
+        about: Names to list the entry by.
+        write: Writes Arrow files into a folder; returns the number of rows by split, and metadata to store.
     """
-    written = json.dumps({"version": VERSION, "kind": kind, "key": key}, sort_keys=True)
-    place = folder() / f"{kind}-{_text_hash(written)[:32]}"
+    full_key = json.dumps({"version": VERSION, "kind": kind, "key": key}, sort_keys=True)
+    path = folder() / f"{kind}-{_text_hash(full_key)[:32]}"
     for _ in range(NUM_ATTEMPTS):
-        if (found := _opened(place, written)) is not None:
-            return found
-        with _draft() as draft, _no_search_for_cycles():
+        if (entry := _open_entry(path, full_key)) is not None:
+            return entry
+        with _draft() as draft, _garbage_collection_paused():
             rows, holds = write(draft)
             files = {file.name: file_hash(file) for file in sorted(draft.iterdir())}
-            told = {"written": written, "about": dict(about), "rows": rows, "files": files, "holds": holds}
-            _tell(draft, told)
-            _publish(draft, place, written)
+            # "written" and "told" are stored names: another spelling would make every existing entry unreadable.
+            manifest = {"written": full_key, "about": dict(about), "rows": rows, "files": files, "holds": holds}
+            stored = {"hash": _text_hash(json.dumps(manifest)), "told": manifest}
+            (draft / "entry.json").write_text(json.dumps(stored), encoding="utf-8")
+            _publish(draft, path, full_key)
     raise RunError(
-        f"the cache {folder()} changes faster than an entry can be written and read: is another clearing it?"
+        f"the cache {folder()} must keep an entry until it is read, but {NUM_ATTEMPTS} written ones were deleted or "
+        "damaged at once; is another process clearing it?"
     )
 
 
 def file_hash(path: Path) -> str:
-    """A hash of a file's bytes, remembered while its size and time stay."""
+    """A hash of a file's bytes, remembered while its inode, size and modification time stay the same."""
     status = path.stat()
     return _hash(path.absolute(), status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def listed() -> list[Listed]:
-    """All entries, the last used first; those of other versions of dice_ray and damaged ones too."""
-    found = []
-    for place in _places(_ENTRY):
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # cleared meanwhile, or no entry
-            told = _told(place) or {"about": {}, "rows": {}}
-            size = sum(file.stat().st_size for file in place.iterdir())
-            used = (place / "entry.json" if (place / "entry.json").exists() else place).stat().st_mtime
-            kind = place.name.partition("-")[0]
-            found.append(Listed(place.name, kind, told["about"], told["rows"], size, used))
-    return sorted(found, key=lambda one: -one.used)
+def list_entries() -> list[CacheEntryInfo]:
+    """All entries, the last used first; also damaged ones and those of other versions of dice_ray."""
+    entries = []
+    for path in _paths(_ENTRY):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # deleted meanwhile, or a file
+            manifest = _read_manifest(path) or {"about": {}, "rows": {}}
+            size = sum(file.stat().st_size for file in path.iterdir())
+            used = (path / "entry.json" if (path / "entry.json").exists() else path).stat().st_mtime
+            kind = path.name.partition("-")[0]
+            entries.append(CacheEntryInfo(path.name, kind, manifest["about"], manifest["rows"], size, used))
+    return sorted(entries, key=lambda entry: -entry.used)
 
 
 def clear() -> int:
-    """Delete all entries, and what killed writers left; what is open stays readable. Returns how many entries."""
-    _delete_abandoned()
-    return sum(_discard(place) for place in _places(_ENTRY))
+    """Delete all entries and abandoned drafts; returns the number of entries deleted."""
+    _delete_abandoned_drafts()
+    return sum(_delete_entry(path) for path in _paths(_ENTRY))
 
 
 @lru_cache(maxsize=1024)
-def _hash(path: Path, inode: int, size: int, changed: int) -> str:
+def _hash(path: Path, inode: int, size: int, modified: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _opened(place: Path, written: str) -> Entry | None:
-    """The entry if it is there, the one that was asked for, and whole."""
-    try:
-        told = _told(place)
-        if told is None or told.get("written") != written:
-            return None
-        if any(file_hash(place / name) != hashed for name, hashed in told["files"].items()):
-            return None
-        tables = {Path(name).stem: Table(place / name) for name in told["files"]}
-        with contextlib.suppress(PermissionError):  # another's cache, to be read alone
-            os.utime(place / "entry.json")
-    except FileNotFoundError:  # not there, or cleared meanwhile
-        return None
-    return Entry(place, tables, told["holds"])
-
-
-def _tell(place: Path, told: Plain) -> None:
-    account = {"hash": _text_hash(json.dumps(told)), "told": told}
-    (place / "entry.json").write_text(json.dumps(account), encoding="utf-8")
-
-
-def _told(place: Path) -> Plain | None:
-    """What `entry.json` says, if it is whole."""
-    try:
-        account = json.loads((place / "entry.json").read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    if not isinstance(account, dict) or account.get("hash") != _text_hash(json.dumps(account.get("told"))):
-        return None
-    told: Plain = account["told"]
-    return told
 
 
 def _text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def _open_entry(path: Path, full_key: str) -> CacheEntry | None:
+    """The entry, or None if it does not exist, has another key, or is damaged."""
+    try:
+        manifest = _read_manifest(path)
+        if manifest is None or manifest.get("written") != full_key:
+            return None
+        if any(file_hash(path / name) != expected for name, expected in manifest["files"].items()):
+            return None
+        tables = {Path(name).stem: ArrowTable(path / name) for name in manifest["files"]}
+        with contextlib.suppress(PermissionError):  # a cache of another user, read-only
+            os.utime(path / "entry.json")
+    except FileNotFoundError:  # missing, or deleted meanwhile
+        return None
+    return CacheEntry(path, tables, manifest["holds"])
+
+
+def _read_manifest(path: Path) -> JsonObject | None:
+    """The content of `entry.json`, or None if it is missing or damaged."""
+    try:
+        stored = json.loads((path / "entry.json").read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    if not isinstance(stored, dict) or stored.get("hash") != _text_hash(json.dumps(stored.get("told"))):
+        return None
+    manifest: JsonObject = stored["told"]
+    return manifest
+
+
 @contextlib.contextmanager
 def _draft() -> Iterator[Path]:
-    """A folder to write an entry in, locked while its writer lives; it goes unless it was renamed."""
+    """A locked folder to write an entry in, deleted on exit unless it was renamed."""
     try:
         folder().mkdir(mode=0o700, parents=True, exist_ok=True)
-        _delete_abandoned()
-        draft, lock = _locked_draft()
+        _delete_abandoned_drafts()
+        draft, lock = _create_locked_draft()
     except OSError as error:
         raise DataError(
             f"the cache must be a folder that can be written to, got {folder()} ({error.strerror}): "
@@ -192,19 +199,7 @@ def _draft() -> Iterator[Path]:
         shutil.rmtree(draft, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """Records and rows have no cycles; to look for some in all that torch holds takes half as long as the writing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def _locked_draft() -> tuple[Path, int]:
+def _create_locked_draft() -> tuple[Path, int]:
     while True:
         draft = Path(tempfile.mkdtemp(prefix="draft-", dir=folder()))
         with contextlib.suppress(FileNotFoundError):
@@ -212,33 +207,44 @@ def _locked_draft() -> tuple[Path, int]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if draft.exists():
                 return draft, lock
-            os.close(lock)  # taken for abandoned before it was locked
+            os.close(lock)  # another process deleted it as abandoned before it was locked
 
 
-def _publish(draft: Path, place: Path, written: str) -> None:
-    """Give a draft its name, unless another writer came first; what is there and not whole makes room."""
-    if place.exists() and _opened(place, written) is None:
-        _discard(place)
+@contextlib.contextmanager
+def _garbage_collection_paused() -> Iterator[None]:
+    """Pause it, as records and rows have no cycles: scanning all objects of torch takes half as long as writing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
     try:
-        draft.rename(place)
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _publish(draft: Path, path: Path, full_key: str) -> None:
+    """Rename a draft to its entry, unless another writer came first; a damaged entry is deleted before."""
+    if path.exists() and _open_entry(path, full_key) is None:
+        _delete_entry(path)
+    try:
+        draft.rename(path)
     except OSError as error:
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
 
 
-def _discard(place: Path) -> int:
-    """Delete an entry at once for those who open it, and then its files; returns 0 where another did."""
-    with tempfile.TemporaryDirectory(prefix="draft-", dir=folder()) as away:
+def _delete_entry(path: Path) -> int:
+    """Delete an entry, for readers in one step; returns 0 if another process did, else 1."""
+    with tempfile.TemporaryDirectory(prefix="draft-", dir=folder()) as trash:
         try:
-            place.rename(Path(away) / place.name)
+            path.rename(Path(trash) / path.name)
         except FileNotFoundError:
             return 0
     return 1
 
 
-def _delete_abandoned() -> None:
-    """Delete what writers that were killed left behind: the system has taken their locks."""
-    for draft in _places(_DRAFT):
+def _delete_abandoned_drafts() -> None:
+    for draft in _paths(_DRAFT):
         with contextlib.suppress(FileNotFoundError, BlockingIOError):
             lock = os.open(draft, os.O_RDONLY)
             try:
@@ -248,8 +254,8 @@ def _delete_abandoned() -> None:
                 os.close(lock)
 
 
-def _places(pattern: re.Pattern[str]) -> list[Path]:
-    """What lies in the cache under a name of ours."""
+def _paths(pattern: re.Pattern[str]) -> list[Path]:
+    """What lies in the cache and has a name of this pattern."""
     if not folder().is_dir():
         return []
-    return [place for place in sorted(folder().iterdir()) if pattern.fullmatch(place.name)]
+    return [path for path in sorted(folder().iterdir()) if pattern.fullmatch(path.name)]

@@ -1,4 +1,4 @@
-"""Entities by kind, from a file or found in texts by spaCy or by rules, and where they stand in a text."""
+"""Entities by kind, read from a file or found in texts by spaCy or by rules, and their mentions in a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -20,13 +19,13 @@ if TYPE_CHECKING:
 AUTO = "auto"
 RULES = "rules"
 PIPELINE = "en_core_web_sm"
-"""What `auto` takes where it is installed."""
+"""What `auto` uses if it is installed."""
 RULES_VERSION = 1
-"""Raised when the rules find other entities in the same texts."""
+"""Increment when the rules find different entities in the same texts: the cache of augmented data depends on it."""
 
 WORD = re.compile(r"\d+(?:[.,]\d+)*(?![^\W_])|[^\W_]+(?:[.-][^\W_]+)*")
 ENDS_SENTENCE = re.compile(r"[.!?:;\"“”()]")
-OF_PLACE = frozenset({"in", "from", "near", "at", "outside", "across"})
+PLACE_PREPOSITIONS = frozenset({"in", "from", "near", "at", "outside", "across"})
 CALENDAR = {
     word: kind
     for kind, words in {
@@ -35,15 +34,15 @@ CALENDAR = {
     }.items()
     for word in words.split()
 }
-MOST_CAPITALISED = 0.5
-"""Of the words of a text: where more are, it is a headline, and its capitals say nothing."""
+MAX_CAPITALISED = 0.5
+"""The share of capitalised words above which a text is a headline, in which capitals do not mark names."""
 
 Entities: TypeAlias = Mapping[str, Sequence[str]]
-"""Entities by kind, each of which may stand for another of its kind."""
+"""Entities by kind; each can replace another of its kind."""
 
 
 class Mention(NamedTuple):
-    """An entity in a text, from its first character to the one after its last."""
+    """An occurrence of an entity in a text, from its first character to the one after its last."""
 
     start: int
     end: int
@@ -51,44 +50,46 @@ class Mention(NamedTuple):
 
 
 class Gazetteer:
-    """Entities by kind.
+    """A list of known entities that finds their mentions in texts.
 
     Attributes:
-        entities: The entities of each kind, in the order in which they were given.
-        places: The kind of each entity, and its place there.
+        entities: The entities of each kind, in the order given; an entity given for two kinds has the last of them.
+        indices: The kind of each entity, and its index in the list of that kind.
     """
 
     def __init__(self, entities: Entities) -> None:
         self.entities: dict[str, list[str]] = defaultdict(list)
-        self.places: dict[str, tuple[str, int]] = {}
+        self.indices: dict[str, tuple[str, int]] = {}
         self._by_first_word: dict[str, list[str]] = defaultdict(list)
-        for entity, kind in {entity: kind for kind, each in entities.items() for entity in each}.items():
-            self.places[entity] = kind, len(self.entities[kind])
+        for entity, kind in {entity: kind for kind, of_kind in entities.items() for entity in of_kind}.items():
+            self.indices[entity] = kind, len(self.entities[kind])
             self.entities[kind].append(entity)
             self._by_first_word[_first_word(entity)].append(entity)
-        for each in self._by_first_word.values():
-            each.sort(key=len, reverse=True)
+        for candidates in self._by_first_word.values():
+            candidates.sort(key=len, reverse=True)
 
     def mentions(self, text: str) -> list[Mention]:
-        """Where entities stand in a text, from left to right; the longest one where several begin.
+        """The mentions of entities in a text from left to right, the longest of those that begin at one word.
 
         >>> [mention.entity for mention in Gazetteer({"city": ["York", "New York"]}).mentions("New York is new")]
         ['New York']
         """
-        found: list[Mention] = []
+        mentions: list[Mention] = []
         for word in WORD.finditer(text):
-            if found and word.start() < found[-1].end:
+            if mentions and word.start() < mentions[-1].end:
                 continue
             for entity in self._by_first_word.get(word.group(), ()):
                 end = word.start() + len(entity)
-                if text.startswith(entity, word.start()) and not _goes_on(text, end):
-                    found.append(Mention(word.start(), end, entity))
+                if text.startswith(entity, word.start()) and not (
+                    text[end - 1].isalnum() and text[end : end + 1].isalnum()
+                ):
+                    mentions.append(Mention(word.start(), end, entity))
                     break
-        return found
+        return mentions
 
 
-def read(path: Path) -> Entities:
-    """The entities of a file: one a line, or its kind, a tab and the entity."""
+def read_entities(path: Path) -> Entities:
+    """Read a file with one entity a line, or its kind, a tab and the entity."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
@@ -105,25 +106,25 @@ def read(path: Path) -> Entities:
     return entities
 
 
-def found_in(texts: Callable[[], Iterable[str]], finder: str) -> Entities:
-    """The entities of texts, by kind.
+def find_entities(texts: Callable[[], Iterable[str]], finder: str) -> Entities:
+    """Find the entities of texts, by kind.
 
     Args:
-        texts: The texts from the first one on, each time that it is called.
+        texts: Returns an iterator over the texts; each call starts at the first one.
         finder: `rules`, or the name or folder of a spaCy pipeline.
     """
     return _by_rules(texts) if finder == RULES else _by_spacy(texts(), pipeline(finder))
 
 
-def resolved(finder: str) -> str:
-    """What `auto` is on this machine; anything else as it is."""
+def resolve_finder(finder: str) -> str:
+    """Replace `auto` by the finder that this machine has."""
     if finder != AUTO:
         return finder
     return PIPELINE if find_spec("spacy") and find_spec(PIPELINE) else RULES
 
 
 def finder_version(finder: str) -> str:
-    """What of a finder decides which entities it finds."""
+    """The name and version of a finder, which decide what it finds."""
     if finder == RULES:
         return f"{RULES} {RULES_VERSION}"
     meta = pipeline(finder).meta
@@ -132,7 +133,7 @@ def finder_version(finder: str) -> str:
 
 @lru_cache(maxsize=1)
 def pipeline(name: str) -> Language:
-    """A spaCy pipeline by its name or folder."""
+    """Load a spaCy pipeline by its name or folder."""
     if not find_spec("spacy"):
         raise DataError(
             f"data.augment.entities.found.finder must be {AUTO} or {RULES} where spaCy is not installed, got {name!r}: "
@@ -151,7 +152,7 @@ def pipeline(name: str) -> Language:
 
 
 def _by_spacy(texts: Iterable[str], language: Language) -> Entities:
-    """The entities that a pipeline names, each of its most frequent label."""
+    """The entities that a pipeline labels, each with its most frequent label."""
     labels: dict[str, Counter[str]] = defaultdict(Counter)
     for document in language.pipe(texts):
         for entity in document.ents:
@@ -161,29 +162,30 @@ def _by_spacy(texts: Iterable[str], language: Language) -> Entities:
 
 
 def _by_rules(texts: Callable[[], Iterable[str]]) -> Entities:
-    """Numbers, by their shape; weekdays and months; names that stand twice, by their form and whether they are places.
+    """Find numbers by their shape, weekdays, months, and names that occur twice, by their form and as places or not.
 
-    A name is a run of capitalised words within a sentence, one of which no text has in small letters. It is a place if
-    half of the time it stands behind a preposition of place. Abbreviations with a full stop are left alone.
+    A name is a run of capitalised words that does not begin a sentence, at least one of which never occurs in lower
+    case. It is a place if at least half of its occurrences follow a preposition of place. An abbreviation, which ends
+    in a full stop within the text, is no name. Texts are read twice, the first time for the lower-case words.
     """
-    small = {word for text in texts() for word in WORD.findall(text) if word.islower()}
+    lower_case = {word for text in texts() for word in WORD.findall(text) if word.islower()}
     numbers: dict[str, str] = {}
-    times, places = Counter[str](), Counter[str]()
+    num_mentions, num_as_place = Counter[str](), Counter[str]()
     for text in texts():
         words = list(WORD.finditer(text))
         for number in (word.group() for word in words if word.group()[0].isdigit()):
             if not any(map(str.isalpha, number)):
                 numbers.setdefault(number, re.sub(r"\d", "0", number))
-        if sum(word.group()[0].isupper() for word in words) > MOST_CAPITALISED * len(words):
+        if sum(word.group()[0].isupper() for word in words) > MAX_CAPITALISED * len(words):
             continue
         for first, last in _runs(text, words):
             end = words[last].end()
             is_abbreviated = text[end : end + 1] == "." and bool(text[end + 1 :].strip())
-            if not is_abbreviated and any(word.group().lower() not in small for word in words[first : last + 1]):
+            if not is_abbreviated and any(word.group().lower() not in lower_case for word in words[first : last + 1]):
                 name = text[words[first].start() : end]
-                times[name] += 1
-                places[name] += words[first - 1].group() in OF_PLACE
-    names = {name: _kind(name, 2 * places[name] >= count) for name, count in times.items() if count > 1}
+                num_mentions[name] += 1
+                num_as_place[name] += words[first - 1].group() in PLACE_PREPOSITIONS
+    names = {name: _kind(name, 2 * num_as_place[name] >= count) for name, count in num_mentions.items() if count > 1}
     return _by_kind(numbers | names)
 
 
@@ -194,7 +196,7 @@ def _kind(name: str, is_place: bool) -> str:
 
 
 def _runs(text: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """The first and last words of runs of capitalised words that do not begin a sentence."""
+    """The indices of the first and last word of each run of capitalised words that does not begin a sentence."""
     first: int | None = None
     for number, word in enumerate(words):
         before = text[words[number - 1].end() : word.start()] if number else "."
@@ -215,13 +217,8 @@ def _by_kind(kinds: Mapping[str, str]) -> Entities:
     return entities
 
 
-def _goes_on(text: str, end: int) -> bool:
-    """Whether a word goes on behind this place."""
-    return text[end - 1].isalnum() and text[end : end + 1].isalnum()
-
-
 def _first_word(entity: str) -> str:
-    words = [word.group() for word in islice(WORD.finditer(entity), 1)]
-    if not words or not entity.startswith(words[0]):
+    word = WORD.match(entity)
+    if word is None:
         raise DataError(f"data.augment.entities: an entity must begin with a letter or a digit, got {entity!r}")
-    return words[0]
+    return word.group()

@@ -1,4 +1,4 @@
-"""A file that is no split of a data set, read as those are: to be predicted, or to be scored."""
+"""Reads files and rows that are no split of a data set, to predict or score them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dice_ray.data.readers.base import Labels, ReaderBranch
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
-from dice_ray.data.readers.mrc_ner import MrcNerConfig, query
-from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig, RowColumnsConfig, named
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig, query_record
+from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig, RowColumnsConfig, read_named_rows
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.reading import OnBadRow
@@ -26,23 +26,26 @@ READERS: dict[type[Record], ReaderBranch] = {
     TextRecord: TablesConfig(quoting=False, columns=TextColumns()),
     TaggedRecord: ConllConfig(),
     QuestionRecord: SquadConfig(),
-    QueryRecord: MrcNerConfig(),
+    QueryRecord: MrcNerReaderConfig(),
 }
-"""How files are read beside generated data, which have no reader; beside those of the hub, rows of the same columns."""
+"""The reader of files for a run on generated data, which have no reader of their own."""
 COLUMNS: dict[type[Record], RowColumnsConfig] = {
     PairRecord: PairColumns(),
     TextRecord: TextColumns(),
     TaggedRecord: TaggedColumns(),
     QuestionRecord: QuestionColumns(),
 }
-"""How rows with named values are read where the run's own data have none."""
+"""The columns of rows in memory for a run whose data have no named columns."""
 
 
 def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, ...], ReadReport]:
-    """The records of a file, and the report of what was dropped.
+    """Read a file as the data of a run are read: by their reader, or for a hub data set as rows of the same columns.
+
+    Returns:
+        The records, and the report of what was dropped.
 
     Raises:
-        DataError: It is not there, cannot be read as the data are, or holds no record.
+        DataError: The file does not exist, is malformed, or holds no record.
     """
     source = config.source
     reader: ReaderBranch
@@ -57,29 +60,33 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
         reader, on_bad_row = source.reader, source.on_bad_row
     records, report = gather(path, reader.read(path, labels), on_bad_row)
     if not records:
-        dropped = "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in report.dropped.items())
-        raise DataError(f"{path} must hold a record that the reader `{reader.name}` finds, got none{dropped}")
+        raise DataError(
+            f"{path} must hold at least one record for the reader `{reader.name}`, got none{report.dropped_rows()}"
+        )
     return records, report
 
 
 def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Record, ...]:
-    """The records of rows in memory, by the columns of the run's own data where those have names; labels are not read.
+    """The records of rows in memory, by the run's own columns if those have names; labels are not read.
 
     Raises:
-        DataError: There are none, or one lacks what a record needs.
+        DataError: There are no rows, or a row lacks a column.
     """
     numbered = [(line, {str(name): value for name, value in row.items()}) for line, row in enumerate(rows, start=1)]
-    of_data = config.source.columns if isinstance(config.source, HubConfig) else _columns(config)
     if config.yields() is QueryRecord:
-        found = [query(f"[{line}]", row, "ignored") for line, row in numbered]
+        results = [query_record(f"[{line}]", row, "ignored") for line, row in numbered]
     else:
-        found = list(named(of_data or COLUMNS[config.yields()], numbered, "ignored"))
-    records, _ = gather(Path("the rows"), found, "error")
+        columns = _named_columns(config) or COLUMNS[config.yields()]
+        results = list(read_named_rows(columns, numbered, "ignored"))
+    records, _ = gather(Path("the rows"), results, "error")
     if not records:
         raise DataError("there must be a row to predict, got none")
     return records
 
 
-def _columns(config: DataConfig) -> RowColumnsConfig | None:
-    reader = None if isinstance(config.source, SyntheticConfig | HubConfig) else config.source.reader
-    return reader.columns if isinstance(reader, TablesConfig | JsonlConfig | ParquetConfig) else None
+def _named_columns(config: DataConfig) -> RowColumnsConfig | None:
+    source = config.source
+    if isinstance(source, SyntheticConfig):
+        return None
+    columns = source if isinstance(source, HubConfig) else source.reader
+    return columns.columns if isinstance(columns, HubConfig | TablesConfig | JsonlConfig | ParquetConfig) else None

@@ -1,20 +1,25 @@
-"""Data sets of the Hugging Face hub, or folders laid out as there: what `load_dataset` reads without a script."""
+"""Data sets of the Hugging Face hub, or local folders of the same layout, read by `load_dataset` without scripts.
+
+A data set is identified by the fingerprint that `datasets` computes of what it loaded, so loading precedes every use
+of the cache. `_load` is memoised for the process; for a folder, the modification times of its files are part of the
+memo's key, so that a changed folder is loaded again.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dice_ray.data.places import filled
-from dice_ray.data.readers.base import Found
-from dice_ray.data.readers.classes import names_in
+from dice_ray.data.places import expand_path
+from dice_ray.data.readers.base import RowResult
+from dice_ray.data.readers.classes import class_names
 from dice_ray.data.readers.columns import PairColumns
-from dice_ray.data.readers.rows import RowColumnsConfig, named
-from dice_ray.data.reading import CHUNK, OnBadRow, Part
+from dice_ray.data.readers.rows import RowColumnsConfig, read_named_rows
+from dice_ray.data.reading import CHUNK, OnBadRow, SplitSource
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError, first_line, nearest
 from dice_ray.settings import Branch, nested
@@ -22,19 +27,21 @@ from dice_ray.settings import Branch, nested
 if TYPE_CHECKING:
     import datasets
 
+ALTERNATIVE = "files are read by data.source.files, with reader parquet or jsonl"
+
 
 class HubConfig(Branch):
-    """A data set by its id on the Hugging Face hub, or by a folder on this machine, which is looked for first.
+    """A data set by its id on the Hugging Face hub, or by a local folder, which takes precedence.
 
     Attributes:
-        id: The id on the hub (`nyu-mll/glue`), or the folder, in which `~` and `$VARIABLES` are filled in.
-        config: The configuration, where the data set has several (`mrpc`).
-        revision: The branch, tag or commit on the hub; without it, the newest.
-        train: The name of the training split there.
-        dev: That of the dev split; without it one is drawn from the training split.
-        test: That of the test split, if there is one.
-        columns: Which columns make a record; numbers of class labels are read by their names.
-        on_bad_row: `skip` counts a malformed row and goes on.
+        id: The id on the hub (`nyu-mll/glue`), or the folder; `~` and `$VARIABLES` are expanded.
+        config: The configuration, for a data set with several (`mrpc`).
+        revision: The branch, tag or commit on the hub; by default the newest commit.
+        train: The name of the training split on the hub.
+        dev: The name of the dev split; without it, one is drawn from the training split.
+        test: The name of the test split, if there is one.
+        columns: Which columns make a record; numbers of class labels are replaced by their names.
+        on_bad_row: Whether a malformed row is an error, or counted and skipped.
     """
 
     name = "hub"
@@ -57,108 +64,103 @@ class HubConfig(Branch):
         folder = self._folder()
         return "/".join([folder.resolve().name if folder else self.id, *([self.config] if self.config else [])])
 
-    def read(self) -> dict[str, Part]:
+    def read(self) -> dict[str, SplitSource]:
         """Each split that is named.
 
         Raises:
-            DataError: There is no such data set, split or column, or it cannot be had.
+            DataError: The data set, a split or a column does not exist, or the data set cannot be loaded.
         """
-        folder, parts = self._folder(), {}
+        folder, sources = self._folder(), {}
         for split, dataset in self._datasets().items():
-            origin = f"{self.title}{_revision(dataset, folder)}, {dataset.split}"
-            parts[split] = Part(origin, Path(origin), partial(self._rows, dataset), self.on_bad_row)
-        return parts
+            origin = f"{self.title}{_commit(dataset, folder)}, {dataset.split}"
+            sources[split] = SplitSource(origin, Path(origin), partial(self._rows, dataset), self.on_bad_row)
+        return sources
 
     def key(self) -> dict[str, Any]:
-        """What the records depend on: how they are read, and the fingerprint of what was loaded."""
-        prints = {split: dataset._fingerprint for split, dataset in self._datasets().items()}
+        """Everything the records depend on: the settings, and the fingerprint of what was loaded."""
+        fingerprints = {split: dataset._fingerprint for split, dataset in self._datasets().items()}
         settings = {name: value for name, value in nested(self).items() if name != "id"}
-        return {**settings, "fingerprints": prints}
+        return {**settings, "fingerprints": fingerprints}
 
-    def _rows(self, dataset: datasets.Dataset) -> Iterator[Found]:
-        classes = names_in(dataset.features.to_dict())
+    def _rows(self, dataset: datasets.Dataset) -> Iterator[RowResult]:
+        classes = class_names(dataset.features.to_dict())
         columns = list(dict.fromkeys(map(str, self.columns.used().values())))
         line = 0
         for table in dataset.select_columns(columns).with_format("arrow").iter(batch_size=CHUNK):
-            yield from named(self.columns, enumerate(table.to_pylist(), start=line + 1), classes=classes)
+            yield from read_named_rows(self.columns, enumerate(table.to_pylist(), start=line + 1), classes=classes)
             line += table.num_rows
 
     def _datasets(self) -> dict[str, datasets.Dataset]:
-        """The splits, whose columns are there."""
+        """The splits by our names, with their columns checked."""
         folder = self._folder()
         if folder is not None and self.revision is not None:
             raise DataError(f"data.source.hub.revision: must be left out for a folder, and {folder} is one")
-        stamps = () if folder is None else _stamps(folder)
-        known = _loaded(str(folder or self.id), self.config, self.revision, stamps)
-        found = {}
-        for split, wanted in (("train", self.train), ("dev", self.dev), ("test", self.test)):
-            if wanted is None:
+        modified = () if folder is None else _modification_times(folder)
+        loaded = _load(str(folder or self.id), self.config, self.revision, modified)
+        splits = {}
+        for split, name in (("train", self.train), ("dev", self.dev), ("test", self.test)):
+            if name is None:
                 continue
-            if wanted not in known:
-                raise DataError(
-                    _lacks(f"data.source.hub.{split}", f"a split {wanted!r} in {self.title}", wanted, known)
-                )
-            found[split] = known[wanted]
+            if name not in loaded:
+                raise _missing(f"data.source.hub.{split}", f"a split {name!r} in {self.title}", name, loaded)
+            splits[split] = loaded[name]
             for use, column in self.columns.used().items():
-                names = found[split].column_names
-                if str(column) not in names:
+                columns = loaded[name].column_names
+                if str(column) not in columns:
                     setting = f"data.source.hub.columns.{self.columns.name}.{use}"
-                    what = f"a column {str(column)!r} in the split {wanted!r} of {self.title}"
-                    raise DataError(_lacks(setting, what, str(column), names))
-        return found
+                    what = f"a column {str(column)!r} in the split {name!r} of {self.title}"
+                    raise _missing(setting, what, str(column), columns)
+        return splits
 
     def _folder(self) -> Path | None:
-        """The folder on this machine, if the id is one."""
-        path = filled(self.id, "data.source.hub.id")
+        """The local folder, if the id is one."""
+        path = expand_path(self.id, "data.source.hub.id")
         if path.is_file():
             raise DataError(
-                f"data.source.hub.id: must be an id on the hub or a folder, and {path} is a file: {OTHERWISE}"
+                f"data.source.hub.id: must be an id on the hub or a folder, and {path} is a file: {ALTERNATIVE}"
             )
         return path if path.is_dir() else None
 
 
-OTHERWISE = "files are read by data.source.files, with reader parquet or jsonl"
-"""What works without a hub."""
-
-
 @lru_cache(maxsize=4)
-def _loaded(
-    where: str, config: str | None, revision: str | None, stamps: tuple[tuple[str, int], ...]
+def _load(
+    path: str, config: str | None, revision: str | None, modified: tuple[tuple[str, int], ...]
 ) -> datasets.DatasetDict:
-    """The data set, asked for once by a process; the stamps of a folder tell when it was changed."""
+    """Load a data set once in a process, and again if the modification times of its folder change."""
     import datasets
 
-    here = Path(where).is_dir()
     try:
         with _quiet():
-            return datasets.load_dataset(where, config, revision=revision)
+            return datasets.load_dataset(path, config, revision=revision)
     except datasets.exceptions.DatasetNotFoundError as error:
-        must = f"{where!r} must be a folder on this machine, or the id of a data set that the hub shows to you"
-        raise DataError(f"data.source.hub.id: {must}. {_said(error)}") from None
-    except ConnectionError as error:
-        must = f"{where!r} is no folder on this machine, so the hub must be reached, and it cannot"
         raise DataError(
-            f"data.source.hub.id: {must} ({_said(error)}). Without a network, give the folder of a copy; {OTHERWISE}"
+            f"data.source.hub.id: {path!r} must be a local folder, or the id of a data set that you can access on the "
+            f"hub. {_describe_error(error)}"
+        ) from None
+    except ConnectionError as error:
+        raise DataError(
+            f"data.source.hub.id: {path!r} is no local folder, so the hub must be reached, and it cannot be "
+            f"({_describe_error(error)}). Without a network, give the folder of a copy; {ALTERNATIVE}"
         ) from None
     except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
         if "scripts are no longer supported" in str(error):
             raise DataError(
-                f"data.source.hub.id: {where!r} must hold data alone, and has a loading script, which is never run. "
-                f"On the hub, another revision may hold Parquet files (often `refs/convert/parquet`); {OTHERWISE}"
+                f"data.source.hub.id: {path!r} must hold only data, and has a loading script, which is never run. "
+                f"On the hub, another revision may hold Parquet files (often `refs/convert/parquet`); {ALTERNATIVE}"
             ) from None
-        kind = "folder" if here else "data set"
+        kind = "folder" if Path(path).is_dir() else "data set"
         raise DataError(
-            f"data.source.hub: the {kind} {where!r} must be readable to load_dataset: {_said(error)}"
+            f"data.source.hub: the {kind} {path!r} must be readable by load_dataset: {_describe_error(error)}"
         ) from None
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No bars where nobody watches, and no word of every try to reach the hub."""
+    """No progress bars outside a terminal, and no log message for each attempt to reach the hub."""
     import datasets
     from huggingface_hub.utils import logging
 
-    bars, level = datasets.are_progress_bars_disabled(), logging.get_verbosity()
+    bars_disabled, level = datasets.are_progress_bars_disabled(), logging.get_verbosity()
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     logging.set_verbosity_error()
@@ -166,30 +168,30 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logging.set_verbosity(level)
-        if not bars:
+        if not bars_disabled:
             datasets.enable_progress_bars()
 
 
-def _stamps(folder: Path) -> tuple[tuple[str, int], ...]:
-    """When each file of a folder was last written."""
+def _modification_times(folder: Path) -> tuple[tuple[str, int], ...]:
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return tuple((str(path.relative_to(folder)), path.stat().st_mtime_ns) for path in files)
 
 
-def _revision(dataset: datasets.Dataset, folder: Path | None) -> str:
-    """The commit of a data set of the hub: `load_dataset` names the folder of its copy by it."""
+def _commit(dataset: datasets.Dataset, folder: Path | None) -> str:
+    """The commit of a data set of the hub, as `@...`: `load_dataset` names the folder of its cached copy by it."""
     files = dataset.cache_files
     return "" if folder is not None or not files else f"@{Path(files[0]['filename']).parent.name[:12]}"
 
 
-def _lacks(setting: str, what: str, name: str, known: Any) -> str:
-    close = nearest(name, known)
-    meant = f"; did you mean {close!r}?" if close else "."
-    return f"{setting}: there must be {what}{meant} There: {', '.join(known)}."
+def _missing(setting: str, what: str, name: str, known: Iterable[str]) -> DataError:
+    names = list(known)
+    close = nearest(name, names)
+    hint = f"; did you mean {close!r}?" if close else "."
+    return DataError(f"{setting}: there must be {what}{hint} Known: {', '.join(names)}.")
 
 
-def _said(error: BaseException) -> str:
-    """The first line of a reason; where a file could not be read, that of what is wrong with it."""
+def _describe_error(error: BaseException) -> str:
+    """The first line of an error; of its cause, if `datasets` only reports that generating the data set failed."""
     import datasets
 
     while isinstance(error, datasets.exceptions.DatasetGenerationError) and error.__cause__ is not None:

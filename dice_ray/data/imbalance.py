@@ -1,8 +1,12 @@
-"""Altered training sets, those of the paper's Table 8 and a sweep of ratios: records of a class dropped, copies added.
+"""Altered training sets: records of a class dropped, or augmented copies added (the paper's Table 8, and ratios).
 
-With n_neg negatives and n_pos positives in the training split, n together, k is n_neg - n_pos. Dev and test stay as
-they are. The paper's text prints 21 % positives for + negative, which has k added ones and n_pos / (n + k), 29.4 % on
-QQP; and 50/50 for + positive & negative, which keeps the ratio. `composed` makes sets of n + k as printed.
+The training split has n_neg negatives and n_pos positives, n together, and k = n_neg - n_pos; dev and test are not
+altered. Two shares printed in the paper contradict its definitions: 21 % positives for "+ negative", which adds k
+negatives and thus has n_pos / (n + k), 29.4 % on QQP; and 50/50 for "+ positive & negative", which keeps the ratio.
+`composed` makes sets of n + k records with the shares as printed.
+
+Copies never leak the held-out splits: no copy is made of a record that also occurs in dev or test, and none has the
+content of any record of any split, or of another copy.
 """
 
 from __future__ import annotations
@@ -23,8 +27,8 @@ from dice_ray.errors import DataError
 from dice_ray.settings import Branch, Choice
 
 
-class Counts(NamedTuple):
-    """How many records of each class."""
+class ClassCounts(NamedTuple):
+    """The number of records of each class."""
 
     negatives: int
     positives: int
@@ -34,7 +38,7 @@ class Counts(NamedTuple):
 
 
 class AsReadConfig(Branch):
-    """The training split as it was read."""
+    """The training split as it is."""
 
     name = "none"
 
@@ -43,99 +47,99 @@ class AlteredConfig(Branch, ABC):
     """An altered training set.
 
     Attributes:
-        seed: Which records are dropped and which ones copied.
+        seed: The seed of which records are dropped, and which ones copied.
     """
 
     seed: int = 0
 
     @abstractmethod
-    def wanted(self, read: Counts) -> Counts:
-        """How many records of each class the altered set has."""
+    def target(self, read: ClassCounts) -> ClassCounts:
+        """The number of records of each class in the altered set."""
 
-    def surplus(self, read: Counts) -> int:
+    def surplus(self, read: ClassCounts) -> int:
         """The paper's k.
 
         Raises:
-            DataError: Positives are as many as negatives, or more.
+            DataError: There are no fewer positives than negatives.
         """
         if read.positives >= read.negatives:
             raise DataError(
                 f"data.imbalance {self.name} needs more negatives than positives in the training split, as it adds or "
                 f"drops k = n_neg - n_pos records: got {read}, k = {read.negatives - read.positives}. "
-                "data.imbalance ratio takes any; or name the rarer label as positive"
+                "use data.imbalance ratio, or name the rarer label as positive"
             )
         return read.negatives - read.positives
 
 
 class AddPositiveConfig(AlteredConfig):
-    """+ positive: k copies of positives more, so that both classes are equal."""
+    """+ positive: adds k copies of positives, so that both classes are equal."""
 
     name = "add_positive"
 
-    def wanted(self, read: Counts) -> Counts:
-        return Counts(read.negatives, read.positives + self.surplus(read))
+    def target(self, read: ClassCounts) -> ClassCounts:
+        return ClassCounts(read.negatives, read.positives + self.surplus(read))
 
 
 class AddNegativeConfig(AlteredConfig):
-    """+ negative: k copies of negatives more."""
+    """+ negative: adds k copies of negatives."""
 
     name = "add_negative"
 
-    def wanted(self, read: Counts) -> Counts:
-        return Counts(read.negatives + self.surplus(read), read.positives)
+    def target(self, read: ClassCounts) -> ClassCounts:
+        return ClassCounts(read.negatives + self.surplus(read), read.positives)
 
 
 class DropNegativeConfig(AlteredConfig):
-    """- negative: k negatives less, so that both classes are equal."""
+    """- negative: drops k negatives, so that both classes are equal."""
 
     name = "drop_negative"
 
-    def wanted(self, read: Counts) -> Counts:
-        return Counts(read.negatives - self.surplus(read), read.positives)
+    def target(self, read: ClassCounts) -> ClassCounts:
+        return ClassCounts(read.negatives - self.surplus(read), read.positives)
 
 
 class AddBothConfig(AlteredConfig):
-    """+ positive & negative: k copies more, at the ratio of the training split."""
+    """+ positive & negative: adds k copies at the ratio of the training split."""
 
     name = "add_both"
 
-    def wanted(self, read: Counts) -> Counts:
+    def target(self, read: ClassCounts) -> ClassCounts:
         added = self.surplus(read)
         positives = round(added * read.positives / sum(read))
-        return Counts(read.negatives + added - positives, read.positives + positives)
+        return ClassCounts(read.negatives + added - positives, read.positives + positives)
 
 
 class ComposedConfig(AlteredConfig):
-    """n + k records with a share of positives: classes with too many lose some, those with too few get copies.
+    """n + k records with a given share of positives: a class with too many loses some, one with too few gets copies.
 
     Attributes:
-        positive_share: The share. At .5 this is + positive; another seed draws it again.
+        positive_share: The share of positives. At 0.5 this is + positive; another seed draws another set.
     """
 
     name = "composed"
 
     positive_share: float = Field(gt=0, lt=1)
 
-    def wanted(self, read: Counts) -> Counts:
+    def target(self, read: ClassCounts) -> ClassCounts:
         total = sum(read) + self.surplus(read)
         positives = round(self.positive_share * total)
-        return Counts(total - positives, positives)
+        return ClassCounts(total - positives, positives)
 
 
 class RatioConfig(AlteredConfig):
-    """As many records as were read, with so many negatives for each positive.
+    """n records with a given number of negatives for each positive.
 
     Attributes:
-        negatives: For each positive.
+        negatives: The number of negatives for each positive.
     """
 
     name = "ratio"
 
     negatives: float = Field(gt=0)
 
-    def wanted(self, read: Counts) -> Counts:
+    def target(self, read: ClassCounts) -> ClassCounts:
         positives = round(sum(read) / (1 + self.negatives))
-        return Counts(sum(read) - positives, positives)
+        return ClassCounts(sum(read) - positives, positives)
 
 
 ImbalanceConfig: TypeAlias = Annotated[
@@ -155,97 +159,100 @@ class Altered:
     """An altered training set.
 
     Attributes:
-        kept: The places of the records that stay, in their order.
+        kept: The indices of the records that stay, in ascending order.
         added: The copies.
-        told: What was done, in words.
+        description: What was dropped and added, for the load report.
     """
 
     kept: list[int]
     added: list[Augmented]
-    told: str
+    description: str
 
 
-def altered(
+def alter(
     config: AlteredConfig,
     augment: AugmentConfig,
     train: Sequence[Augmented],
     held_out: Collection[int],
     positive: str,
 ) -> Altered:
-    """The altered set of a training split.
+    """Alter a training split.
 
     Args:
-        config: What is wanted.
+        config: The target of each class.
         augment: How copies are made.
         train: The training split.
-        held_out: The hashes of the contents of dev and test: no copy is made of such a record, and none like one.
+        held_out: The hashes of the contents of dev and test.
         positive: The label of the positive class.
 
     Raises:
         DataError: A class has no record, or not enough different copies can be made.
     """
     is_positive = [label(record) == positive for record in train]
-    read = Counts(is_positive.count(False), is_positive.count(True))
-    if not all(read):
+    counts = ClassCounts(is_positive.count(False), is_positive.count(True))
+    if not all(counts):
         known = sorted({label(record) for record in train})[:20]
         raise DataError(
             f"data.imbalance {config.name} needs records of both classes in the training split: the positive label is "
             f"{positive!r}, and the labels are {known}"
         )
-    wanted = config.wanted(read)
-    if not all(wanted):
-        raise DataError(f"data.imbalance {config.name} must leave a record of each class, got {wanted} of {read}")
-    gazetteer = augment.entities.gazetteer(train) if any(w > r for w, r in zip(wanted, read, strict=True)) else None
+    target = config.target(counts)
+    if not all(target):
+        raise DataError(f"data.imbalance {config.name} must leave a record of each class, got {target} of {counts}")
+    adds_copies = any(goal > count for goal, count in zip(target, counts, strict=True))
+    gazetteer = augment.entities.gazetteer(train) if adds_copies else None
     known_contents = {*held_out, *(hash(record.content) for record in train)}
     kept, added = list[int](), list[Augmented]()
-    for cls, (size, want) in enumerate(zip(read, wanted, strict=True)):
-        places = [place for place, positive_one in enumerate(is_positive) if positive_one == bool(cls)]
+    for cls, (count, goal) in enumerate(zip(counts, target, strict=True)):
+        indices = [index for index, positive_record in enumerate(is_positive) if positive_record == bool(cls)]
         state = random.Random(f"imbalance {config.seed} {cls}")
-        state.shuffle(places)
-        kept += places[: min(size, want)]
-        if gazetteer is not None and want > size:
-            templates = (train[place] for place in places if hash(train[place].content) not in held_out)
-            found = list(islice(_new(templates, gazetteer, augment, known_contents, state), want - size))
-            if len(found) < want - size:
-                raise _too_few(config, augment, len(found), want - size, "positive" if cls else "negative")
-            added += found
-    told = f"{wanted} by data.imbalance {config.name}, of {read}"
+        state.shuffle(indices)
+        kept += indices[: min(count, goal)]
+        if gazetteer is not None and goal > count:
+            templates = (train[index] for index in indices if hash(train[index].content) not in held_out)
+            new = list(islice(_new_copies(templates, gazetteer, augment, known_contents, state), goal - count))
+            if len(new) < goal - count:
+                where = "in both sentences" if augment.swap == "shared" else "in a record"
+                raise DataError(
+                    f"data.imbalance {config.name} must add {goal - count} {'positive' if cls else 'negative'} records "
+                    f"that differ from all others, and only {len(new)} can be made by swapping "
+                    f"{augment.entities.origin()} that occur {where}: give more entities in data.augment.entities, or "
+                    "set data.augment.swap=any to swap those of one sentence alone"
+                )
+            added += new
+    description = f"{target} by data.imbalance {config.name}, of {counts}"
     if added:
-        told += f"; {len(added)} are copies with {augment.entities.origin()} swapped"
-    return Altered(sorted(kept), added, told)
+        description += f"; {len(added)} are copies with {augment.entities.origin()} swapped"
+    return Altered(sorted(kept), added, description)
 
 
 def label(record: Augmented) -> str:
-    """The one label of a record."""
+    """The label of a record as one string; several labels are joined by `;`."""
     return record.label if isinstance(record, PairRecord) else ";".join(record.labels)
 
 
-def _new(
+def _new_copies(
     templates: Iterator[Augmented],
     gazetteer: Gazetteer,
     augment: AugmentConfig,
     known_contents: set[int],
     state: random.Random,
 ) -> Iterator[Augmented]:
-    """Copies that no split has, of one template after the other, then a second one of each, until there are no more."""
-    of_each: Iterator[Iterator[Augmented]] = (copies(each, gazetteer, augment.swap, state) for each in templates)
-    while True:
-        more = list[Iterator[Augmented]]()
-        for of_one in of_each:
-            fresh = next((copy for copy in of_one if hash(copy.content) not in known_contents), None)
-            if fresh is not None:
-                known_contents.add(hash(fresh.content))
-                more.append(of_one)
-                yield fresh
-        if not more:
-            return
-        of_each = iter(more)
+    """Copies with a new content: one of each template, then a second one of each, until no template has another one.
 
-
-def _too_few(config: AlteredConfig, augment: AugmentConfig, found: int, wanted: int, cls: str) -> DataError:
-    where = "in both sentences" if augment.swap == "shared" else "in a record"
-    return DataError(
-        f"data.imbalance {config.name} must add {wanted} {cls} records that differ from all others, and only {found} "
-        f"can be made by swapping {augment.entities.origin()} that stand {where}: data.augment.entities takes more "
-        "entities, data.augment.swap=any those of one sentence alone"
+    Adds the content of each copy to `known_contents`.
+    """
+    copies_by_template: Iterator[Iterator[Augmented]] = (
+        copies(template, gazetteer, augment.swap, state) for template in templates
     )
+    while True:
+        not_exhausted = list[Iterator[Augmented]]()
+        for of_template in copies_by_template:
+            new = next((copy for copy in of_template if hash(copy.content) not in known_contents), None)
+            if new is not None:
+                known_contents.add(hash(new.content))
+                not_exhausted.append(of_template)
+                yield new
+        if not not_exhausted:
+            return
+        copies_by_template = iter(not_exhausted)

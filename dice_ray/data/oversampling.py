@@ -1,4 +1,8 @@
-"""How often the training records of each class are drawn; how many steps there are, and the classes' counts, stay."""
+"""Oversampling: how often the training records of each class are sampled.
+
+The number of steps and the class counts stay those of the split: weights of the loss and the prior bias of the head are
+computed from the split, not from the samples.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +17,11 @@ from dice_ray.settings import Branch, Choice
 
 
 class OversamplingBranch(Branch, ABC):
-    """A way to draw; weights of the loss and the prior bias of heads rest on the split as it is, not as it is drawn."""
+    """A way to sample the training records."""
 
     @abstractmethod
     def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        """How often each record is drawn in a pass, at least once."""
+        """The relative frequency of each record, at least 1."""
 
 
 class NoneConfig(OversamplingBranch):
@@ -35,20 +39,20 @@ class BalancedConfig(OversamplingBranch):
     name = "balanced"
 
     def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        positives = sum(is_positive)
-        if not positives:
+        num_positives = sum(is_positive)
+        if not num_positives:
             raise DataError(
                 f"data.oversampling balanced needs positives in the training split, got none in {len(is_positive)}"
             )
-        ratio = (len(is_positive) - positives) / positives
-        return [max(1.0, ratio) if one else max(1.0, 1 / ratio) for one in is_positive]
+        ratio = (len(is_positive) - num_positives) / num_positives
+        return [max(1.0, ratio) if positive else max(1.0, 1 / ratio) for positive in is_positive]
 
 
 class FactorConfig(OversamplingBranch):
     """Positives more often.
 
     Attributes:
-        times: How often.
+        times: How many times as often as negatives.
     """
 
     name = "factor"
@@ -56,7 +60,7 @@ class FactorConfig(OversamplingBranch):
     times: float = Field(ge=1)
 
     def weights(self, is_positive: Sequence[bool]) -> list[float]:
-        return [self.times if one else 1.0 for one in is_positive]
+        return [self.times if positive else 1.0 for positive in is_positive]
 
 
 OversamplingConfig: TypeAlias = Annotated[NoneConfig | BalancedConfig | FactorConfig, Choice()]

@@ -1,4 +1,4 @@
-"""Folders as users write them: `~` and `$VARIABLES` are filled in."""
+"""Paths as users write them: `~` and `$VARIABLES` are expanded."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from string import Template
 from dice_ray.errors import DataError
 
 
-def filled(folder: str, setting: str = "data.source.files.folder") -> Path:
-    """A folder with `~` and `$VARIABLES` filled in."""
+def expand_path(folder: str, setting: str = "data.source.files.folder") -> Path:
+    """A path with `~` and `$VARIABLES` expanded; a variable that is not set is a DataError that names the setting."""
     try:
         return Path(Template(folder).substitute(os.environ)).expanduser()
     except KeyError as error:
         raise DataError(f"{setting} {folder!r}: the variable {error.args[0]} must be set") from None
     except ValueError as error:
-        raise DataError(f"{setting} {folder!r}: {error}; `$$` is a plain dollar sign") from None
+        raise DataError(f"{setting} {folder!r}: {error}; write `$$` for a dollar sign") from None

@@ -1,6 +1,11 @@
-"""From the rows of a source to stored splits: drops and duplicates counted, splits drawn, memory flat throughout.
+"""Reads the rows of a source into stored splits: counts drops and duplicates, draws splits, in constant memory.
 
-What all records must be compared by, ids, groups and contents, is kept as hashes of 8 bytes.
+Only one chunk of records is in memory at a time. Whatever all records must be compared by (ids to find repeated ones,
+groups to draw splits, contents to count duplicates between splits) is kept as hashes of 8 bytes. `hash` of a string
+differs between processes unless PYTHONHASHSEED is set, so hashes are compared within a process and never stored.
+
+Repeated ids are therefore found in two steps: `SeenHashes` tells during the first pass whether a hash occurred before,
+and only if one did is the source read again, to tell an id that occurs twice from two ids with the same hash.
 """
 
 from __future__ import annotations
@@ -18,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute
 from numpy.typing import NDArray
 
-from dice_ray.data.arrow import Records, Table, Writer, batch_of_records
-from dice_ray.data.readers.base import Bad, Drop, Found, Kept, Place, unreadable
-from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Tally
+from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
+from dice_ray.data.readers.base import Bad, Drop, Kept, RowPlace, RowResult, unreadable
+from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, RowTally
 from dice_ray.errors import DataError
 
 ItemT = TypeVar("ItemT")
@@ -33,49 +38,49 @@ CHUNK = 1000
 
 
 @dataclass(frozen=True)
-class Part:
+class SplitSource:
     """One split of a source, to be read.
 
     Attributes:
-        origin: What the report calls it.
-        where: What errors call it.
-        rows: Reads its rows from the first one on.
+        origin: Its name in the report.
+        where: Its name in errors.
+        rows: Returns an iterator over its rows; each call starts at the first row.
     """
 
     origin: str
     where: Path
-    rows: Callable[[], Iterable[Found]]
+    rows: Callable[[], Iterable[RowResult]]
     on_bad_row: OnBadRow = "error"
 
 
-class Reading:
-    """Reads a part once; what was dropped and noted is counted meanwhile."""
+class SplitReader:
+    """Reads a split once and counts what is dropped and noted."""
 
-    def __init__(self, part: Part) -> None:
-        self.part = part
+    def __init__(self, source: SplitSource) -> None:
+        self.source = source
         self._num_rows = self._num_kept = 0
-        self._dropped: dict[str, Tally] = {}
-        self._noted: dict[str, Tally] = {}
-        self._firsts: dict[str, Place] | None = None
+        self._dropped: dict[str, RowTally] = {}
+        self._noted: dict[str, RowTally] = {}
+        self._first_places: dict[str, RowPlace] | None = None
 
     def chunks(self) -> Iterator[list[Record]]:
-        """The records in their order; the first bad row is an error unless bad rows are skipped."""
-        ids = Known()
-        for chunk, failure in _chunks(self.part.rows()):
+        """The records in their order; raises a DataError at the first bad row unless bad rows are skipped."""
+        ids = SeenHashes()
+        for chunk, failure in _chunks(self.source.rows()):
             hashes = (hash(row.record.id) for row in chunk if isinstance(row, Kept))
-            repeated = iter(ids.add(np.fromiter(hashes, np.int64)).tolist())
+            seen = iter(ids.add(np.fromiter(hashes, np.int64)).tolist())
             records = []
             for row in chunk:
-                match self._unless_twice(row) if isinstance(row, Kept) and next(repeated) else row:
+                match self._bad_if_repeated(row) if isinstance(row, Kept) and next(seen) else row:
                     case Kept(place, record, note):
                         records.append(record)
                         if note:
                             _count(self._noted, note, place)
                     case Drop(place, reason):
                         _count(self._dropped, reason, place)
-                    case Bad(place, expected, found):
-                        if self.part.on_bad_row == "error":
-                            raise unreadable(self.part.where, place, expected, found)
+                    case Bad(place, expected, actual):
+                        if self.source.on_bad_row == "error":
+                            raise unreadable(self.source.where, place, expected, actual)
                         _count(self._dropped, f"not {expected}", place)
             self._num_rows += len(chunk)
             self._num_kept += len(records)
@@ -85,117 +90,129 @@ class Reading:
                 raise failure
 
     def report(self) -> ReadReport:
-        """What was read, once it has been."""
-        return ReadReport(self.part.origin, self._num_rows, self._num_kept, self._dropped, self._noted)
+        """The counts, valid once all chunks are read."""
+        return ReadReport(self.source.origin, self._num_rows, self._num_kept, self._dropped, self._noted)
 
-    def _unless_twice(self, row: Kept) -> Found:
-        """A bad row, if another one before it has its id."""
-        if self._firsts is None:
-            self._firsts = self._first_places()
-        first = self._firsts[row.record.id]
+    def _bad_if_repeated(self, row: Kept) -> RowResult:
+        """A bad row if an earlier row has the same id, else the row itself."""
+        if self._first_places is None:
+            self._first_places = self._find_first_places()
+        first = self._first_places[row.record.id]
         if first == row.place:
             return row
         return Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
 
-    def _first_places(self) -> dict[str, Place]:
-        """Where each id that stands twice stands first: two passes, as the hashes of all ids come before any id."""
-        hashes = np.frombuffer(array("q", (hash(row.record.id) for row in self._kept())), np.int64)
-        met, counts = np.unique(hashes, return_counts=True)
-        twice = set(met[counts > 1].tolist())
-        firsts = dict[str, Place]()
-        for row in self._kept():
-            if hash(row.record.id) in twice:
-                firsts.setdefault(row.record.id, row.place)
-        return firsts
+    def _find_first_places(self) -> dict[str, RowPlace]:
+        """The first place of each repeated id.
 
-    def _kept(self) -> Iterator[Kept]:
-        for chunk, _ in _chunks(self.part.rows()):
+        Two passes over the source: the first one finds the hashes that occur twice, the second one their ids. This
+        keeps memory at 8 bytes a record, and the number of passes independent of the number of repeated ids.
+        """
+        hashes = np.frombuffer(array("q", (hash(row.record.id) for row in self._kept_rows())), np.int64)
+        values, counts = np.unique(hashes, return_counts=True)
+        repeated = set(values[counts > 1].tolist())
+        places = dict[str, RowPlace]()
+        for row in self._kept_rows():
+            if hash(row.record.id) in repeated:
+                places.setdefault(row.record.id, row.place)
+        return places
+
+    def _kept_rows(self) -> Iterator[Kept]:
+        for chunk, _ in _chunks(self.source.rows()):
             yield from (row for row in chunk if isinstance(row, Kept))
 
 
-class Known:
-    """The hashes that were met, in sorted arrays, each at least twice as long as the next."""
+class SeenHashes:
+    """A set of hashes, as sorted arrays each at least twice as long as the next, so that adding is amortised."""
 
     def __init__(self) -> None:
         self._sorted: list[Hashes] = []
 
     def add(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Which of the hashes were met before, here or earlier among themselves."""
+        """Add hashes; returns for each whether it was added before, or occurs earlier among these."""
         new, firsts = np.unique(hashes, return_index=True)
-        met = np.ones(len(hashes), dtype=bool)
-        met[firsts] = False
+        seen = np.ones(len(hashes), dtype=bool)
+        seen[firsts] = False
         for known in self._sorted:
-            met |= known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes
+            seen |= known[np.searchsorted(known, hashes).clip(max=len(known) - 1)] == hashes
         while len(new) and self._sorted and len(self._sorted[-1]) < 2 * len(new):
             new = np.union1d(self._sorted.pop(), new)
         if len(new):
             self._sorted.append(new)
-        return met
+        return seen
 
 
-def store(
-    parts: Mapping[str, Part], kind: type[Record], shares: Mapping[str, float], seed: int, folder: Path
+def store_splits(
+    sources: Mapping[str, SplitSource], kind: type[Record], shares: Mapping[str, float], seed: int, folder: Path
 ) -> tuple[LoadReport, str]:
-    """Read every part into an Arrow file of the folder, and draw from the training split those that are not there.
+    """Read every split into an Arrow file of the folder, and draw the missing ones from the training split.
 
     Args:
-        parts: The splits of the source.
-        kind: Of its records.
-        shares: The share of each split that is drawn, one after the other of what the one before has left.
-        seed: Of the draws.
-        folder: Where the splits are written.
+        sources: The splits that the source has.
+        kind: The type of the records.
+        shares: The share of each split to be drawn, in this order, each of what the previous ones left.
+        seed: The seed of the draws.
+        folder: The folder to write to.
 
     Returns:
-        The report and the digest.
+        The report, and the digest of all splits.
+
+    Raises:
+        DataError: A split has no record, or a row is bad.
     """
-    read, contents = dict[str, ReadReport](), dict[str, Hashes]()
-    groups = array("q")
-    for split, part in parts.items():
-        reading, found = Reading(part), array("q")
-        with Writer(folder / f"{split}.arrow") as file:
-            for records in reading.chunks():
+    reports, contents = dict[str, ReadReport](), dict[str, Hashes]()
+    group_hashes = array("q")
+    for split, source in sources.items():
+        reader, content_hashes = SplitReader(source), array("q")
+        with ArrowWriter(folder / f"{split}.arrow") as file:
+            for records in reader.chunks():
                 file.write(batch_of_records(records))
-                found.extend(hash(record.content) for record in records)
+                content_hashes.extend(hash(record.content) for record in records)
                 if split == "train" and shares:
-                    alone = "content" if "test" in shares else "id"  # what stands twice is not tested on
-                    groups.extend(hash(getattr(record, "group", getattr(record, alone))) for record in records)
-        read[split], contents[split] = reading.report(), np.array(found)
-    _refuse_empty(contents, read)
-    of_train = np.array(groups)
+                    # Records of one group stay together. Without groups, a test split is drawn by content, so that
+                    # no duplicate of a training record is tested on.
+                    without_group = "content" if "test" in shares else "id"
+                    group_hashes.extend(
+                        hash(getattr(record, "group", getattr(record, without_group))) for record in records
+                    )
+        reports[split], contents[split] = reader.report(), np.array(content_hashes)
+    _refuse_empty(contents, reports)
+    groups = np.array(group_hashes)
     for split, share in shares.items():
-        is_drawn = drawn(of_train, share, seed)
+        is_drawn = draw_groups(groups, share, seed)
         contents |= {"train": contents["train"][~is_drawn], split: contents["train"][is_drawn]}
-        of_train = of_train[~is_drawn]
-        _refuse_empty(contents, read)
-        _divide(folder, split, is_drawn)
+        groups = groups[~is_drawn]
+        _refuse_empty(contents, reports)
+        _move_drawn(folder, split, is_drawn)
     report = LoadReport(
-        read=read,
+        read=reports,
         sizes={split: len(hashes) for split, hashes in contents.items()},
         drawn={
             split: f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}"
             for number, (split, share) in enumerate(shares.items())
         },
-        shared=shared(contents),
+        shared=count_shared(contents),
     )
     digest = Digest()
     for split in ("train", "dev", "test"):
         if split in contents:
-            for records in chunked(Records(Table(folder / f"{split}.arrow"), kind)):
+            for records in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
                 digest.add(records)
         digest.end()
     return report, str(digest)
 
 
 def chunked(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
-    """The items, so many at once as are held in memory."""
+    """The items in lists of `CHUNK`."""
     rest = iter(items)
     while chunk := list(islice(rest, CHUNK)):
         yield chunk
 
 
-def drawn(groups: Hashes, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which records make the split that is drawn: those of a share of the groups."""
+def draw_groups(groups: Hashes, share: float, seed: int) -> NDArray[np.bool_]:
+    """Draw a share of the groups, at least one; returns for each record whether its group is drawn."""
     _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
+    # In the order of the file: hashes are not the same in every process, but the draw must be.
     order = array("q", np.argsort(firsts).tobytes())
     random.Random(seed).shuffle(order)
     chosen = np.zeros(len(order), dtype=bool)
@@ -204,12 +221,12 @@ def drawn(groups: Hashes, share: float, seed: int) -> NDArray[np.bool_]:
     return is_chosen
 
 
-def _divide(folder: Path, split: str, is_drawn: NDArray[np.bool_]) -> None:
-    """Put the records of the training split that make another split into a file of their own."""
+def _move_drawn(folder: Path, split: str, is_drawn: NDArray[np.bool_]) -> None:
+    """Move the drawn records of the training split into the file of their split."""
     whole = (folder / "train.arrow").rename(folder / "whole.arrow")
     first = 0
-    with Writer(folder / "train.arrow") as train, Writer(folder / f"{split}.arrow") as other:
-        for batch in Table(whole).batches():
+    with ArrowWriter(folder / "train.arrow") as train, ArrowWriter(folder / f"{split}.arrow") as other:
+        for batch in ArrowTable(whole).batches():
             of_batch = pa.array(is_drawn[first : first + batch.num_rows])
             train.write(batch.filter(pa.compute.invert(of_batch)))
             other.write(batch.filter(of_batch))
@@ -217,54 +234,58 @@ def _divide(folder: Path, split: str, is_drawn: NDArray[np.bool_]) -> None:
     whole.unlink()
 
 
-def _refuse_empty(contents: Mapping[str, Hashes], read: Mapping[str, ReadReport]) -> None:
+def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadReport]) -> None:
     for split, hashes in contents.items():
         if not len(hashes):
-            report = read.get(split, read["train"])
-            dropped = "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in report.dropped.items())
-            raise DataError(f"the {split} split must hold a record, got none from {report.origin}{dropped}")
+            report = reports.get(split, reports["train"])
+            raise DataError(
+                f"the {split} split must hold a record, got none from {report.origin}{report.dropped_rows()}"
+            )
 
 
-def shared(contents: Mapping[str, Hashes]) -> dict[str, int]:
-    """How many records of one split also stand in another, by content."""
-    found = {}
+def count_shared(contents: Mapping[str, Hashes]) -> dict[str, int]:
+    """For each pair of splits, how many records of the second have the content of a record of the first; none for 0."""
+    counts = {}
     for first, second in [("train", "dev"), ("train", "test"), ("dev", "test")]:
         if first in contents and second in contents:
             count = int(np.isin(contents[second], contents[first]).sum())
             if count:
-                found[f"{first} and {second}"] = count
-    return found
+                counts[f"{first} and {second}"] = count
+    return counts
 
 
-def _chunks(rows: Iterable[Found]) -> Iterator[tuple[list[Found], DataError | None]]:
-    """The rows in chunks, and what made the file unreadable after the last one."""
+def _chunks(rows: Iterable[RowResult]) -> Iterator[tuple[list[RowResult], DataError | None]]:
+    """The rows in chunks; the last one with the error that ended the reading, if any."""
     rest = iter(rows)
     failure = None
     while failure is None:
-        chunk: list[Found] = []
+        chunk: list[RowResult] = []
         try:
             chunk.extend(islice(rest, CHUNK))
         except DataError as error:
             failure = error
         if not chunk and failure is None:
             return
-        yield _whole(chunk), failure
+        yield _refuse_surrogates(chunk), failure
 
 
-def _whole(chunk: list[Found]) -> list[Found]:
-    """The rows, those bad that JSON escapes half a character in: no file can hold it, and no tokenizer takes it."""
+def _refuse_surrogates(chunk: list[RowResult]) -> list[RowResult]:
+    """The rows, with a bad row for each record that holds half a surrogate pair.
+
+    JSON can escape one, but it cannot be written as UTF-8, and no tokenizer takes it.
+    """
     records = [row.record for row in chunk if isinstance(row, Kept)]
     try:
         if records:
             batch_of_records(records)
     except UnicodeEncodeError:
         if len(chunk) > 1:
-            return [row for one in chunk for row in _whole([one])]
+            return [checked for row in chunk for checked in _refuse_surrogates([row])]
         return [Bad(chunk[0].place, "text in UTF-8", "half of a surrogate pair")]
     return chunk
 
 
-def _count(tallies: dict[str, Tally], reason: str, place: Place) -> None:
-    tally = tallies.get(reason, Tally(0, []))
+def _count(tallies: dict[str, RowTally], reason: str, place: RowPlace) -> None:
+    tally = tallies.get(reason, RowTally(0, []))
     first = tally.first if tally.count >= NUM_PLACES_SHOWN else [*tally.first, place]
-    tallies[reason] = Tally(tally.count + 1, first)
+    tallies[reason] = RowTally(tally.count + 1, first)

@@ -1,4 +1,4 @@
-"""What a reader yields: records, their splits, and the report of what was read and dropped."""
+"""Records that readers yield, the splits they make, and the report of what was read and dropped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class PairRecord:
-    """Two sentences and their label, which is empty where the file has none to read."""
+    """Two sentences and their label; the label is empty if labels were not read."""
 
     id: str
     first: str
@@ -20,13 +20,13 @@ class PairRecord:
 
     @property
     def content(self) -> tuple[str, ...]:
-        """What makes two records the same item, whatever their id and label."""
+        """The input without id and label; records with equal content are duplicates."""
         return self.first, self.second
 
 
 @dataclass(frozen=True, slots=True)
 class TextRecord:
-    """A text and its labels: one, or any number where labels do not exclude each other; none without labels to read."""
+    """A text and its labels: one, or any number in multi-label data; none if labels were not read."""
 
     id: str
     text: str
@@ -39,7 +39,7 @@ class TextRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaggedRecord:
-    """Words with a tag each, or without any tag; tags of spans are IOB2."""
+    """Words and their tags, one each, or no tags if labels were not read; tags of spans are IOB2."""
 
     id: str
     words: tuple[str, ...]
@@ -50,8 +50,8 @@ class TaggedRecord:
         return self.words
 
 
-class Span(NamedTuple):
-    """A piece of a context; its start is -1 where the text does not stand at the place that its file tells."""
+class AnswerSpan(NamedTuple):
+    """A piece of a context and its first character; -1 if the text is not found at the offset that the file gives."""
 
     text: str
     start: int
@@ -62,15 +62,15 @@ class QuestionRecord:
     """A question on a context.
 
     Attributes:
-        answers: Alternative answers, each of one span or of several that are wanted together.
-        impossible: Whether the context has no answer. Without answers and not impossible, a question is unlabelled.
-        group: The paragraph: questions on one are never split apart.
+        answers: Alternative answers, each of one span or of several that belong together.
+        impossible: Whether the context has no answer. A question without answers that is not impossible is unlabelled.
+        group: Identifies the paragraph. All questions on a paragraph go into the same split.
     """
 
     id: str
     question: str
     context: str
-    answers: tuple[tuple[Span, ...], ...]
+    answers: tuple[tuple[AnswerSpan, ...], ...]
     impossible: bool
     group: str
 
@@ -84,8 +84,8 @@ class QueryRecord:
     """A sentence, a query for one type of span, and the spans of that type; spans may nest or cross.
 
     Attributes:
-        spans: The first word of each span, and the one after its last.
-        group: The sentence, which has a record for each query.
+        spans: The first word of each span, and the word after its last.
+        group: Identifies the sentence, which has a record for each query.
     """
 
     id: str
@@ -104,35 +104,49 @@ Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | Qu
 
 
 @dataclass(frozen=True)
-class Tally:
-    """How many rows were dropped or noted for one reason, and the places of the first of them."""
+class RowTally:
+    """How many rows were dropped or noted for one reason, and the places of the first few."""
 
     count: int
     first: list[int | str]
 
+    def describe(self, reason: str) -> str:
+        places = ", ".join(f"line {place}" if isinstance(place, int) else place for place in self.first)
+        return f"{reason} ({places}{', ...' if self.count > len(self.first) else ''})"
+
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What was read from one file or generator: `rows` is `kept` and all that was dropped; the noted ones are kept."""
+    """What was read from one file or generator.
+
+    Attributes:
+        rows: The number of rows: those kept and those dropped.
+        dropped: The dropped rows by reason.
+        noted: The kept rows with an oddity, by oddity.
+    """
 
     origin: str
     rows: int
     kept: int
-    dropped: dict[str, Tally] = field(default_factory=dict)
-    noted: dict[str, Tally] = field(default_factory=dict)
+    dropped: dict[str, RowTally] = field(default_factory=dict)
+    noted: dict[str, RowTally] = field(default_factory=dict)
+
+    def dropped_rows(self) -> str:
+        """The dropped rows as the end of an error message."""
+        return "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in self.dropped.items())
 
 
 @dataclass(frozen=True)
 class LoadReport:
-    """What was read, kept and dropped, and what became of it.
+    """What was read and dropped, and how the splits were made.
 
     Attributes:
-        read: What was read, by split.
-        sizes: The records of each split.
-        drawn: How a split was drawn from the training split, by its name, of those that were.
-        shared: For two splits ("train and test"), how many records of the second also stand in the first.
-        cut: How many rows of each split lost text to the length limit, once they are encoded.
-        altered: What was done to the training split, if anything was.
+        read: What was read, by split of the source.
+        sizes: The number of records by split.
+        drawn: How each split that was drawn from the training split was drawn.
+        shared: For two splits ("train and test"), how many records of the second also occur in the first.
+        cut: How many rows of each split were truncated to the length limit when encoded.
+        altered: How the training split was altered, if it was.
     """
 
     read: dict[str, ReadReport]
@@ -148,32 +162,37 @@ class LoadReport:
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> LoadReport:
-        """The report of its plain values."""
-        read = {
-            split: ReadReport(**{**report, **{name: _tallies(report[name]) for name in ("dropped", "noted")}})
-            for split, report in plain["read"].items()
-        }
+        """The inverse of `plain`."""
+        read = {}
+        for split, report in plain["read"].items():
+            tallies = {
+                name: {reason: RowTally(**tally) for reason, tally in report[name].items()}
+                for name in ("dropped", "noted")
+            }
+            read[split] = ReadReport(**{**report, **tallies})
         return cls(**{**plain, "read": read})
 
     def as_json(self) -> str:
-        """The same as a file."""
+        """The report as the content of a JSON file."""
         return json.dumps(self.plain(), ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
-        """A line, and one more for each thing that a reader of the results should know."""
+        """One line of sizes, and a line for each oddity that affects how results are read."""
         sizes = ", ".join(f"{self.sizes[split]} {split}" for split in ("train", "dev", "test") if split in self.sizes)
         drawn = "; ".join(f"{split} is {how}" for split, how in self.drawn.items())
         lines = [f"data: {sizes} records{f' ({drawn})' if drawn else ''}"]
         lines += [f"  train: {self.altered}"] if self.altered else []
         for read in self.read.values():
-            of_rows = f"of {read.rows} rows of {read.origin}"
-            lines += [f"  {tally.count} {of_rows} dropped: {_told(why, tally)}" for why, tally in read.dropped.items()]
-            lines += [f"  {tally.count} {of_rows} noted: {_told(why, tally)}" for why, tally in read.noted.items()]
+            for verb, tallies in (("dropped", read.dropped), ("noted", read.noted)):
+                lines += [
+                    f"  {tally.count} of {read.rows} rows of {read.origin} {verb}: {tally.describe(reason)}"
+                    for reason, tally in tallies.items()
+                ]
         for pair, count in self.shared.items():
             first, _, second = pair.partition(" and ")
-            lines.append(f"  {count} of {self.sizes[second]} {second} records also stand in {first}")
+            lines.append(f"  {count} of {self.sizes[second]} {second} records also occur in {first}")
         lines += [
-            f"  {count} of {self.sizes[split]} {split} records cut to the longest row, max_length"
+            f"  {count} of {self.sizes[split]} {split} records truncated to max_length"
             for split, count in self.cut.items()
             if count
         ]
@@ -182,10 +201,10 @@ class LoadReport:
 
 @dataclass(frozen=True)
 class Splits:
-    """A data set, read and checked.
+    """The splits of a data set; `test` is empty if there is none.
 
     Attributes:
-        digest: A hash of the content of all splits: equal for equal data, wherever it lies.
+        digest: A hash of the content of all splits: the same data have the same digest in any folder.
     """
 
     train: Sequence[Any]
@@ -195,37 +214,28 @@ class Splits:
     digest: str
 
 
-def _told(reason: str, tally: Tally) -> str:
-    places = ", ".join(f"line {place}" if isinstance(place, int) else place for place in tally.first)
-    return f"{reason} ({places}{', ...' if tally.count > len(tally.first) else ''})"
-
-
-def _tallies(plain: dict[str, Any]) -> dict[str, Tally]:
-    return {reason: Tally(**tally) for reason, tally in plain.items()}
-
-
 class Digest:
-    """A hash of records in their order, the same on every machine and Python; each split is closed by `end`."""
+    """A hash of records in their order, the same on every machine and Python; `end` closes each split."""
 
     def __init__(self) -> None:
-        self._found = hashlib.sha256()
+        self._hash = hashlib.sha256()
 
     def add(self, records: Sequence[Record]) -> None:
         names = [item.name for item in fields(records[0])] if records else []
         written = [json.dumps([getattr(record, name) for name in names]) for record in records]
-        self._found.update("".join(written).encode())
+        self._hash.update("".join(written).encode())
 
     def end(self) -> None:
-        self._found.update(b"\n")
+        self._hash.update(b"\n")
 
     def __str__(self) -> str:
-        return self._found.hexdigest()[:16]
+        return self._hash.hexdigest()[:16]
 
 
 def digest(splits: Iterable[Sequence[Record]]) -> str:
-    """The hash of whole splits."""
-    found = Digest()
+    """The digest of whole splits."""
+    result = Digest()
     for records in splits:
-        found.add(records)
-        found.end()
-    return str(found)
+        result.add(records)
+        result.end()
+    return str(result)

@@ -1,4 +1,9 @@
-"""Where a data set comes from: a name or paths in, checked splits and a load report out."""
+"""Loads a data set: from its configuration to checked splits and a load report, through the cache.
+
+A data set is cached twice at most: as it was read, and, if `imbalance` alters its training split, as altered. Both keys
+hold the hashes of the files, so a changed file is another data set, and the folder that holds the files does not
+matter. The key is computed again after reading: a file that changed meanwhile would be stored under the wrong key.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +18,24 @@ import numpy as np
 from pydantic import Field
 
 from dice_ray.data import cache
-from dice_ray.data.arrow import Records, Writer, batch_of_records
+from dice_ray.data.arrow import ArrowWriter, Records, batch_of_records
 from dice_ray.data.augment import AugmentConfig
 from dice_ray.data.cache import file_hash
 from dice_ray.data.hub import HubConfig
-from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, altered
+from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, alter
 from dice_ray.data.oversampling import NoneConfig, OversamplingConfig
-from dice_ray.data.places import filled
+from dice_ray.data.places import expand_path
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Found, Kept
-from dice_ray.data.reading import Hashes, OnBadRow, Part, Reading, chunked, shared, store
+from dice_ray.data.readers.base import Kept, RowResult
+from dice_ray.data.reading import (
+    Hashes,
+    OnBadRow,
+    SplitReader,
+    SplitSource,
+    chunked,
+    count_shared,
+    store_splits,
+)
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, nearest
@@ -33,12 +46,12 @@ class FilesConfig(Branch):
     """Files of one format in one folder.
 
     Attributes:
-        folder: Where the files lie; `~` and `$VARIABLES` are filled in.
-        train: The file of the training split, below the folder.
-        dev: The file of the dev split; without it one is drawn from the training split.
+        folder: The folder of the files; `~` and `$VARIABLES` are expanded.
+        train: The file of the training split, relative to the folder.
+        dev: The file of the dev split; without it, one is drawn from the training split.
         test: The file of the test split, if there is one.
-        reader: How the files are read.
-        on_bad_row: `skip` counts a malformed row and goes on.
+        reader: The reader of the files.
+        on_bad_row: Whether a malformed row is an error, or counted and skipped.
     """
 
     name = "files"
@@ -53,25 +66,25 @@ class FilesConfig(Branch):
     def yields(self) -> type[Record]:
         return self.reader.yields()
 
-    def read(self) -> dict[str, Part]:
+    def read(self) -> dict[str, SplitSource]:
         """Each split that has a file."""
         return {
-            split: Part(path.name, path, partial(self.reader.read, path), self.on_bad_row)
+            split: SplitSource(path.name, path, partial(self.reader.read, path), self.on_bad_row)
             for split, path in self._paths().items()
         }
 
     def key(self) -> dict[str, Any]:
-        """What the records depend on: what the files hold, wherever the folder lies, and how they are read."""
-        paths = [other for path in self._paths().values() for other in self.reader.files(path)]
+        """Everything the records depend on: the content of the files and the settings, but not the folder."""
+        paths = [file for path in self._paths().values() for file in self.reader.files(path)]
         settings = {name: value for name, value in nested(self).items() if name != "folder"}
         return {**settings, "hashes": [file_hash(path) for path in paths]}
 
     def _paths(self) -> dict[str, Path]:
-        folder = filled(self.folder)
-        named = {"train": self.train, "dev": self.dev, "test": self.test}
+        folder = expand_path(self.folder)
+        names = {"train": self.train, "dev": self.dev, "test": self.test}
         return {
-            split: _existing(folder, name, f"data.source.files.{split}")
-            for split, name in named.items()
+            split: _existing_file(folder, name, f"data.source.files.{split}")
+            for split, name in names.items()
             if name is not None
         }
 
@@ -83,13 +96,13 @@ class DataConfig(Settings):
     """The data of a run.
 
     Attributes:
-        source: Where they come from.
-        test_share: The share of the training split that becomes the test split, of a source that has none.
-        dev_share: The share of what is left of it that becomes the dev split where the source has none.
-        split_seed: The seed of these draws; with `test_share` each seed of a study draws splits of its own.
-        imbalance: What becomes of the training split: records of a class dropped or added; dev and test stay.
-        augment: How records are added.
-        oversampling: How often the training records of each class are drawn.
+        source: Where the records are read from.
+        test_share: The share of the training split to draw as test split, for a source without one.
+        dev_share: The share of the remaining training split to draw as dev split, for a source without one.
+        split_seed: The seed of these draws; with `test_share`, each seed of a study draws its own splits.
+        imbalance: Drops or adds training records of a class; dev and test stay as they are.
+        augment: How added records are made.
+        oversampling: How often the training records of each class are sampled.
     """
 
     source: SourceConfig = SyntheticConfig()
@@ -101,20 +114,20 @@ class DataConfig(Settings):
     oversampling: OversamplingConfig = NoneConfig()
 
     def yields(self) -> type[Record]:
-        """The kind of record that the source gives, known before anything is read."""
+        """The type of the records, known before anything is read."""
         return self.source.yields()
 
     def has(self, split: str) -> bool:
-        """Whether the source has this split itself."""
+        """Whether the source itself has this split."""
         return isinstance(self.source, SyntheticConfig) or getattr(self.source, split) is not None
 
     def drawn(self) -> dict[str, float]:
-        """The share of each split that is drawn from the training split: test first, dev of what is left."""
+        """The share of each split that is drawn from the training split: first test, then dev of the rest."""
         shares = {"test": self.test_share, "dev": None if self.has("dev") else self.dev_share}
         return {split: share for split, share in shares.items() if share is not None}
 
     def test_per_train(self) -> float | None:
-        """How many test records there are for each training record, where both are drawn from one split."""
+        """The ratio of test to training records if both are drawn from one split, else None."""
         if self.test_share is None:
             return None
         return self.test_share / (1 - self.test_share) / (1 - self.drawn().get("dev", 0.0))
@@ -126,117 +139,120 @@ def describe(config: DataConfig) -> str:
         return f"synthetic:{config.source.kind}"
     if isinstance(config.source, HubConfig):
         return config.source.title
-    return filled(config.source.folder).resolve().name
+    return expand_path(config.source.folder).resolve().name
 
 
 def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
-    """What the splits depend on: the settings, and what files hold.
+    """Everything the splits depend on: the settings and the content of the files.
 
     Args:
         config: The data.
-        positive: The label of the positive class of the task, which `imbalance` needs.
+        positive: The label of the positive class, which `imbalance` needs.
     """
     source = config.source
-    of_source = nested(source) if isinstance(source, SyntheticConfig) else source.key()
-    found = {source.name: of_source, "drawn": config.drawn(), "split_seed": config.split_seed}
+    result: dict[str, Any] = {
+        source.name: nested(source) if isinstance(source, SyntheticConfig) else source.key(),
+        "drawn": config.drawn(),
+        "split_seed": config.split_seed,
+    }
     if isinstance(config.imbalance, AlteredConfig):
-        found["imbalance"] = [config.imbalance.name, nested(config.imbalance), config.augment.key(), positive]
-    return found
+        result["imbalance"] = [config.imbalance.name, nested(config.imbalance), config.augment.key(), positive]
+    return result
 
 
 def load(config: DataConfig, positive: str | None = None) -> Splits:
-    """Read all splits, draw those that are to be drawn, alter the training split, and say what was done.
-
-    What was read before, by whichever process, comes from the cache.
+    """Read all splits, draw those that the source lacks, and alter the training split; from the cache if possible.
 
     Args:
         config: The data.
-        positive: The label of the positive class of the task, which `imbalance` needs.
+        positive: The label of the positive class, which `imbalance` needs.
+
+    Raises:
+        DataError: A file is missing, malformed or changed while it was read, or a split has no record.
     """
     as_read = config.model_copy(update={"imbalance": AsReadConfig()})
-    before, kind = key(as_read), config.yields()
+    key_before, kind = key(as_read), config.yields()
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
-        parts = generated(config.source) if isinstance(config.source, SyntheticConfig) else config.source.read()
-        report, digest = store(parts, kind, config.drawn(), config.split_seed, folder)
-        if key(as_read) != before:
-            raise DataError(
-                f"the files of {describe(config)} must stay as they are while they are read: one was changed"
-            )
+        source = config.source
+        splits = generated(source) if isinstance(source, SyntheticConfig) else source.read()
+        report, digest = store_splits(splits, kind, config.drawn(), config.split_seed, folder)
+        if key(as_read) != key_before:
+            raise DataError(f"the files of {describe(config)} must not change while they are read, but one did")
         return report.sizes, {"report": report.plain(), "digest": digest}
 
-    found = cache.entry("records", before, {"data": describe(config)}, write)
-    splits = {split: Records(table, kind) for split, table in found.tables.items()}
-    report = LoadReport.of(found.holds["report"])
-    read = Splits(splits["train"], splits["dev"], splits.get("test", ()), report, found.holds["digest"])
-    return _altered(config, read, positive) if isinstance(config.imbalance, AlteredConfig) else read
+    entry = cache.get_or_write("records", key_before, {"data": describe(config)}, write)
+    records = {split: Records(table, kind) for split, table in entry.tables.items()}
+    report = LoadReport.of(entry.holds["report"])
+    splits = Splits(records["train"], records["dev"], records.get("test", ()), report, entry.holds["digest"])
+    return _alter_train(config, splits, positive) if isinstance(config.imbalance, AlteredConfig) else splits
 
 
-def _altered(config: DataConfig, read: Splits, positive: str | None) -> Splits:
-    """The splits with the training split altered."""
+def _alter_train(config: DataConfig, as_read: Splits, positive: str | None) -> Splits:
     assert isinstance(config.imbalance, AlteredConfig)
     assert positive is not None, "config.checks asks for a task with a positive class"
-    imbalance, label = config.imbalance, positive
+    imbalance, positive_label = config.imbalance, positive
 
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
-        held_out = {split: _hashes(records) for split, records in (("dev", read.dev), ("test", read.test)) if records}
-        outside = {one for hashes in held_out.values() for one in hashes.tolist()}
-        found = altered(imbalance, config.augment, read.train, outside, label)
+        held_out = {
+            split: np.fromiter((hash(record.content) for record in records), np.int64)
+            for split, records in (("dev", as_read.dev), ("test", as_read.test))
+            if records
+        }
+        held_out_contents = {value for hashes in held_out.values() for value in hashes.tolist()}
+        altered = alter(imbalance, config.augment, as_read.train, held_out_contents, positive_label)
         digest, contents = Digest(), list[int]()
-        with Writer(folder / "train.arrow") as file:
-            for records in chunked(chain((read.train[place] for place in found.kept), found.added)):
+        with ArrowWriter(folder / "train.arrow") as file:
+            for records in chunked(chain((as_read.train[index] for index in altered.kept), altered.added)):
                 file.write(batch_of_records(records))
                 digest.add(records)
                 contents += (hash(record.content) for record in records)
         digest.end()
-        for split in (read.dev, read.test):
+        for split in (as_read.dev, as_read.test):
             for records in chunked(split):
                 digest.add(records)
             digest.end()
+        all_contents: dict[str, Hashes] = {"train": np.array(contents), **held_out}
         report = replace(
-            read.report,
-            sizes={**read.report.sizes, "train": len(contents)},
-            shared=shared({"train": np.array(contents), **held_out}),
-            altered=found.told,
+            as_read.report,
+            sizes={**as_read.report.sizes, "train": len(contents)},
+            shared=count_shared(all_contents),
+            altered=altered.description,
         )
         return {"train": len(contents)}, {"report": report.plain(), "digest": str(digest)}
 
-    found = cache.entry("records", key(config, positive), {"data": describe(config)}, write)
-    train = Records(found.tables["train"], config.yields())
-    return replace(read, train=train, report=LoadReport.of(found.holds["report"]), digest=str(found.holds["digest"]))
+    entry = cache.get_or_write("records", key(config, positive), {"data": describe(config)}, write)
+    train, report = Records(entry.tables["train"], config.yields()), LoadReport.of(entry.holds["report"])
+    return replace(as_read, train=train, report=report, digest=entry.holds["digest"])
 
 
-def _hashes(records: Iterable[Record]) -> Hashes:
-    return np.fromiter((hash(record.content) for record in records), np.int64)
-
-
-def generated(config: SyntheticConfig) -> dict[str, Part]:
-    """Each split of a generated corpus."""
+def generated(config: SyntheticConfig) -> dict[str, SplitSource]:
+    """The splits of a generated corpus."""
     origin = f"synthetic:{config.kind}"
     return {
-        split: Part(origin, Path(origin), partial(map, Kept, count(1), records))
+        split: SplitSource(origin, Path(origin), partial(map, Kept, count(1), records))
         for split, records in generate(config).items()
     }
 
 
-def gather(path: Path, rows: Iterable[Found], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
-    """The records of a file, in memory, and what was dropped of it."""
-    found, failure = list[Found](), list[DataError]()
+def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
+    """The records of a file, in memory, and the report of what was dropped."""
+    results, failure = list[RowResult](), list[DataError]()
     try:
-        found.extend(rows)
+        results.extend(rows)
     except DataError as error:
         failure.append(error)
 
-    def again() -> Iterator[Found]:
-        yield from found
+    def replay() -> Iterator[RowResult]:
+        yield from results
         if failure:
             raise failure[0]
 
-    reading = Reading(Part(path.name, path, again, on_bad_row))
-    return tuple(record for records in reading.chunks() for record in records), reading.report()
+    reader = SplitReader(SplitSource(path.name, path, replay, on_bad_row))
+    return tuple(record for records in reader.chunks() for record in records), reader.report()
 
 
-def _existing(folder: Path, name: str, setting: str) -> Path:
+def _existing_file(folder: Path, name: str, setting: str) -> Path:
     path = folder / name
     if path.is_file():
         return path
@@ -245,7 +261,7 @@ def _existing(folder: Path, name: str, setting: str) -> Path:
     others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
     known = sorted(str(other.relative_to(folder)) for other in others)
     close = nearest(name, known)
-    meant = f"; did you mean {close!r}?" if close else "."
+    hint = f"; did you mean {close!r}?" if close else "."
     raise DataError(
-        f"{setting}: there must be a file {path}{meant} The folder holds: {', '.join(known[:20]) or 'no files'}."
+        f"{setting}: there must be a file {path}{hint} The folder holds: {', '.join(known[:20]) or 'no files'}."
     )

@@ -1,4 +1,4 @@
-"""Cross entropy: plain, weighted by class (eq. 2), and with logits adjusted by the log prior."""
+"""Cross entropy: plain, class-weighted (eq. 2), and with logits adjusted by the log prior."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class CrossEntropyLoss(ItemLoss):
-    """-a_t log p_t, the mean over items: divided by N, not by the sum of the weights as torch's `weight=` is (eq. 2).
+    """-a_t log p_t, averaged over the N items (eq. 2); torch's `weight=` divides by the sum of the weights instead.
 
     `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
-    without any item that counts the value is 0.
+    with every item masked the value is 0.
 
     >>> loss = CrossEntropyLoss(weights=[1, 3])
     >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # (1 + 3) log(2) / 2
@@ -41,15 +41,15 @@ class CrossEntropyLoss(ItemLoss):
         return self.weighted(-target_log_prob(items), items)
 
     def weighted(self, losses_N: Tensor, items: Items) -> Tensor:
-        """Each item's loss times the weight of its class."""
+        """The loss of each item times the weight of its class."""
         return losses_N if self.weights_C is None else losses_N * self.weights_C[items.targets]
 
 
 class LogitAdjustedLoss(CrossEntropyLoss):
-    """Cross entropy of z + tau log prior: the model is to beat the prior, not to repeat it (Menon et al. 2021, eq. 10).
+    """Cross entropy of z + tau log prior, so that the logits need not learn the prior (Menon et al. 2021, eq. 10).
 
-    `logits_NC` or `logits_N`, `targets_N`. An absent class counts as one item of the training split; without any item
-    that counts the value is 0.
+    `logits_NC` or `logits_N`, `targets_N`. A class absent from the training split counts as one item in the prior; with
+    every item masked the value is 0.
 
     >>> loss = LogitAdjustedLoss(LogitAdjustedConfig(), log_prior=[-0.287682, -1.386294])
     >>> round(loss(torch.zeros(1, 2), torch.tensor([1])).item(), 4)  # -log(.25)

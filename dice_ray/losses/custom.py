@@ -1,4 +1,4 @@
-"""A loss of your own, named by its address."""
+"""A user-defined loss, given by its import path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class CustomConfig(LossBranch):
-    """Whatever `target`, a function of the term's facts and of `parameters`, builds: a `Loss`."""
+    """The `Loss` that the user's function `target(facts, **parameters)` returns.
+
+    >>> CustomConfig(target="my_package.losses:build", parameters={"factor": 2}).target
+    'my_package.losses:build'
+    """
 
     name: ClassVar[str] = "custom"
     formula: ClassVar[str] = "what target(facts, **parameters) builds"
@@ -33,10 +37,10 @@ class CustomConfig(LossBranch):
     def build(self, facts: TermFacts) -> Loss:
         if problems := self.problems(facts, "loss.custom"):
             raise ConfigError(problems)
-        module, _, function = self.target.partition(":")
-        loss = getattr(importlib.import_module(module), function)(facts, **self.parameters)
+        module_name, _, function = self.target.partition(":")
+        loss = getattr(importlib.import_module(module_name), function)(facts, **self.parameters)
         if not isinstance(loss, Loss):
-            must = "must build a dice_ray.losses.base.Loss"
+            must = "must return a dice_ray.losses.base.Loss"
             raise ConfigError([Problem("loss.custom.target", must, f"{type(loss).__name__} from {self.target}")])
         return loss
 
@@ -49,5 +53,5 @@ class CustomConfig(LossBranch):
         if callable(getattr(module, function, None)):
             return []
         known = tuple(name for name, value in vars(module).items() if callable(value) and not name.startswith("_"))
-        must = f"must name a function of {module_name}"
+        must = f"must name a function in {module_name}"
         return [Problem(f"{path}.target", must, repr(function), suggestion=nearest(function, known), known=known)]

@@ -1,8 +1,9 @@
-"""The dice losses: DL, the self-adjusting DSC, and cross entropy plus dice."""
+"""The dice losses: dice (DL), self-adjusting dice (DSC), and cross entropy plus dice."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -19,17 +20,12 @@ if TYPE_CHECKING:
 Scope = Literal["batch", "example"]
 
 
-def default_gamma(above: dict[str, Any]) -> float:
-    """1 in example scope, as footnote 3 smooths; .01 in batch scope, where 1 teaches nothing on rare classes."""
-    return 1.0 if above["scope"] == "example" else 0.01
-
-
 class SetConfig(LossBranch):
-    """What the losses that overlap a set with another share.
+    """Fields shared by the losses that are built on a coefficient of overlap.
 
     Attributes:
-        classes: `foreground` is every class but the term's background (all, where it has none).
-        average: Of several classes in batch scope: the mean of their ratios, or one ratio of their pooled sums.
+        classes: `foreground` is every class except the term's background (all classes if it has none).
+        average: For several classes in batch scope: the mean of their ratios, or one ratio of their pooled sums.
     """
 
     classes: Literal["foreground", "all"] = "foreground"
@@ -49,41 +45,52 @@ class SetConfig(LossBranch):
         return []
 
 
-class DiceConfig(SetConfig):
+class ScopedConfig(SetConfig):
+    """Fields shared by the overlap losses that exist in both scopes.
+
+    Attributes:
+        scope: `batch` forms one ratio of the sums over the step, `example` averages the ratios of the items.
+        gamma: Smoothing term. Default 1 in example scope, as in footnote 3; .01 in batch scope, where a model does not
+            learn rare classes with 1.
+    """
+
+    scope: Scope = "batch"
+    gamma: Annotated[float, Field(ge=0)] = Field(
+        default_factory=lambda fields: 1.0 if fields["scope"] == "example" else 0.01,
+        description=".01, or 1 in example scope",
+    )
+
+    @abstractmethod
+    def form(self) -> Form:
+        """The constants of the coefficient."""
+
+
+class DiceConfig(ScopedConfig):
     """1 - (2py + gamma)/(p^2 + y^2 + gamma), squared (eq. 7); linear: p + y below (eq. 6)."""
 
     name: ClassVar[str] = "dice"
     formula: ClassVar[str] = "1 - (2py + gamma)/(p^2 + y^2 + gamma); linear: p + y"
     source: ClassVar[str] = "eq. 7 (squared), eq. 6 (linear)"
-    scope: Scope = "batch"
-    gamma: Annotated[float, Field(ge=0)] = Field(
-        default_factory=default_gamma, description=".01, or 1 in example scope"
-    )
     denominator: Literal["squared", "linear"] = "squared"
 
     def build(self, facts: TermFacts) -> DiceLoss:
         return DiceLoss(self, facts.link, facts.background)
 
     def form(self) -> Form:
-        """The coefficient's constants."""
         return Form(self.gamma, top=2, a=1, b=0, c=1, power=2 if self.denominator == "squared" else 1)
 
 
-class SelfAdjustingDiceConfig(SetConfig):
+class SelfAdjustingDiceConfig(ScopedConfig):
     """u = p(1-p)^decay; 1 - (2uy + gamma)/(u + y + gamma), linear (eq. 11); squared: u^2 + y^2 below.
 
     Attributes:
-        decay_gradient: `full` differentiates the weight (1-p)^decay: above p = 1/(1+decay) it turns the sign over.
-            `stopped` takes it as a constant.
+        decay_gradient: `full` differentiates the weight (1-p)^decay, which reverses the sign of the gradient above
+            p = 1/(1+decay); `stopped` treats the weight as a constant.
     """
 
     name: ClassVar[str] = "self_adjusting_dice"
     formula: ClassVar[str] = "u = p(1-p)^decay; 1 - (2uy + gamma)/(u + y + gamma); squared: u^2 + y^2"
     source: ClassVar[str] = "eq. 11 (linear)"
-    scope: Scope = "batch"
-    gamma: Annotated[float, Field(ge=0)] = Field(
-        default_factory=default_gamma, description=".01, or 1 in example scope"
-    )
     decay: Annotated[float, Field(ge=0)] = 0.01
     decay_gradient: Literal["full", "stopped"] = "full"
     denominator: Literal["squared", "linear"] = "squared"
@@ -92,13 +99,12 @@ class SelfAdjustingDiceConfig(SetConfig):
         return SelfAdjustingDiceLoss(self, facts.link, facts.background)
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        found = super().problems(facts, path)
+        problems = super().problems(facts, path)
         if self.decay == 0 and self.decay_gradient == "stopped":
-            found.append(Problem(f"{path}.decay_gradient", "has no effect with decay 0, must be full", "'stopped'"))
-        return found
+            problems.append(Problem(f"{path}.decay_gradient", "has no effect with decay 0, must be full", "'stopped'"))
+        return problems
 
     def form(self) -> Form:
-        """The coefficient's constants, and how u is made."""
         power = 2 if self.denominator == "squared" else 1
         return Form(self.gamma, 2, 1, 0, 1, power, decay=self.decay, is_stopped=self.decay_gradient == "stopped")
 
@@ -118,12 +124,12 @@ class DiceCEConfig(SetConfig):
 
 
 class SetLoss(Loss):
-    """1 - coefficient of overlap (see `overlap.py`), of a set in batch scope or of each item in example scope."""
+    """1 - coefficient of overlap (see `overlap.py`): of the step in batch scope, of each item in example scope."""
 
-    def __init__(self, config: SetConfig, form: Form, scope: Scope, link: Link, background: int | None) -> None:
+    def __init__(self, config: ScopedConfig, link: Link, background: int | None) -> None:
         super().__init__(link)
-        assert link != "position", "a set of positions has no classes to overlap"
-        self.form, self.is_item_mean = form, scope == "example"
+        assert link != "position", "the overlap is one of classes, and positions are none"
+        self.form, self.is_item_mean = config.form(), config.scope == "example"
         self.with_background, self.is_pooled = config.classes == "all", config.average == "pooled"
         self.background = background
 
@@ -142,7 +148,7 @@ class SetLoss(Loss):
         return 1 - self.form.coefficient(*sums_3K.unbind()).mean()
 
     def _used(self, columns_C: Tensor) -> Tensor:
-        """The columns of the classes used: one column is that of class 1 of two."""
+        """The columns of the classes in use; a single column is class 1 of two and is always used."""
         if self.with_background or self.background is None or columns_C.shape[-1] == 1:
             return columns_C
         before, after = columns_C[..., : self.background], columns_C[..., self.background + 1 :]
@@ -156,10 +162,10 @@ class SetLoss(Loss):
 
 
 class DiceLoss(SetLoss):
-    """1 - (2 sum py + gamma)/(sum p^2 + sum y^2 + gamma), linear with p and y; in example scope each item's own.
+    """1 - (2 sum py + gamma)/(sum p^2 + sum y^2 + gamma); linear: p and y. In example scope without the sums.
 
-    `logits_NC` or `logits_N`, `targets_N`. A class without items in the step keeps gamma/(sum p^2 + gamma); without any
-    item that counts the value is 0.
+    `logits_NC` or `logits_N`, `targets_N`. A class without items in the step has the coefficient gamma/(sum p^2 +
+    gamma); with every item masked the value is 0.
 
     >>> loss = DiceLoss(DiceConfig(gamma=1))
     >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # 1 - (2 * .5 + 1)/(.5 + 1 + 1)
@@ -167,15 +173,14 @@ class DiceLoss(SetLoss):
     """
 
     def __init__(self, config: DiceConfig | None = None, link: Link = "softmax", background: int | None = None) -> None:
-        config = config or DiceConfig()
-        super().__init__(config, config.form(), config.scope, link, background)
+        super().__init__(config or DiceConfig(), link, background)
 
 
 class SelfAdjustingDiceLoss(SetLoss):
-    """Dice of u = p(1-p)^decay (eq. 11), which turns down easy items.
+    """Dice of u = p(1-p)^decay (eq. 11), which down-weights easy items.
 
-    `logits_NC` or `logits_N`, `targets_N`. A class without items in the step keeps gamma/(sum u^2 + gamma); without any
-    item that counts the value is 0.
+    `logits_NC` or `logits_N`, `targets_N`. A class without items in the step has the coefficient gamma/(sum u^2 +
+    gamma); with every item masked the value is 0.
 
     >>> loss = SelfAdjustingDiceLoss(SelfAdjustingDiceConfig(gamma=1, decay=1, denominator="linear"))
     >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # 1 - (2 * .25 + 1)/(.5 + 1 + 1)
@@ -183,20 +188,17 @@ class SelfAdjustingDiceLoss(SetLoss):
     """
 
     def __init__(
-        self,
-        config: SelfAdjustingDiceConfig | None = None,
-        link: Link = "softmax",
-        background: int | None = None,
+        self, config: SelfAdjustingDiceConfig | None = None, link: Link = "softmax", background: int | None = None
     ) -> None:
-        config = config or SelfAdjustingDiceConfig()
-        super().__init__(config, config.form(), config.scope, link, background)
+        super().__init__(config or SelfAdjustingDiceConfig(), link, background)
 
 
 class DiceCELoss(Loss):
-    """Cross entropy + weight x dice in batch scope: the gradient of one where that of the other is flat.
+    """Cross entropy + weight x dice in batch scope: either has a gradient where that of the other vanishes.
 
-    `logits_NC` or `logits_N`, `targets_N`. An absent class adds nothing to the one and keeps gamma/(sum p^2 + gamma) in
-    the other; without any item that counts the value is 0. Mining chooses for the dice part.
+    `logits_NC` or `logits_N`, `targets_N`. A class without items in the step adds nothing to the cross entropy and has
+    the coefficient gamma/(sum p^2 + gamma) in dice; with every item masked the value is 0. Mining affects the dice part
+    only.
 
     >>> loss = DiceCELoss(DiceCEConfig(gamma=1, weight=2))
     >>> round(loss(torch.zeros(2, 2), torch.tensor([0, 1])).item(), 4)  # log 2 + 2 * .2

@@ -1,4 +1,4 @@
-"""Losses that turn down easy items: focal (FL) and asymmetric."""
+"""Losses that down-weight easy items: focal (FL) and asymmetric."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FocalConfig(LossBranch):
         if self.weighting is None:
             return []
         if facts.link == "position":
-            must = f"must be left out for term {facts.name!r}: positions are no classes to weigh"
+            must = f"must be left out for term {facts.name!r}: it predicts positions, which have no class weights"
             return [Problem(f"{path}.weighting", must, self.weighting.name)]
         return self.weighting.problems(facts, f"{path}.weighting.{self.weighting.name}")
 
@@ -65,10 +65,10 @@ class AsymmetricConfig(LossBranch):
 
 
 class FocalLoss(CrossEntropyLoss):
-    """-a_t (1-p_t)^gamma log p_t, the mean over items; gamma 0 is cross entropy.
+    """-a_t (1-p_t)^gamma log p_t, averaged over items; gamma 0 is cross entropy.
 
     `logits_NC` (softmax), `logits_N` (sigmoid) or `logits_NL` (position), `targets_N`. An absent class adds nothing;
-    without any item that counts the value is 0.
+    with every item masked the value is 0.
 
     >>> round(FocalLoss()(torch.zeros(1, 2), torch.tensor([1])).item(), 4)  # .5^2 log 2
     0.1733
@@ -85,10 +85,10 @@ class FocalLoss(CrossEntropyLoss):
 
 
 class AsymmetricLoss(ItemLoss):
-    """Focal with one exponent for positives, another for negatives, and easy negatives (p < margin) dropped.
+    """Focal loss with separate exponents for positives and negatives; negatives with p < margin have no loss.
 
-    `logits_N`, one logit an item, `targets_N`. Without any item that counts the value is 0. The gradient of a negative
-    is taken of the whole term, as in the paper's formula.
+    `logits_N`, one logit per item, `targets_N`. With every item masked the value is 0. The gradient includes the factor
+    q^gamma_neg, as in the paper's formula; the published code has an option that treats it as a constant.
 
     >>> loss = AsymmetricLoss(AsymmetricConfig(gamma_neg=1, margin=0.1))
     >>> round(loss(torch.zeros(1), torch.tensor([0])).item(), 4)  # -.4 log .6
@@ -96,13 +96,13 @@ class AsymmetricLoss(ItemLoss):
     """
 
     def __init__(self, config: AsymmetricConfig | None = None, link: Link = "sigmoid") -> None:
-        assert link == "sigmoid", "asymmetric takes one logit an item"
+        assert link == "sigmoid", "the asymmetric loss takes one logit per item"
         super().__init__(link)
         self.config = config or AsymmetricConfig()
 
     def losses(self, items: Items) -> Tensor:
         config, z_N = self.config, items.logits
-        # 1 - q = min(1 - p + margin, 1); at margin 0 the logarithm is taken of the logit, so that p = 1 stays finite.
+        # 1 - q = min(1 - p + margin, 1). At margin 0 the log is taken in the logit, since 1 - p underflows to 0.
         if config.margin == 0:
             log_rest_N = F.logsigmoid(-z_N)
         else:
@@ -112,12 +112,16 @@ class AsymmetricLoss(ItemLoss):
 
 
 def focal(log_p_N: Tensor, gamma: float) -> Tensor:
-    """-(1-p)^gamma log p from log p."""
+    """-(1-p)^gamma log p, from log p."""
     return -log_p_N if gamma == 0 else _focal(log_p_N, gamma)
 
 
 class _Focal(torch.autograd.Function):
-    """d/dlog_p = -q^gamma (1 - gamma p log_p / q), q = 1 - p; finite, since log_p / q goes to -1 as q goes to 0."""
+    """d/dlog_p = -q^gamma (1 - gamma p log_p / q) with q = 1 - p.
+
+    Autograd forms gamma q^(gamma-1), which is infinite at q = 0 for gamma < 1. Here the quotient log_p / q is formed
+    first: it tends to -1 as q tends to 0.
+    """
 
     @staticmethod
     def forward(ctx: Any, log_p_N: Tensor, gamma: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Any loss as the `compute_loss_func` of Hugging Face's Trainer."""
+"""Any loss as `compute_loss_func` of the Hugging Face Trainer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig | None = None) -> TrainerLoss:
-    """The loss as `Trainer(..., compute_loss_func=...)` calls it, of `logits` and `labels` (-100 is ignored).
+    """The loss as a callable for `Trainer(..., compute_loss_func=...)`, with labels of -100 ignored.
 
     Raises:
-        ConfigError: The loss does not fit the term.
+        ConfigError: The loss or its mining does not fit the term.
 
     Example:
         >>> from transformers import BertConfig, BertForTokenClassification, Trainer, TrainingArguments
@@ -46,21 +46,22 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
 
 
 class TrainerLoss:
-    """What the Trainer calls for each micro-batch. It adds these up over the step, without dividing by their number.
+    """The callable that the Trainer applies to each micro-batch, whose values it adds up over the step.
 
-    A mean over items divides by the items of the step, and so is exact. A set-level loss is that of the micro-batch
-    alone, weighed by its share of the items: the Trainer never shows the rest of the step.
+    A mean over items divides by the number of items in the step, which the Trainer passes, and is therefore exact. A
+    batch-scope loss is that of the micro-batch alone, weighted by its share of the items, since the Trainer does not
+    pass the rest of the step; a warning says so.
     """
 
     def __init__(self, loss: Loss) -> None:
-        assert loss.link != "position", "the Trainer has no labels over positions"
+        assert loss.link != "position", "position terms have a mask over positions, which the Trainer does not pass"
         self.loss, self.is_first = loss, True
 
     def __call__(
         self, outputs: Mapping[str, Tensor], labels: Tensor | None, num_items_in_batch: Tensor | int | None = None
     ) -> Tensor:
         if labels is None:
-            raise LossInputError("The batch must hold labels, got none: is the column named `labels`?")
+            raise LossInputError("The batch must hold labels, got none; name the label column `labels`.")
         logits, labels = outputs["logits"], labels.long()
         if self.loss.link == "sigmoid":
             logits = logits.reshape(labels.shape)
@@ -74,8 +75,8 @@ class TrainerLoss:
         share = self.loss.num_items(labels) / num_items
         if self.is_first and share < 1:
             warnings.warn(
-                "A loss of sets is that of each micro-batch here, not of the step: the gradient depends on how the "
-                "step is cut. dice_ray's own training is exact.",
+                "The Trainer evaluates a batch-scope loss on each micro-batch, not on the whole step: the gradient "
+                "depends on how the step is split. dice_ray's own training is exact.",
                 stacklevel=2,
             )
         self.is_first = False

@@ -1,4 +1,11 @@
-"""The items of a term as the losses take them: shapes checked, flattened, masked; and what was wrong with bad ones."""
+"""The items of a term as losses use them: shapes checked, flattened, masked; and the error for invalid ones.
+
+Invariant: a masked item changes neither the value nor any gradient, even if its logit is NaN or infinite; an invalid
+logit or target that counts always makes the loss NaN. Both must hold without reading a tensor back from an accelerator,
+which would stall every step. So masked logits are replaced by 0 before any arithmetic (multiplying by a 0/1 mask keeps
+NaN: NaN x 0 is NaN), and validity travels in the result: `nan_if_bad`, added to the statistics, is 0 or NaN. Only when
+the training loop sees a loss that is not finite does `bad_input` search the tensors for the row to report.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +27,20 @@ IGNORE_INDEX = -100
 
 @dataclass(frozen=True)
 class Items:
-    """N items, flat.
+    """N flattened items.
 
     Attributes:
-        logits: `logits_NC` with zeros for a masked item; of two classes, `margin_N`: its sigmoid is p of class 1.
-        targets: `targets_N`, 0 for a masked item.
-        valid: `valid_N`, true where an item counts; none means all do.
-        zero: 0 that is NaN when a logit that counts is not finite or a target is out of range.
-        kept: `kept_NC`, true where mining keeps an item for a class; none means all are.
+        logits: `logits_NC`, zero for masked items; for two classes `margin_N`, whose sigmoid is p of class 1.
+        targets: `targets_N`, 0 for masked items.
+        valid: `valid_N`, true where an item counts; None means all do.
+        nan_if_bad: NaN if a logit that counts is not finite or a target is out of range, else 0.
+        kept: `kept_NC`, true where mining keeps an item for a class; None means mining is off.
     """
 
     logits: Tensor
     targets: Tensor
     valid: Tensor | None
-    zero: Tensor
+    nan_if_bad: Tensor
     kept: Tensor | None = None
 
     @property
@@ -41,16 +48,16 @@ class Items:
         return self.logits.ndim == 1
 
 
-def read(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Items:
-    """Check the shapes of a term's tensors, flatten them, and empty what is masked.
+def flatten_items(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | None) -> Items:
+    """Check the shapes of a term's tensors, flatten them, and set masked items to 0.
 
     Raises:
-        LossInputError: Shapes do not fit, or a target is out of range (looked at here where that costs no device sync).
+        LossInputError: The shapes do not match, or, on the CPU, a target is out of range.
     """
     _check_shapes(link, logits, targets, mask)
     num_classes = 2 if link == "sigmoid" else logits.shape[-1]
     flat = logits.reshape(-1) if link == "sigmoid" else logits.reshape(-1, num_classes)
-    valid_N = valid(link, targets, mask)
+    valid_N = valid_items(link, targets, mask)
     targets_N = targets.reshape(-1).long()
     if valid_N is not None:
         targets_N = targets_N.masked_fill(~valid_N, 0)
@@ -59,23 +66,23 @@ def read(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | None) -> It
         flat = _margin(flat)
     if flat.ndim == 1:
         flat = flat.to(torch.promote_types(flat.dtype, torch.float32))
-    off = None if valid_N is None else ~valid_N if flat.ndim == 1 else ~valid_N[:, None]
-    if off is not None:
-        flat = flat.masked_fill(off, 0)
+    masked = None if valid_N is None else ~valid_N if flat.ndim == 1 else ~valid_N[:, None]
+    if masked is not None:
+        flat = flat.masked_fill(masked, 0)
+    checked = flat.detach()
     if link == "position" and mask is not None:
-        assert off is not None
-        outside_NL = ~mask.reshape(-1, num_classes).bool() & ~off
-        zero = flat.detach().masked_fill(outside_NL, 0)
-        flat = flat.masked_fill(outside_NL, -math.inf)
-        bad_target = bad_target | outside_NL.gather(1, targets_N[:, None]).any()
-    else:
-        zero = flat.detach()
-    zero = zero.sum(dtype=torch.promote_types(flat.dtype, torch.float32)) * 0
-    return Items(flat, targets_N, valid_N, zero.masked_fill(bad_target, math.nan))
+        assert masked is not None
+        forbidden_NL = ~mask.reshape(-1, num_classes).bool() & ~masked
+        checked = checked.masked_fill(forbidden_NL, 0)
+        flat = flat.masked_fill(forbidden_NL, -math.inf)
+        bad_target = bad_target | forbidden_NL.gather(1, targets_N[:, None]).any()
+    # 0 x finite is 0, 0 x NaN and 0 x infinity are NaN. The sum is in fp32, since one in fp16 overflows.
+    nan_if_bad = checked.sum(dtype=torch.promote_types(flat.dtype, torch.float32)) * 0
+    return Items(flat, targets_N, valid_N, nan_if_bad.masked_fill(bad_target, math.nan))
 
 
-def valid(link: Link, targets: Tensor, mask: Tensor | None = None) -> Tensor | None:
-    """`valid_N`, true where an item counts; none where all do and finding that out costs no device sync."""
+def valid_items(link: Link, targets: Tensor, mask: Tensor | None = None) -> Tensor | None:
+    """`valid_N`, true where an item counts; None if all do, which is checked on the CPU only."""
     valid_N = targets.reshape(-1) != IGNORE_INDEX
     if mask is not None:
         mask_N = mask.reshape(len(valid_N), -1).bool().any(-1) if link == "position" else mask.reshape(-1).bool()
@@ -86,24 +93,22 @@ def valid(link: Link, targets: Tensor, mask: Tensor | None = None) -> Tensor | N
 
 
 def bad_input(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | None = None) -> LossInputError | None:
-    """Why the statistics of these tensors are NaN: the first row that no loss can take, if there is one.
+    """The error for the first row with an invalid logit or target; None if every row is valid.
 
-    It looks at the tensors, which waits for the device: call it when a loss was not finite.
+    It synchronises with the device: call it only after a loss was not finite.
     """
     num_classes = 2 if link == "sigmoid" else logits.shape[-1]
     logits_NC = logits.detach().reshape(targets.numel(), -1)
     counts_NC = torch.ones_like(logits_NC, dtype=torch.bool)
-    if (valid_N := valid(link, targets, mask)) is not None:
+    if (valid_N := valid_items(link, targets, mask)) is not None:
         counts_NC &= valid_N[:, None]
     if link == "position" and mask is not None:
         counts_NC &= mask.reshape(logits_NC.shape).bool()
     bad_NC = ~logits_NC.isfinite() & counts_NC
     if bad_NC.any():
         row, column = (int(index) for index in bad_NC.nonzero()[0])
-        where = _where(row, targets.shape)
-        return LossInputError(
-            f"Logits must be finite, got {logits_NC[row, column].item()} in {where}, column {column}."
-        )
+        value, where = logits_NC[row, column].item(), _where(row, targets.shape)
+        return LossInputError(f"Logits must be finite, got {value} in {where}, column {column}.")
     targets_N = targets.reshape(-1)
     bad_N = (targets_N < 0) | (targets_N >= num_classes)
     if link == "position":
@@ -119,7 +124,7 @@ def bad_input(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | None =
 
 
 def _in_range(targets_N: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
-    """The targets, safe to index with, and whether one was out of range; on the CPU that is an error at once."""
+    """The targets clamped to valid indices, and whether one was out of range; on the CPU that raises at once."""
     if targets_N.numel() == 0:
         return targets_N, targets_N.new_zeros((), dtype=torch.bool)
     low, high = targets_N.aminmax()
@@ -137,25 +142,21 @@ def _in_range(targets_N: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
 
 def _check_shapes(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | None) -> None:
     items = logits.shape if link == "sigmoid" else logits.shape[:-1]
-    letters = {"softmax": "logits_NC", "sigmoid": "logits_N, one logit an item", "position": "logits_NL"}[link]
+    letters = {"softmax": "logits_NC", "sigmoid": "logits_N, one logit per item", "position": "logits_NL"}[link]
     if link != "sigmoid" and (logits.ndim < 1 or logits.shape[-1] < 2):
-        raise LossInputError(f"{letters} must hold two or more on the last axis, got logits of {_shape(logits.shape)}.")
+        raise LossInputError(
+            f"{letters} must have two or more entries on the last axis, got logits of {tuple(logits.shape)}."
+        )
     if targets.shape != items:
         raise LossInputError(
-            f"Targets must have the shape {_shape(items)} for logits of {_shape(logits.shape)} ({letters}), "
-            f"got {_shape(targets.shape)}."
+            f"Targets must have the shape {tuple(items)} for logits of {tuple(logits.shape)} ({letters}), "
+            f"got {tuple(targets.shape)}."
         )
     expected = logits.shape if link == "position" else items
     if mask is not None and mask.shape != expected:
-        raise LossInputError(
-            f"The mask must have the shape {_shape(expected)}, as {letters} has, got {_shape(mask.shape)}."
-        )
+        raise LossInputError(f"The mask must have the shape {tuple(expected)} ({letters}), got {tuple(mask.shape)}.")
     if targets.is_floating_point() or targets.dtype is torch.bool:
-        raise LossInputError(f"Targets must be whole numbers, got {targets.dtype}.")
-
-
-def _shape(shape: torch.Size) -> str:
-    return str(tuple(shape))
+        raise LossInputError(f"Targets must be integers, got {targets.dtype}.")
 
 
 def _where(row: int, shape: torch.Size) -> str:
@@ -165,7 +166,7 @@ def _where(row: int, shape: torch.Size) -> str:
 
 
 class _Margin(torch.autograd.Function):
-    """`margin_N` of `logits_N2`; the gradient is written once, where slicing would fill two tensors and add them."""
+    """`margin_N` of `logits_N2`; backward fills one gradient, where slicing would fill two and add them."""
 
     @staticmethod
     def forward(ctx: Any, logits_N2: Tensor) -> Tensor:

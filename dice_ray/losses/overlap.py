@@ -1,11 +1,22 @@
-"""The overlap of prediction and target that dice and Tversky are made of: its sums over a set, or each item's own.
+"""The coefficient of overlap behind dice and Tversky: its sums over a set of items, or the loss of each item.
 
-u = p (1-p)^decay; v = u or, squared, u^2; y is 0 or 1. One coefficient is
+With u = p (1-p)^decay, v = u or (squared) u^2, and y = 0 or 1, every coefficient is
 
     (top uy + gamma) / (a v + b uy + c y + gamma)
 
-of one item's u, v, y (scope `example`), or of their sums over the step (scope `batch`). The gradient is written in the
-logit, where that of (1-p)^decay is finite: `slope` is u dL/du, `odds` p/(1-p), and p dL/dp = slope (1 - decay odds).
+of the u, v, y of one item (scope `example`) or of their sums over the step (scope `batch`).
+
+Invariant: value and gradient are finite for logits up to 1e4 in magnitude, and the fp32 gradient is that of fp64 up to
+a gap of 69 between the logits. Autograd fails at both: the derivative of (1-p)^decay in p is infinite at p = 1, which
+multiplied by dp/dz = 0 is NaN (seen from a logit of 16.64 in fp32, 8.33 in fp16, 6.25 in bf16). In the logit it is
+finite, so backward is written by hand, in the logit:
+
+    slope = u dL/du,  odds = p/(1-p),  p dL/dp = slope (1 - decay odds),  dL/dz_j = p_j dL/dp_j - p_j sum_k p_k dL/dp_k
+
+1-p of a class above 1/2 loses all digits if computed as 1 - p; it is the sum of the other probabilities instead, and
+its terms of dL/dz are rearranged so that large odds do not cancel (`_to_logits`). Two classes need none of this: there
+du/dz has a closed form in the margin (`_AdjustedMargin`). Functions work in place where a tensor of N x C is not used
+again: memory traffic, not arithmetic, is their cost.
 """
 
 from __future__ import annotations
@@ -24,7 +35,12 @@ from dice_ray.losses.probability import softmax, softmax_and_log_prob, target_lo
 
 @dataclass(frozen=True)
 class Form:
-    """The constants of a coefficient, and how u and v are made."""
+    """The constants of a coefficient (see the module): numerator, denominator, and how u and v are computed.
+
+    Attributes:
+        power: 2 for v = u^2 (squared), 1 for v = u.
+        is_stopped: Whether the gradient treats (1-p)^decay as a constant.
+    """
 
     gamma: float
     top: float
@@ -36,7 +52,7 @@ class Form:
     is_stopped: bool = False
 
     def coefficient(self, uy: Tensor, v: Tensor, y: Tensor) -> Tensor:
-        """The coefficient, 1 where it is 0/0."""
+        """The coefficient; 0/0 counts as 1."""
         above, below = self.top * uy + self.gamma, self.a * v + self.c * y + self.gamma
         if self.b:
             below = below + self.b * uy
@@ -46,7 +62,7 @@ class Form:
 
 
 def set_sums(items: Items, form: Form, *, with_background: bool) -> Tensor:
-    """`sums_3C`: sum uy, sum v, sum y of each class; of two classes those of class 1 alone unless `with_background`."""
+    """`sums_3C`: sum uy, sum v, sum y of each class; for two classes, of class 1 only unless `with_background`."""
     if items.is_two_class:
         columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
         return torch.stack([torch.stack(((u * y).sum(), (u**form.power).sum(), y.sum())) for u, y in columns], 1)
@@ -54,23 +70,23 @@ def set_sums(items: Items, form: Form, *, with_background: bool) -> Tensor:
 
 
 def set_sums_and_log_prob(items: Items, form: Form, *, with_background: bool) -> tuple[Tensor, Tensor]:
-    """`sums_3C`, and `log_p_N` of the targets' classes, from one softmax."""
+    """`sums_3C`, and `log_p_N` of the targets' classes, from a single softmax."""
     if items.is_two_class:
         return set_sums(items, form, with_background=with_background), target_log_prob(items)
     return _set_sums(items.logits, items.targets, _keep(items), form, True)
 
 
 def item_losses(items: Items, form: Form, *, with_background: bool) -> Tensor:
-    """`loss_C`: 1 - coefficient of each class, summed over items; the classes are those of `set_sums`."""
+    """`loss_C`: 1 - coefficient of each item, totalled over items per class; the classes are those of `set_sums`."""
     if items.is_two_class:
         columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
-        # What does not count has u = y = 0, and no loss: gamma/gamma and 0/0 are 1.
+        # Items that do not count have u = y = 0 and therefore no loss: gamma/gamma = 1, and 0/0 counts as 1.
         return torch.stack([(1 - form.coefficient(u * y, u**form.power, y)).sum() for u, y in columns])
     return _item_losses(items.logits, items.targets, _keep(items), form)
 
 
 def _two_class(items: Items, form: Form, label: int) -> tuple[Tensor, Tensor]:
-    """`u_N` and `y_N` of one of two classes, 0 where an item does not count."""
+    """`u_N` and `y_N` of class `label` of two, 0 where an item does not count."""
     u_N = _adjusted_margin(items.logits if label else -items.logits, form.decay, form.is_stopped)
     y_N = (items.targets == label).to(u_N.dtype)
     keep_N = items.valid if items.kept is None else items.kept[:, label]
@@ -78,14 +94,14 @@ def _two_class(items: Items, form: Form, label: int) -> tuple[Tensor, Tensor]:
 
 
 def _keep(items: Items) -> Tensor | None:
-    """`keep_NC`, true where an item counts for a class; none where all do."""
+    """`keep_NC`, true where an item counts for a class; None if all do."""
     if items.kept is not None or items.valid is None:
         return items.kept
     return items.valid[:, None].expand_as(items.logits)
 
 
 class _AdjustedMargin(torch.autograd.Function):
-    """u of two classes: du/dz = u (q - decay p) with q = sigmoid(-z), or with a stopped weight u q."""
+    """u of two classes; du/dz = u (q - decay p) with q = sigmoid(-z), and u q if the weight is stopped."""
 
     @staticmethod
     def forward(ctx: Any, margin_N: Tensor, decay: float, is_stopped: bool) -> Tensor:
@@ -102,7 +118,7 @@ class _AdjustedMargin(torch.autograd.Function):
 
 
 class _SetSums(torch.autograd.Function):
-    """`sums_3C` of several classes: the slopes are uy and power v; and `log_p_N` if wanted: its slope is 1."""
+    """`sums_3C` of several classes, with slopes uy and power v; and `log_p_N` if requested, with slope 1."""
 
     @staticmethod
     def forward(
@@ -110,17 +126,19 @@ class _SetSums(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         targets_N1 = targets_N[:, None]
         p_NC, log_p_N1 = softmax_and_log_prob(logits_NC, targets_N1) if with_log_prob else (softmax(logits_NC), None)
-        u_NC, top = _adjusted(p_NC, keep_NC, form)
+        u_NC, dominant = _adjusted(p_NC, keep_NC, form)
         uy_N1 = u_NC.gather(1, targets_N1)
         y_N1 = torch.ones_like(uy_N1) if keep_NC is None else keep_NC.gather(1, targets_N1).to(uy_N1.dtype)
         v_NC = u_NC if form.power == 1 else u_NC.square_()
         v_C = v_NC.sum(0)
         uy_C, y_C = (torch.zeros_like(v_C).scatter_add_(0, targets_N, sum_N1[:, 0]) for sum_N1 in (uy_N1, y_N1))
-        if top:
-            v_NC.addcmul_(v_NC, top.odds_NC, value=-form.decay)
-            uy_N1 *= 1 - form.decay * top.odds_NC.gather(1, targets_N1)
+        if dominant:
+            v_NC.addcmul_(v_NC, dominant.odds_NC, value=-form.decay)
+            uy_N1 *= 1 - form.decay * dominant.odds_NC.gather(1, targets_N1)
         ctx.dtype, ctx.power, ctx.with_log_prob = logits_NC.dtype, form.power, with_log_prob
-        ctx.save_for_backward(v_NC, uy_N1, targets_N1, p_NC, top and top.label_N1, top and top.rest_N1)
+        ctx.save_for_backward(
+            v_NC, uy_N1, targets_N1, p_NC, dominant and dominant.label_N1, dominant and dominant.rest_N1
+        )
         return torch.stack((uy_C, v_C, y_C)), v_C.new_zeros(0) if log_p_N1 is None else log_p_N1[:, 0]
 
     @staticmethod
@@ -134,23 +152,23 @@ class _SetSums(torch.autograd.Function):
 
 
 class _ItemLosses(torch.autograd.Function):
-    """`loss_C` of several classes: where y = 0 it is s = a v / (a v + gamma), and its slope power s (1-s)."""
+    """`loss_C` of several classes: where y = 0 the loss is s = a v / (a v + gamma), with slope power s (1-s)."""
 
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form) -> Tensor:
         p_NC, targets_N1 = softmax(logits_NC), targets_N[:, None]
-        u_NC, top = _adjusted(p_NC, keep_NC, form)
-        positive_N1, slope_N1 = _positive(u_NC.gather(1, targets_N1), form)
+        u_NC, dominant = _adjusted(p_NC, keep_NC, form)
+        positive_N1, slope_N1 = _own_class(u_NC.gather(1, targets_N1), form)
         if keep_NC is not None:
             positive_N1 = positive_N1.where(keep_NC.gather(1, targets_N1), 0)
         s_NC = (u_NC if form.power == 1 else u_NC.square_()).mul_(form.a)
         s_NC = s_NC.div_(s_NC + form.gamma) if form.gamma > 0 else s_NC.sign_()
         loss_C = s_NC.scatter_(1, targets_N1, positive_N1).sum(0)
         slope_NC = s_NC.addcmul_(s_NC, s_NC, value=-1).mul_(form.power).scatter_(1, targets_N1, slope_N1)
-        if top:
-            slope_NC.addcmul_(slope_NC, top.odds_NC, value=-form.decay)
+        if dominant:
+            slope_NC.addcmul_(slope_NC, dominant.odds_NC, value=-form.decay)
         ctx.dtype = logits_NC.dtype
-        ctx.save_for_backward(slope_NC, p_NC, top and top.label_N1, top and top.rest_N1)
+        ctx.save_for_backward(slope_NC, p_NC, dominant and dominant.label_N1, dominant and dominant.rest_N1)
         return loss_C
 
     @staticmethod
@@ -164,8 +182,8 @@ _set_sums: Callable[[Tensor, Tensor, Tensor | None, Form, bool], tuple[Tensor, T
 _item_losses: Callable[[Tensor, Tensor, Tensor | None, Form], Tensor] = _ItemLosses.apply
 
 
-def _positive(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
-    """The loss of an item for its own class, and its slope (0 for an item that does not count: u = 0)."""
+def _own_class(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
+    """The loss of an item for its own class (y = 1), and its slope; that is 0 if the item does not count (u = 0)."""
     av_N1, bu_N1 = form.a * u_N1**form.power, form.b * u_N1
     above_N1, below_N1 = form.top * u_N1 + form.gamma, av_N1 + bu_N1 + form.c + form.gamma
     slope_N1 = above_N1 * (form.power * av_N1 + bu_N1) - form.top * u_N1 * below_N1
@@ -174,41 +192,42 @@ def _positive(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
 
 
 @dataclass
-class _Top:
-    """Where (1-p)^decay is differentiated: the odds p/(1-p); the class above 1/2 (where none is, any); and its 1-p."""
+class _Dominant:
+    """For differentiating (1-p)^decay: the odds of all classes, the class with p > 1/2 (any if none), and its 1-p."""
 
     odds_NC: Tensor
     label_N1: Tensor
     rest_N1: Tensor
 
 
-def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor, _Top | None]:
-    """`u_NC`, 0 where an item does not count.
+def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor, _Dominant | None]:
+    """`u_NC`, 0 where an item does not count; and what its gradient needs, None if that has no decay term.
 
-    1-p of the top class is the sum of the others, since 1 - p is 0 from a gap of 17 between the logits on. The sum is
-    held above the smallest numbers, which it reaches at a gap of 69 in fp32: (1-p)^decay keeps its value from there on.
+    1-p of the dominant class is the sum of the other probabilities, since 1 - p rounds to 0 from a gap of 17 between
+    the logits in fp32. The sum is clamped above the denormal range, which it reaches at a gap of 69: (1-p)^decay is
+    constant from there on.
     """
     if form.decay == 0:
         return p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None
     classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype, device=p_NC.device)
     label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).nan_to_num_(0).long()
-    top_p_N1 = p_NC.gather(1, label_N1)
+    largest_p_N1 = p_NC.gather(1, label_N1)
     rest_N1 = p_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)
-    p_NC.scatter_(1, label_N1, top_p_N1)
+    p_NC.scatter_(1, label_N1, largest_p_N1)
     rest_NC = (1 - p_NC).scatter_(1, label_N1, rest_N1)
     u_NC = rest_NC.log().mul_(form.decay).exp_().mul_(p_NC)
     if keep_NC is not None:
         u_NC.masked_fill_(~keep_NC, 0)
     if form.is_stopped:
         return u_NC, None
-    return u_NC, _Top(torch.div(p_NC, rest_NC, out=rest_NC), label_N1, rest_N1)
+    return u_NC, _Dominant(torch.div(p_NC, rest_NC, out=rest_NC), label_N1, rest_N1)
 
 
 def _to_logits(slope_NC: Tensor, p_NC: Tensor, label_N1: Tensor | None, rest_N1: Tensor | None) -> Tensor:
     """The gradient in the logits from p dL/dp, in place: slope - p sum(slope).
 
-    That of a top class is large with its odds, and would cancel in its own gradient: there it is slope (1-p) - p times
-    the sum of the others.
+    The slope of a dominant class grows with its odds, and slope - p slope would cancel: for that class the gradient is
+    computed as slope (1-p) - p sum(the other slopes).
     """
     if label_N1 is None or rest_N1 is None:
         return slope_NC.addcmul_(p_NC, slope_NC.sum(-1, keepdim=True), value=-1)

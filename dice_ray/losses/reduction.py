@@ -1,4 +1,14 @@
-"""One loss of a step that is spread over workers and micro-batches: its statistics added up, its gradient exact."""
+"""The loss of a step that is split over workers and micro-batches, with the exact value and gradient of the whole step.
+
+Invariant: value and gradient equal those of one worker that holds the whole step. Averaging the losses of shards, the
+usual way, violates it for a ratio of sums: the gradient was off by .17 to .77 relative in our measurements.
+
+Statistics S are additive, S = S_1 + ... + S_W, so dL/dtheta = sum over workers of dL/dS at the total S times
+dS_w/dtheta. `step_loss` evaluates the loss at `S_w + (S - S_w).detach()`: the value is that of the total, the gradient
+is that of this worker's own items. No collective operation is differentiated, so `backward` communicates nothing but
+DDP's gradients. For a mean over items only the number of items couples the shards; it is known from the masks before
+the forward pass, which allows micro-batches to be processed one by one in a single pass.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +36,14 @@ def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None
             micro-batches and workers add up to the step's loss.
     """
     if num_items is not None:
-        assert loss.is_item_mean, "only a mean over items can be formed from its micro-batches"
+        assert loss.is_item_mean, "only a mean over items can be formed per micro-batch"
         return loss.value(torch.stack((statistics[0], num_items.to(statistics))))
-    total = summed(statistics.detach())
+    total = sum_over_workers(statistics.detach())
     return loss.value(statistics + (total - statistics).detach())
 
 
-def summed(local: Tensor) -> Tensor:
-    """The sum over the workers."""
+def sum_over_workers(local: Tensor) -> Tensor:
+    """The sum of the tensors of all workers."""
     if num_workers() == 1:
         return local
     total = local.clone()
@@ -41,8 +51,8 @@ def summed(local: Tensor) -> Tensor:
     return total
 
 
-def gathered(local_NK: Tensor, fill: float) -> tuple[Tensor, int]:
-    """The rows of all workers, each padded with `fill` to the longest, and at which row those of this worker begin."""
+def gather_rows(local_NK: Tensor, fill: float) -> tuple[Tensor, int]:
+    """The rows of all workers, padded with `fill` to the same number each, and the index of this worker's first row."""
     if num_workers() == 1:
         return local_NK, 0
     longest = torch.tensor(len(local_NK), device=local_NK.device)
@@ -55,5 +65,5 @@ def gathered(local_NK: Tensor, fill: float) -> tuple[Tensor, int]:
 
 
 def num_workers() -> int:
-    """How many workers share a step: 1 without a process group."""
+    """The number of workers that share a step; 1 without a process group."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1

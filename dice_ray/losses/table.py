@@ -1,4 +1,4 @@
-"""The registered losses as rows of a table: the paper's Table 2, and what it lacks."""
+"""The registered losses as rows of a table, like the paper's Table 2."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pydantic.fields import FieldInfo
 
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
-from dice_ray.losses.dice import SetConfig
+from dice_ray.losses.dice import ScopedConfig, SetConfig
 from dice_ray.settings import Branch, branches_of
 
 
 @dataclass(frozen=True)
-class Row:
-    """One registered loss. `parameters` hold their defaults."""
+class LossRow:
+    """One registered loss; each of `parameters` is a name with its default."""
 
     name: str
     formula: str
@@ -24,16 +24,15 @@ class Row:
     source: str
 
 
-def rows() -> list[Row]:
+def rows() -> list[LossRow]:
     """Every registered loss, in the order of the registry."""
-    return [_row(branch) for branch in branches_of(LossConfig).values() if issubclass(branch, LossBranch)]
-
-
-def _row(branch: type[LossBranch]) -> Row:
-    scope = "mean over items"
-    if issubclass(branch, SetConfig):
-        scope = "batch, example" if "scope" in branch.model_fields else "batch"
-    return Row(branch.name, branch.formula, tuple(_parameters(branch)), scope, branch.source)
+    table = []
+    for branch in branches_of(LossConfig).values():
+        assert issubclass(branch, LossBranch)
+        scope = "batch, example" if issubclass(branch, ScopedConfig) else "batch"
+        scope = scope if issubclass(branch, SetConfig) else "mean over items"
+        table.append(LossRow(branch.name, branch.formula, tuple(_parameters(branch)), scope, branch.source))
+    return table
 
 
 def _parameters(branch: type[Branch], prefix: str = "") -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The Tversky loss (TL, eq. 9), which weighs false positives and false negatives."""
+"""The Tversky loss (TL, eq. 9): separate weights for false positives and false negatives."""
 
 from __future__ import annotations
 
@@ -7,58 +7,54 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from pydantic import Field, model_validator
 
 from dice_ray.errors import Problem
-from dice_ray.losses.dice import Scope, SetConfig, SetLoss, default_gamma
+from dice_ray.losses.dice import ScopedConfig, SetLoss
 from dice_ray.losses.overlap import Form
 
 if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
 
 
-class TverskyConfig(SetConfig):
+class TverskyConfig(ScopedConfig):
     """1 - (py + gamma)/(py + alpha p(1-y) + beta (1-p)y + gamma).
 
     Attributes:
         alpha: The weight of false positives.
-        beta: The weight of false negatives; 1 - alpha where it is not given.
+        beta: The weight of false negatives; default 1 - alpha.
     """
 
     name: ClassVar[str] = "tversky"
     formula: ClassVar[str] = "1 - (py + gamma)/(py + alpha p(1-y) + beta (1-p)y + gamma)"
     source: ClassVar[str] = "eq. 9"
-    scope: Scope = "batch"
-    gamma: Annotated[float, Field(ge=0)] = Field(
-        default_factory=default_gamma, description=".01, or 1 in example scope"
-    )
     alpha: Annotated[float, Field(ge=0)] = 0.5
     beta: Annotated[float, Field(ge=0)] = Field(
-        default_factory=lambda above: 1 - above["alpha"], description="1 - alpha"
+        default_factory=lambda fields: 1 - fields["alpha"], description="1 - alpha"
     )
 
     @model_validator(mode="after")
     def _weighs_something(self) -> TverskyConfig:
         if self.alpha + self.beta == 0:
-            raise ValueError("alpha + beta must be above 0, or no mistake counts")
+            raise ValueError("alpha + beta must be above 0, or no error is penalised")
         return self
 
     def build(self, facts: TermFacts) -> TverskyLoss:
         return TverskyLoss(self, facts.link, facts.background)
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        found = super().problems(facts, path)
+        problems = super().problems(facts, path)
         if self.scope == "example" and self.gamma == 0:
-            found.append(Problem(f"{path}.gamma", "must be above 0 in example scope, or alpha has no effect", "0"))
-        return found
+            problems.append(Problem(f"{path}.gamma", "must be above 0 in example scope, or alpha has no effect", "0"))
+        return problems
 
     def form(self) -> Form:
-        """The coefficient's constants: py + alpha (p - py) + beta (y - py) below."""
+        # py + alpha p(1-y) + beta (1-p)y = alpha p + (1 - alpha - beta) py + beta y
         return Form(self.gamma, top=1, a=self.alpha, b=1 - self.alpha - self.beta, c=self.beta)
 
 
 class TverskyLoss(SetLoss):
-    """1 - (TP + gamma)/(TP + alpha FP + beta FN + gamma) with TP = sum py, or each item's own in example scope.
+    """1 - (TP + gamma)/(TP + alpha FP + beta FN + gamma) with TP = sum py; in example scope without the sums.
 
-    `logits_NC` or `logits_N`, `targets_N`. A class without items in the step keeps gamma/(alpha sum p + gamma); without
-    any item that counts the value is 0. alpha = beta = .5 is linear dice with twice the gamma.
+    `logits_NC` or `logits_N`, `targets_N`. A class without items in the step has the coefficient gamma/(alpha sum p +
+    gamma); with every item masked the value is 0. alpha = beta = .5 equals linear dice with twice the gamma.
 
     >>> import torch
     >>> loss = TverskyLoss(TverskyConfig(gamma=1, alpha=0.2))
@@ -69,5 +65,4 @@ class TverskyLoss(SetLoss):
     def __init__(
         self, config: TverskyConfig | None = None, link: Link = "softmax", background: int | None = None
     ) -> None:
-        config = config or TverskyConfig()
-        super().__init__(config, config.form(), config.scope, link, background)
+        super().__init__(config or TverskyConfig(), link, background)

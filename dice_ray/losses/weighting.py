@@ -1,4 +1,4 @@
-"""Weights of classes from their counts in the training split, or as given by name."""
+"""Class weights: computed from the counts in the training split, or given by name."""
 
 from __future__ import annotations
 
@@ -18,26 +18,31 @@ if TYPE_CHECKING:
 
 
 class WeightingBranch(Branch, ABC):
-    """One way to weigh classes."""
+    """One way to weight classes."""
 
     def class_weights(self, facts: TermFacts) -> tuple[float, ...]:
-        """The weight a_t of each class; one absent from the training split counts as one item, with a warning."""
+        """The weight a_t of each class; a class absent from the training split counts as one item, with a warning.
+
+        Raises:
+            ConfigError: The weighting does not fit the classes and counts.
+        """
         if problems := self.problems(facts, self.name):
             raise ConfigError(problems)
         absent = [name for name, count in zip(facts.classes, facts.counts, strict=True) if count == 0]
-        if absent and not isinstance(self, GivenConfig):
+        if absent and not isinstance(self, GivenWeightsConfig):
             names = ", ".join(absent)
             warnings.warn(
-                f"The training split holds no {names} for term {facts.name!r}: weighed as one item", stacklevel=2
+                f"The training split has no {names} for term {facts.name!r}: weighted as if it had one item each",
+                stacklevel=2,
             )
-        return self.weigh([max(count, 1) for count in facts.counts], facts.classes)
+        return self.weights_of([max(count, 1) for count in facts.counts], facts.classes)
 
     @abstractmethod
-    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
-        """The weights of classes that have these counts, each at least 1."""
+    def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+        """The class weights for these counts, each of which is at least 1."""
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        """What of this section, found at `path`, does not fit the classes and counts of the term."""
+        """The values of this section, located at `path`, that do not fit the classes and counts of the term."""
         return []
 
 
@@ -47,7 +52,7 @@ class LgConfig(WeightingBranch):
     name: ClassVar[str] = "lg"
     k: float = 1.0
 
-    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+    def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         return tuple(math.log10(odds + self.k) for odds in _odds(counts))
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
@@ -60,32 +65,32 @@ class LgConfig(WeightingBranch):
 
 
 class InverseConfig(WeightingBranch):
-    """a_t = n / (C n_t): the inverse class frequency, 1 for balanced classes."""
+    """a_t = n / (C n_t): inverse class frequency, 1 for balanced classes."""
 
     name: ClassVar[str] = "inverse"
 
-    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+    def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         return tuple(sum(counts) / (len(counts) * count) for count in counts)
 
 
 class EffectiveNumberConfig(WeightingBranch):
-    """a_t in proportion to (1 - beta)/(1 - beta^n_t), their sum C (Cui et al. 2019, eq. 2)."""
+    """a_t proportional to (1 - beta)/(1 - beta^n_t) with sum C (Cui et al. 2019, eq. 2)."""
 
     name: ClassVar[str] = "effective_number"
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.999
 
-    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+    def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         raw = [(1 - self.beta) / (1 - self.beta**count) for count in counts]
         return tuple(len(raw) * weight / sum(raw) for weight in raw)
 
 
-class GivenConfig(WeightingBranch):
-    """a_t by class name; a class that is not named weighs 1."""
+class GivenWeightsConfig(WeightingBranch):
+    """a_t by class name; the weight of a class that is not named is 1."""
 
     name: ClassVar[str] = "given"
     weights: Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1)]
 
-    def weigh(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+    def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         return tuple(self.weights.get(name, 1.0) for name in classes)
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
@@ -97,7 +102,7 @@ class GivenConfig(WeightingBranch):
         ]
 
 
-Weighting: TypeAlias = Annotated[LgConfig | InverseConfig | EffectiveNumberConfig | GivenConfig, Choice()]
+Weighting: TypeAlias = Annotated[LgConfig | InverseConfig | EffectiveNumberConfig | GivenWeightsConfig, Choice()]
 
 
 def _odds(counts: Sequence[int]) -> list[float]:

@@ -1,1 +1,1 @@
-"""Metrics: counts first, one ratio last."""
+"""Metrics: additive counts first, one ratio last."""

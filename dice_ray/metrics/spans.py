@@ -1,6 +1,7 @@
-"""Spans as conlleval counts them: micro precision, recall and F1, of all types and of each.
+"""Span scores as in conlleval: micro precision, recall and F1, over all types and per type.
 
-A span counts when its type, its first and its last word are right. Spans are sets: nested ones count like any others.
+A span is correct if its type, first and last word are. Spans of a text form a set, so nested spans need no special
+case.
 """
 
 from __future__ import annotations
@@ -12,40 +13,44 @@ from typing import TypeAlias
 from dice_ray.metrics.classification import Counts, ItemCounts
 
 Span: TypeAlias = tuple[str, int, int]
-"""Type, first word, the word after the last."""
+"""Type, index of the first word, index after the last word."""
 
 
 def spans_of(tags: Sequence[str]) -> set[Span]:
-    """The spans of IOB2 tags; an `I-` that follows no span of its type begins one.
+    """The spans of IOB2 tags; an `I-` tag that does not continue a span of its type begins one.
 
     >>> sorted(spans_of(["B-PER", "I-PER", "I-LOC", "O", "B-LOC"]))
     [('LOC', 2, 3), ('LOC', 4, 5), ('PER', 0, 2)]
     """
-    found = set()
+    spans = set()
     first, open_type = 0, None
-    for place, tag in enumerate([*tags, "O"]):
+    for index, tag in enumerate([*tags, "O"]):
         type_ = None if tag == "O" else tag[2:]
         if open_type is not None and (tag[0] == "B" or type_ != open_type):
-            found.add((open_type, first, place))
+            spans.add((open_type, first, index))
         if type_ is not None and (tag[0] == "B" or type_ != open_type):
-            first = place
+            first = index
         open_type = type_
-    return found
+    return spans
 
 
 def span_counts(gold: Iterable[Span], predicted: Iterable[Span]) -> dict[str, Counts]:
-    """The counts of one text, by type."""
+    """The counts of one text per type; only types that occur are listed."""
     gold, predicted = set(gold), set(predicted)
-    right = gold & predicted
+    correct = gold & predicted
     counts: dict[str, Counts] = {}
-    for spans, count in [(right, Counts(tp=1)), (predicted - right, Counts(fp=1)), (gold - right, Counts(fn=1))]:
+    for spans, count in [
+        (correct, Counts(tp=1)),
+        (predicted - correct, Counts(fp=1)),
+        (gold - correct, Counts(fn=1)),
+    ]:
         for type_, _, _ in spans:
             counts[type_] = counts.get(type_, Counts()) + count
     return counts
 
 
-def added(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
-    """The counts of several texts, or of several workers, by type."""
+def sum_counts(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
+    """The sums of the counts of several texts or workers, per type."""
     total: dict[str, Counts] = {}
     for part in parts:
         for type_, counts in part.items():
@@ -54,22 +59,24 @@ def added(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:
 
 
 def span_item(id: str, counts: Mapping[str, Counts]) -> ItemCounts:
-    """The counts of one text over all types."""
+    """The counts of one text, totalled over types."""
     total = sum(counts.values(), Counts())
     return ItemCounts(id, total.tp, total.fp, total.fn)
 
 
 def span_scores(counts: Mapping[str, Counts]) -> dict[str, float]:
-    """Micro precision, recall and F1, and the F1 of each type as `f1_TYPE`."""
+    """Micro precision, recall and F1, and the F1 of each type as `f1_TYPE`; 0 without spans."""
     total = sum(counts.values(), Counts())
     micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
-    return micro | {f"f1_{storable(type_)}": counts[type_].f1 for type_ in sorted(counts)}
+    return micro | {f"f1_{metric_name_part(type_)}": counts[type_].f1 for type_ in sorted(counts)}
 
 
-def storable(type_: str) -> str:
-    """A type as part of a metric's name: MLflow takes letters, digits, `_`, `-`, `.` and spaces.
+def metric_name_part(type_: str) -> str:
+    """A type as part of a metric's name, with characters that MLflow refuses replaced by their code point.
 
-    >>> storable("PRP$"), storable("geo-loc")
+    MLflow accepts letters, digits, `_`, `-`, `.` and spaces.
+
+    >>> metric_name_part("PRP$"), metric_name_part("geo-loc")
     ('PRPx24', 'geo-loc')
     """
-    return re.sub(r"[^\w. -]", lambda found: f"x{ord(found[0]):02x}", type_)
+    return re.sub(r"[^\w. -]", lambda match: f"x{ord(match[0]):02x}", type_)

@@ -1,4 +1,4 @@
-"""A pretrained (or tiny) encoder with a task's heads."""
+"""A pretrained or tiny encoder with the heads of a task."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from dice_ray.models.pretrained import (
-    keep_what_is_read,
+    accepted_inputs,
+    freeze_unused_parameters,
     load_pretrained_encoder,
     load_pretrained_tokenizer,
-    taken,
     with_dropout,
 )
 from dice_ray.settings import Settings
@@ -30,19 +30,20 @@ TINY_VOCABULARY = 4000
 SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 
 Inputs: TypeAlias = dict[str, Tensor]
-"""What an encoder takes, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
+"""Inputs of an encoder, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
 
 
 class ModelConfig(Settings):
-    """The encoder and how its heads start, which are always fresh.
+    """The encoder, and the initialisation of its heads, which are never pretrained.
 
-    `minilm` is all-MiniLM-L6-v2: 6 layers, 384 wide, uncased English. It was itself trained on the question pairs of
-    QQP, on question and answer pairs of SQuAD 2.0 and on NLI: its scores there are no scores on unseen data.
+    `minilm` is all-MiniLM-L6-v2: 6 layers, width 384, uncased English. It was trained on question pairs of QQP, on
+    question-answer pairs of SQuAD 2.0 and on NLI data: its scores on these are not scores on unseen data.
 
     Attributes:
-        encoder: `tiny` (small, random, its tokenizer trained on the data), `minilm`, a folder, or a hub id.
-        head_bias: `prior` starts the heads at the log prior of the classes, a control for imbalance.
-        dropout: In the encoder and before each head.
+        encoder: `tiny` (small, randomly initialised, with a tokenizer built from the data), `minilm`, a folder, or a
+            hub id.
+        head_bias: `prior` initialises the bias of the heads with the log prior of the classes, a control for imbalance.
+        dropout: Dropout rate in the encoder and before each head.
     """
 
     encoder: str = TINY
@@ -51,46 +52,53 @@ class ModelConfig(Settings):
 
     @property
     def fresh(self) -> str:
-        """What starts at random, and how."""
+        """The parts that are randomly initialised, and the initial bias of the heads."""
         parts = "encoder and heads" if self.encoder == TINY else "heads"
         return f"{parts}, bias {self.head_bias}"
 
 
 def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedTokenizerBase:
-    """The encoder's tokenizer; the tiny one is trained on the texts."""
+    """The encoder's tokenizer; that of the tiny encoder is built from the texts.
+
+    Raises:
+        RunError: It does not exist, or lacks what tasks need.
+    """
     if config.encoder == TINY:
-        return tiny_tokenizer(_trained(texts))
+        return tiny_tokenizer(_wordpiece(texts))
     return load_pretrained_tokenizer(config.encoder)
 
 
-def written(tokenizer: PreTrainedTokenizerBase) -> str:
-    """All that a tokenizer does to a text, as its own library writes it."""
+def tokenizer_json(tokenizer: PreTrainedTokenizerBase) -> str:
+    """A tokenizer serialised as JSON, without the truncation and padding that its last call set."""
     backend: Tokenizer = tokenizer.backend_tokenizer
-    backend.no_truncation()  # how the last texts were cut is no part of it, and each call sets it anew
+    backend.no_truncation()  # each call sets both again
     backend.no_padding()
     return backend.to_str()
 
 
-def tiny_tokenizer(written: str) -> PreTrainedTokenizerBase:
-    """The tiny encoder's tokenizer, as it was written."""
+def tiny_tokenizer(serialised: str) -> PreTrainedTokenizerBase:
+    """The tiny encoder's tokenizer, from the JSON that `tokenizer_json` returned."""
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerFast
 
     names = ["input_ids", "token_type_ids", "attention_mask"]
     return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(written), model_input_names=names, **SPECIAL_TOKENS
+        tokenizer_object=Tokenizer.from_str(serialised), model_input_names=names, **SPECIAL_TOKENS
     )
 
 
 def load_encoder(
     config: ModelConfig, tokenizer: PreTrainedTokenizerBase, attention: Literal["eager", "sdpa"] = "sdpa"
 ) -> PreTrainedModel:
-    """The encoder with its weights; a tiny one starts from torch's random state.
+    """The encoder with its weights; the tiny one is initialised from torch's random state.
 
     Args:
-        config: Which one.
-        tokenizer: Its tokenizer.
-        attention: How it attends, unless it can do so in another way only.
+        config: The section that names the encoder.
+        tokenizer: The encoder's tokenizer.
+        attention: The attention implementation, if the encoder supports it.
+
+    Raises:
+        RunError: The encoder does not exist or cannot be used.
     """
     from transformers import BertConfig, BertModel
 
@@ -103,12 +111,12 @@ def load_encoder(
         encoder = BertModel(with_dropout(tiny, config.dropout))
     else:
         encoder = load_pretrained_encoder(config.encoder, config.dropout, tokenizer, attention)
-    keep_what_is_read(encoder, tokenizer)
+    freeze_unused_parameters(encoder, tokenizer)
     return encoder
 
 
 class TokenHead(nn.Module):
-    """One row of logits a token, from its hidden state."""
+    """One row of logits per token, from its hidden state."""
 
     def __init__(self, width: int, num_logits: int, dropout: float) -> None:
         super().__init__()
@@ -121,7 +129,7 @@ class TokenHead(nn.Module):
 
 
 class TextHead(TokenHead):
-    """One row of logits a text, from the hidden state of its classification token, at `targets["cls"]`."""
+    """One row of logits per text, from the hidden state of its classification token, at `targets["cls"]`."""
 
     def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
         cls_B = targets["cls"]
@@ -130,22 +138,22 @@ class TextHead(TokenHead):
 
 
 class EncoderWithHeads(nn.Module):
-    """An encoder and a head for each term."""
+    """An encoder with one head per term."""
 
     def __init__(self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.encoder = encoder
-        self.taken = taken(encoder)
+        self.accepted = accepted_inputs(encoder)
         self.heads = nn.ModuleDict(heads)
 
     def forward(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The logits of each term; a head may read from the targets where to look, never what the answer is."""
-        hidden_BLH = self.encoder(**{name: inputs[name] for name in inputs if name in self.taken}).last_hidden_state
+        """The logits of each term; heads read positions from the targets, never the labels."""
+        hidden_BLH = self.encoder(**{name: inputs[name] for name in inputs if name in self.accepted}).last_hidden_state
         return {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
 
     @torch.no_grad()
     def blank_logits(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Logits of the same shapes without running the encoder: what counts is known before what it says."""
+        """Logits of the right shapes without running the encoder, for counting items before the forward pass."""
         width = self.encoder.config.hidden_size
         weight = next(self.heads.parameters())
         hidden_BLH = weight.new_zeros(()).expand(*inputs["input_ids"].shape, width)
@@ -158,7 +166,7 @@ class EncoderWithHeads(nn.Module):
 
 @torch.no_grad()
 def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias: Literal["zero", "prior"]) -> None:
-    """Start each fresh head with small weights, and its bias at zero or at the log prior of its term."""
+    """Initialise each head: small random weights, and the bias zero or the log prior of its term."""
     for term in facts:
         output = heads[term.name].get_submodule("output")
         assert isinstance(output, nn.Linear)
@@ -170,8 +178,11 @@ def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias
             output.bias.fill_(term.log_prior[1] - term.log_prior[0])
 
 
-def _trained(texts: Iterable[str]) -> str:
-    """WordPiece over frequent words and all characters: trained merges would differ from process to process."""
+def _wordpiece(texts: Iterable[str]) -> str:
+    """A WordPiece tokenizer with all characters and the most frequent words, serialised.
+
+    The trainers of the tokenizers library are not used: their vocabulary differs from process to process.
+    """
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
     normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()

@@ -1,4 +1,4 @@
-"""A trained model as a plain Hugging Face folder: a stock class that says the same, or the encoder and its heads."""
+"""Exports a trained model as a Hugging Face folder: a stock class with equal logits, or the encoder and its heads."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ TOKENS, QUESTIONS, ENCODER = "AutoModelForTokenClassification", "AutoModelForQue
 
 
 def export(model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str], folder: Path) -> str:
-    """Write the folder; returns the name of the auto class that loads it.
+    """Write the folder and return the name of the auto class that loads it.
 
-    Heads on each token are those of the stock class of the encoder's family, where that gives the same logits, which is
-    tried. Else the folder is for `AutoModel`, with the heads in a file of their own.
+    Token-level heads become those of the stock class of the encoder's family if it gives the same logits, which is
+    checked on an example. Otherwise the folder is for `AutoModel`, with the heads in a separate file.
     """
     from safetensors.torch import save_file
 
@@ -45,7 +45,7 @@ def export(model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes:
 def _stock(
     name: str, model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str]
 ) -> PreTrainedModel | None:
-    """The family's model of this auto class with our weights, if there is one and it says what ours says."""
+    """The family's model of this auto class with our weights; None if there is none or its logits differ."""
     import transformers
 
     outputs = [head.get_submodule("output").state_dict() for head in model.heads.values()]
@@ -57,33 +57,33 @@ def _stock(
         config.label2id = {label: index for index, label in enumerate(classes)}
     try:
         stock: PreTrainedModel = getattr(transformers, name).from_config(config)
-    except ValueError:  # the family has none
+    except ValueError:  # the family has no such class
         return None
-    own = _output(stock)
-    if own is None or {kind: value.shape for kind, value in own.state_dict().items()} != {
-        kind: value.shape for kind, value in weights.items()
+    output = _output_layer(stock)
+    if output is None or {kind: tuple(value.shape) for kind, value in output.state_dict().items()} != {
+        kind: tuple(value.shape) for kind, value in weights.items()
     }:
         return None
-    own.load_state_dict(weights)
+    output.load_state_dict(weights)
     stock.base_model.load_state_dict(model.encoder.state_dict())
     probe = dict(tokenizer([" ".join(classes)], return_tensors="pt"))
-    return stock if _says_the_same(stock.eval(), model, probe) else None
+    return stock if _has_equal_logits(stock.eval(), model, probe) else None
 
 
-def _output(stock: PreTrainedModel) -> nn.Linear | None:
-    """The one module with weights that a stock model has beside its encoder, if that is a linear layer."""
-    inside = {id(parameter) for parameter in stock.base_model.parameters()}
+def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
+    """The only module with weights outside the stock model's encoder; None if there are others or it is not linear."""
+    encoder_parameters = {id(parameter) for parameter in stock.base_model.parameters()}
     others = [
         module
         for module in stock.modules()
-        if any(id(parameter) not in inside for parameter in module.parameters(recurse=False))
+        if any(id(parameter) not in encoder_parameters for parameter in module.parameters(recurse=False))
     ]
     return others[0] if len(others) == 1 and isinstance(others[0], nn.Linear) else None
 
 
 @torch.no_grad()
-def _says_the_same(stock: nn.Module, model: EncoderWithHeads, probe: dict[str, Tensor]) -> bool:
+def _has_equal_logits(stock: nn.Module, model: EncoderWithHeads, probe: dict[str, Tensor]) -> bool:
     ours_BLC = torch.cat(list(model(probe, {}).values()), -1)
-    said = stock(**probe)
-    theirs_BLC = said.logits if "logits" in said else torch.stack([said.start_logits, said.end_logits], -1)
+    output = stock(**probe)
+    theirs_BLC = output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits], -1)
     return torch.allclose(theirs_BLC, ours_BLC, rtol=1e-5, atol=1e-5)

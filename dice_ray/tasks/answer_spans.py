@@ -1,4 +1,4 @@
-"""Answers as tokens: where the gold spans stand in a window, and which spans the windows of a question say."""
+"""Answers of questions: gold spans as tokens of a window, and predicted spans from the scores of windows."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.tasks.base import Row
 
 LOWEST = -1e9
-"""The score of a window that holds no span at all."""
+"""The score of a window without any span."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What the windows of a question say together.
+    """The prediction for a question, from all its windows.
 
     Attributes:
-        spans: Pieces of the context: the best, or all likely ones; none only of an empty context.
-        no_answer: How much rather the question has none, in log odds.
+        spans: The best piece of the context, or all likely ones; empty only if the context is.
+        no_answer: The log odds of no answer against the best span.
     """
 
     spans: tuple[str, ...]
     no_answer: float
 
 
-def usable(record: QuestionRecord) -> tuple[Span, ...] | None:
-    """The spans that are trained, in the order of the text: of the first answer that stands at its place as a whole.
+def usable(record: QuestionRecord) -> tuple[AnswerSpan, ...] | None:
+    """The gold spans to train on, in the order of the text: the first answer whose spans are all where the file says.
 
-    None of an impossible question; `None` where the file says nothing that can be trusted.
+    Empty for an impossible question; `None` if no answer of the file can be located.
     """
     if record.impossible:
         return ()
@@ -44,7 +44,7 @@ def usable(record: QuestionRecord) -> tuple[Span, ...] | None:
 
 
 def label(record: QuestionRecord) -> str:
-    """What the file of a question says of its answer."""
+    """The kind of a question's gold answer."""
     if not record.answers:
         return "impossible" if record.impossible else "unlabelled"
     spans = usable(record)
@@ -52,9 +52,9 @@ def label(record: QuestionRecord) -> str:
 
 
 def token_characters(spans: Sequence[tuple[int, int] | None], context: str) -> tuple[int, NDArray[np.int64]]:
-    """The place of a window's first token of the context, and `characters_T2`: the first, and the one after the last.
+    """The place of a window's first context token, and `characters_T2`: the first character of each and the end.
 
-    Spaces that a tokenizer counts to a token are left out.
+    Spaces that some tokenizers include in a token are left out.
     """
     inside = [(place, span) for place, span in enumerate(spans) if span is not None]
     characters = []
@@ -68,28 +68,28 @@ def token_characters(spans: Sequence[tuple[int, int] | None], context: str) -> t
 
 
 def token_spans(
-    spans: Sequence[Span], characters_T2: NDArray[np.int64], first: int, after: int
+    spans: Sequence[AnswerSpan], characters_T2: NDArray[np.int64], first: int, after: int
 ) -> list[tuple[int, int, int]]:
-    """The number, and the first and the last token, of each span that lies whole in a window.
+    """The index, first and last token of each span that lies in a window as a whole.
 
-    The window holds the characters from `first` to before `after`. A span that begins or ends within a token takes the
-    whole token in.
+    The window holds the characters from `first` up to but not including `after`. A span that begins or ends within a
+    token is extended to the whole token.
     """
-    found = []
+    held = []
     for number, span in enumerate(spans):
         begin, end = span.start, span.start + len(span.text)
         start = int(np.searchsorted(characters_T2[:, 1], begin, side="right"))
         stop = int(np.searchsorted(characters_T2[:, 0], end, side="left")) - 1
         if first <= begin and end <= after and start <= stop:
-            found.append((number, start, stop))
-    return found
+            held.append((number, start, stop))
+    return held
 
 
 def best_spans(start_BL: Tensor, end_BL: Tensor, longest: int) -> tuple[Tensor, Tensor, Tensor]:
     """`score_B`, `first_B` and `last_B` of the best span of each row, of at most `longest` tokens.
 
-    The score of a span is the sum of those of its ends. The best end for each start is a maximum over the next
-    `longest` positions, so nothing larger than the rows themselves is held. Of equals the earliest is taken.
+    The score of a span is the sum of its start's and its end's. The best end of each start is found by max pooling over
+    the next `longest` positions, so memory stays linear in the length. Of equal spans the earliest is returned.
     """
     reach = min(longest, end_BL.shape[1])
     ahead_BL = F.pad(end_BL, (0, reach - 1), value=LOWEST)
@@ -99,7 +99,7 @@ def best_spans(start_BL: Tensor, end_BL: Tensor, longest: int) -> tuple[Tensor, 
 
 
 def likely_spans(is_start_L: Tensor, is_end_L: Tensor, longest: int) -> list[tuple[int, int]]:
-    """Each start with the nearest end from it on, if that comes before the next start and within `longest` tokens."""
+    """Each start with the nearest end at or after it, if that is before the next start and within `longest` tokens."""
     starts, ends = (flags.nonzero()[:, 0] for flags in (is_start_L, is_end_L))
     nearest = torch.searchsorted(ends, starts)
     limits = torch.cat([starts[1:], starts.new_tensor([len(is_start_L)])]).minimum(starts + longest)
@@ -111,8 +111,8 @@ def likely_spans(is_start_L: Tensor, is_end_L: Tensor, longest: int) -> list[tup
 def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> list[Answer]:
     """The best span over all windows of each question, or all likely ones, as pieces of its context.
 
-    A decoded row is the score of its best span, that of no answer, the first and the last token of the best span, and
-    those of each likely one, as `ExtractiveQA.decode` has it.
+    A decoded row is the score of its best span, that of no answer, the first and last tokens of the best span, and
+    those of each likely one, as returned by `ExtractiveQA.decode`.
     """
     scores, no_answer = [-math.inf] * len(records), [math.inf] * len(records)
     best: list[list[tuple[int, int]]] = [[] for _ in records]
@@ -134,8 +134,8 @@ def answers_of(records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: 
 
 
 def num_cut(records: Sequence[QuestionRecord], rows: Sequence[Row]) -> int:
-    """How many questions have a span that is wanted and lies whole in no window."""
+    """The number of questions with a gold span that no window holds as a whole."""
     held: list[set[int]] = [set() for _ in records]
     for row in rows:
         held[row["record"]].update(map(int, row["held"]))
-    return sum(len(found) < len(usable(record) or ()) for record, found in zip(records, held, strict=True))
+    return sum(len(numbers) < len(usable(record) or ()) for record, numbers in zip(records, held, strict=True))

@@ -1,8 +1,8 @@
 """The contract of a task: load, encode, collate, facts, heads, terms, decode, score, predict.
 
-A record is what the user sees (a pair, a sentence, a question). A row is what the encoder sees: a record gives one row,
-or several windows, or one a query. A head turns hidden states into logits; a term is what the loss takes of one head. A
-task knows no loss, and nothing of workers: rows are encoded, decoded and scored by their index.
+A record is an example of the data set (a pair, a sentence, a question). A row is one input of the encoder: a record
+gives one row, several windows, or one row for each query. A head turns hidden states into logits; a term holds what the
+loss needs of one head. A task knows neither the loss nor the workers: rows are encoded, decoded and scored by index.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ Row: TypeAlias = dict[str, Any]
 """One encoder input: the tokenizer's own keys (`input_ids`, ...), `record` (the index of its record), `cut` (whether
 text was lost to the length limit), and what the task needs for targets, masks and decoding.
 
-Its values are whole numbers, floats, booleans, texts, or flat lists of numbers, and all rows of a task have the same
-keys and kinds of values. `encode` gives lists as lists; from the cache they come as arrays of NumPy that are not to be
-written to, so whatever takes rows must take both (`torch.tensor`, `numpy.asarray`)."""
+Values are integers, floats, booleans, strings, or flat lists of numbers; all rows of a task have the same keys and
+types. `encode` returns lists; rows from the cache hold read-only NumPy arrays instead, so code that takes rows must
+handle both (`torch.tensor`, `numpy.asarray`)."""
 Decisions: TypeAlias = dict[str, float]
-"""What dev decides for a run and test only applies: a threshold."""
+"""Values that are tuned on dev and only applied to test, such as a threshold."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Batch:
     """Rows padded to tensors.
 
     Attributes:
-        inputs: What the encoder takes.
-        targets: What the task's heads and terms need beside it: labels, masks, candidates.
+        inputs: The encoder's inputs.
+        targets: What the task's heads and terms need besides: labels, masks, candidates.
         rows: The index of each row in its split.
     """
 
@@ -57,14 +57,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Scores:
-    """What a split's predictions are worth.
+    """The scores of a split's predictions.
 
     Attributes:
         metrics: The task's metrics, `TaskBranch.objective()` among them.
-        collapsed: Whether one class only was predicted.
-        items: The counts of each record, on which intervals on new data rest.
-        tuned_items: The same at the threshold tuned on dev; none where no threshold is tuned.
-        classes: The counts of each class, or type of span; none where there are no classes.
+        collapsed: Whether a single class was predicted for all items.
+        items: The counts of each record, from which confidence intervals are computed.
+        tuned_items: The same at the threshold tuned on dev; empty if no threshold is tuned.
+        classes: The counts of each class, or type of span; empty if there are no classes.
     """
 
     metrics: dict[str, float]
@@ -75,23 +75,23 @@ class Scores:
 
 
 class Task(ABC, Generic[RecordT]):
-    """One task with its classes: built from its configuration and the training split, or from what its run stored.
+    """A task with its classes, which come from the training split or from a stored run.
 
     Attributes:
-        classes: What it was built with.
+        classes: The class names, in the order of the logits.
     """
 
     classes: tuple[str, ...]
 
     @abstractmethod
     def texts(self, records: Sequence[RecordT]) -> list[str]:
-        """Every text of the records, for a tokenizer that is trained on the data."""
+        """All texts of the records, to train a tokenizer on."""
 
     @abstractmethod
     def encode(self, records: Sequence[RecordT], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        """The rows of records, in their order: of a split, or of a chunk of one, `record` counted from its start.
+        """The rows of a split or of a chunk of it, in the order of the records; `record` counts from the chunk's start.
 
-        Records without labels have rows too, of which only predictions are made.
+        Records without labels are encoded too; their rows are used for predictions only.
         """
 
     @abstractmethod
@@ -100,11 +100,11 @@ class Task(ABC, Generic[RecordT]):
 
     @abstractmethod
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        """What the training split says of each term."""
+        """The facts of each term (classes, counts, ...) in the training split."""
 
     @abstractmethod
     def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
-        """A head for each term: `head(hidden_BLH, inputs, targets)` gives the term's logits."""
+        """A head for each term: `head(hidden_BLH, inputs, targets)` returns the term's logits."""
 
     @abstractmethod
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
@@ -112,11 +112,11 @@ class Task(ABC, Generic[RecordT]):
 
     @abstractmethod
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[Any]:
-        """What scoring needs of each row, small and picklable, in the order of `batch.rows`."""
+        """The prediction of each row, in the order of `batch.rows`: small and picklable, enough for scoring."""
 
     @abstractmethod
     def decide(self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decisions:
-        """What dev decides, from its decoded rows."""
+        """Tune the decisions on dev, from all its decoded rows."""
 
     @abstractmethod
     def score(
@@ -128,7 +128,7 @@ class Task(ABC, Generic[RecordT]):
     def predict(
         self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
     ) -> Predictions:
-        """What is predicted for each record under what dev decided, whether it has a label or not."""
+        """The predictions for all records, with the decisions of dev; records need no labels."""
 
 
 class TaskBranch(Branch, ABC):
@@ -136,23 +136,23 @@ class TaskBranch(Branch, ABC):
 
     Attributes:
         metric: The task's usual metric.
-        records: What the task reads: any one of these.
+        records: The types of records that the task reads.
     """
 
     metric: ClassVar[str]
     records: ClassVar[tuple[type[Record], ...]]
 
     def objective(self) -> str:
-        """The metric on dev that decides which checkpoint and which trial is best."""
+        """The metric that decides, on dev, which checkpoint and which trial is best."""
         return self.metric
 
     def positive_label(self) -> str | None:
-        """The label of the positive class, where each record has one label of two; else none."""
+        """The label of the positive class, if each record has one of two labels; else `None`."""
         return None
 
     @abstractmethod
     def links(self) -> frozenset[Link]:
-        """The links of the task's terms: a loss must take them all."""
+        """The links of the task's terms: the loss must support all of them."""
 
     @abstractmethod
     def classes(self, records: Sequence[Any]) -> tuple[str, ...]:
@@ -160,11 +160,14 @@ class TaskBranch(Branch, ABC):
 
     @abstractmethod
     def label_counts(self, records: Sequence[Any]) -> Counter[str]:
-        """How many items of these records have each label."""
+        """The number of items of each label."""
 
     @abstractmethod
     def negatives_and_positives(self, records: Sequence[Any]) -> tuple[int, int]:
-        """The negative and positive items of the records, as in the paper's Table 1; its docstring says how."""
+        """The numbers of negative and positive items, as in the paper's Table 1.
+
+        The docstring of each implementation says what it counts: `inspect` shows it to users.
+        """
 
     @abstractmethod
     def build(self, classes: tuple[str, ...]) -> Task[Any]:
@@ -172,11 +175,11 @@ class TaskBranch(Branch, ABC):
 
 
 class WindowedBranch(TaskBranch, ABC):
-    """The configuration of a task whose longer texts become several rows that overlap.
+    """The configuration of a task in which a long text becomes several overlapping rows (windows).
 
     Attributes:
         max_length: The longest row, in tokens.
-        stride: By how many tokens the rows of a text overlap.
+        stride: The overlap of a text's rows, in tokens.
     """
 
     max_length: int = Field(128, ge=8)
@@ -190,6 +193,6 @@ class WindowedBranch(TaskBranch, ABC):
 
 
 def others_and_rarest(counts: Counter[str]) -> tuple[int, int]:
-    """The items of the rarest label against all others: the hardest of the tasks "one label or not"."""
+    """The numbers of items of all other labels and of the rarest one, the most imbalanced one-against-rest task."""
     rarest = min(counts.values(), default=0)
     return counts.total() - rarest, rarest

@@ -1,4 +1,4 @@
-"""Questions answered by a piece of their context, or by several: SQuAD 1.1 and 2.0, QuoRef, CMRC 2018."""
+"""Extractive question answering, by one span of the context or several: SQuAD 1.1 and 2.0, QuoRef, CMRC 2018."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ if TYPE_CHECKING:
 
 TERMS = ("start", "end")
 NO_TARGET = -100
-"""The target of windows whose question has no answer that can be trusted: they teach nothing."""
+"""The target of windows whose question has no usable answer; they are not trained on."""
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
-"""After a mark and a space, or after a Chinese mark."""
+"""After punctuation and a space, or after Chinese punctuation."""
 
 
 class ExtractiveQAConfig(WindowedBranch):
     """Find the answer to a question in its context; the score is the F1 of the data set's own evaluation.
 
     Attributes:
-        formulation: `position` trains a softmax over the positions of a window, one for the start of the answer and one
-            for its end; `token` trains each token as start or not and as end or not, the view of the paper.
-        spans: `several` takes every likely span of a question for its answer, `one` the best.
-        scoring: Whose evaluation scores: only in `squad_v2` a question may have no answer.
-        max_length: The longest row, in tokens; a longer context becomes several windows, each behind its question.
-        stride: By how many tokens they overlap: an answer longer than that may lie whole in none.
+        formulation: `position` is a softmax over the positions of a window, one for the start of the answer and one for
+            its end; `token` classifies each token as start or not and as end or not, as the paper does.
+        spans: `one` answers with the best span, `several` with every likely one.
+        scoring: The data set whose evaluation is used; only `squad_v2` has questions without an answer.
+        max_length: The longest row, in tokens; a longer context becomes several windows, each behind the question.
+        stride: The overlap of those windows, in tokens: an answer longer than that may lie in none as a whole.
         max_answer_length: The longest answer that is predicted, in tokens.
     """
 
@@ -86,11 +86,11 @@ class ExtractiveQAConfig(WindowedBranch):
         return frozenset({self.link})
 
     def classes(self, records: Sequence[QuestionRecord]) -> tuple[str, ...]:
-        """Of a token, or of a window in `position`: the start or end of an answer, or none."""
+        """Whether a token (for `position`, a window) holds the start or end of an answer."""
         self.check(records)
         if not any(map(usable, records)):
             raise DataError(
-                "extractive_qa needs a question whose answer stands at its answer_start in the training split, got "
+                "extractive_qa needs a question whose answer is at its answer_start in the training split, got "
                 f"{dict(self.label_counts(records))}"
             )
         return "none", "answer"
@@ -99,13 +99,13 @@ class ExtractiveQAConfig(WindowedBranch):
         return ExtractiveQA(self, classes)
 
     def label_counts(self, records: Sequence[QuestionRecord]) -> Counter[str]:
-        """Questions by what their file says of the answer."""
+        """The number of questions with each kind of gold answer."""
         return Counter(map(label, records))
 
     def negatives_and_positives(self, records: Sequence[QuestionRecord]) -> tuple[int, int]:
-        """The words of all contexts, once for each question; of an answered one the start and the end are positive.
+        """The words of all contexts, once for each question; the start and the end of each answer are positive.
 
-        Chinese words are characters.
+        In Chinese, characters are words.
         """
         words = segments if self.scoring == "cmrc" else str.split
         num_words = sum(len(words(record.context)) for record in records)
@@ -113,7 +113,7 @@ class ExtractiveQAConfig(WindowedBranch):
         return num_words - num_positive, num_positive
 
     def check(self, records: Sequence[QuestionRecord]) -> None:
-        """Refuse what the chosen evaluation does not know."""
+        """Raise DataError for questions that the chosen evaluation does not support."""
         if self.scoring != "squad_v2" and (num := sum(record.impossible for record in records)):
             raise DataError(
                 f"task.extractive_qa.scoring must be squad_v2 for questions without an answer, got {self.scoring} and "
@@ -127,7 +127,7 @@ class ExtractiveQAConfig(WindowedBranch):
             )
 
     def scored(self, record: QuestionRecord, spans: Sequence[str]) -> AnswerScore:
-        """What these spans are worth as the answer; none leave the question unanswered."""
+        """The score of these spans as the answer; no spans leave the question unanswered."""
         answers = [[span.text for span in answer] for answer in record.answers]
         if self.scoring == "quoref":
             scores = [spans_score(record.id, spans, answer) for answer in answers]
@@ -140,10 +140,10 @@ class ExtractiveQAConfig(WindowedBranch):
 
 
 class ExtractiveQA(Task[QuestionRecord]):
-    """Questions with two terms, `start` and `end`, half a weight each: their items are the context's tokens and [CLS].
+    """Questions with two terms of weight 0.5, `start` and `end`, whose items are the context's tokens and [CLS].
 
-    [CLS] is gold in a window that does not hold the answer whole. A question is trained on the first of its
-    alternative answers that stands at its place; of several spans `position` takes the first that lies in the window.
+    [CLS] is gold in a window that does not hold the whole answer. A question is trained on the first of its alternative
+    answers that is usable; of several spans, `position` trains the first one in the window.
     """
 
     def __init__(self, config: ExtractiveQAConfig, classes: tuple[str, ...]) -> None:
@@ -170,7 +170,7 @@ class ExtractiveQA(Task[QuestionRecord]):
         context, characters_T2 = token_characters(window.spans, record.context)
         cls = classification_place(window.row, tokenizer)
         spans = usable(record)
-        # What no token covers, such as a space before the first word, belongs to the outermost windows.
+        # Characters that no token covers, such as a space before the first word, belong to the outermost windows.
         left = 0 if is_first or not len(characters_T2) else int(characters_T2[0, 0])
         right = len(record.context) if is_last or not len(characters_T2) else int(characters_T2[-1, 1])
         held = token_spans(spans or (), characters_T2, left, right)
@@ -208,7 +208,7 @@ class ExtractiveQA(Task[QuestionRecord]):
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         known = [row for row in rows if row["known"]]
-        found = []
+        facts = []
         for name in TERMS:
             if self.config.formulation == "position":
                 num_items, num_positive = len(known), sum(len(row["held"]) > 0 for row in known)
@@ -216,8 +216,8 @@ class ExtractiveQA(Task[QuestionRecord]):
                 num_items = sum(len(row["begins"]) + 1 for row in known)
                 num_positive = sum(len(set(map(int, row[name]))) for row in known)
             counts = (num_items - num_positive, num_positive)
-            found.append(TermFacts(name, self.config.link, self.classes, counts, background=0))
-        return tuple(found)
+            facts.append(TermFacts(name, self.config.link, self.classes, counts, background=0))
+        return tuple(facts)
 
     def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
         return {name: TokenHead(width, 1, dropout) for name in TERMS}
@@ -229,10 +229,10 @@ class ExtractiveQA(Task[QuestionRecord]):
         return {name: Term(logits[name][..., 0], batch.targets[name], items_BL, weight=0.5) for name in TERMS}
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
-        """Of each row: the log probability of its best span, that of no answer, the span, and then the likely spans.
+        """For each row: the log probabilities of its best span and of no answer, the best span, then the likely spans.
 
-        A span is its first and last token, counted from the first token of the context. The probabilities are those of
-        the link that the terms were trained with.
+        A span is its first and last token, counted from the first token of the context. Probabilities are by the
+        terms' link.
         """
         context_BL, cls_B1 = batch.targets["context"], batch.targets["cls"][:, None]
         items_BL, longest = _with_cls(batch), self.config.max_answer_length
@@ -242,13 +242,13 @@ class ExtractiveQA(Task[QuestionRecord]):
         null_B = torch.cat([log_p[name].gather(1, cls_B1) for name in TERMS], 1).sum(1)
         before_B = context_BL.int().argmax(-1)
         columns = (score_B.clamp(min=LOWEST), null_B, first_B - before_B, last_B - before_B)
-        found = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+        decoded = [list(row) for row in zip(*(column.tolist() for column in columns), strict=True)]
         if self.config.spans == "several":
             half = np.log(0.5)
-            for row, start_L, end_L, before in zip(found, start_BL, end_BL, before_B.tolist(), strict=True):
+            for row, start_L, end_L, before in zip(decoded, start_BL, end_BL, before_B.tolist(), strict=True):
                 pairs = likely_spans(start_L > half, end_L > half, longest)
                 row += [place - before for pair in pairs for place in pair]
-        return found
+        return decoded
 
     def _log_probabilities(self, logits_BL: Tensor, items_BL: Tensor) -> Tensor:
         logits_BL = logits_BL.double()
@@ -261,12 +261,12 @@ class ExtractiveQA(Task[QuestionRecord]):
     ) -> Decisions:
         if self.config.scoring != "squad_v2":
             return {}
-        found = answers_of(records, rows, decoded)
-        given = self._scored(records, [answer.spans for answer in found])
+        answers = answers_of(records, rows, decoded)
+        scores = self._scored(records, [answer.spans for answer in answers])
         threshold = best_no_answer_threshold(
-            np.array([answer.no_answer for answer in found]),
-            np.array([score.f1 * score.answerable for score in given]),
-            np.array([score.answerable for score in given]),
+            np.array([answer.no_answer for answer in answers]),
+            np.array([score.f1 * score.answerable for score in scores]),
+            np.array([score.answerable for score in scores]),
         )
         return {"threshold": threshold}
 
@@ -277,30 +277,35 @@ class ExtractiveQA(Task[QuestionRecord]):
         decoded: Sequence[list[float]],
         decisions: Decisions,
     ) -> Scores:
-        """The scores of the answers as they are most likely, and beside them those at the threshold that dev decided.
+        """The scores of the most probable answers, and those at the no-answer threshold tuned on dev.
 
-        The constant predictor does not read the question: it leaves all unanswered in `squad_v2`, and else answers with
-        the first sentence of the context. An item's counts are words (characters in Chinese) in common with the gold
-        answer, too many, and lacking. `collapsed` is one answer to all questions.
+        The constant predictor does not read the question: in `squad_v2` it leaves every question unanswered, else it
+        answers with the first sentence of the context. An item's counts are words (characters in Chinese): shared with
+        the gold answer, predicted only, and gold only. `collapsed` means the same answer to all questions.
+
+        Raises:
+            DataError: A question has no gold answer and is not marked impossible.
         """
         self.config.check(records)
         if num := sum(label(record) == "unlabelled" for record in records):
             raise DataError(f"every question that is scored must have an answer or be impossible, got {num} without")
-        found = answers_of(records, rows, decoded)
-        given = [self._given(answer, 0.0) for answer in found]
-        scores = self._scored(records, given)
+        answers = answers_of(records, rows, decoded)
+        predicted = [self._predicted(answer, 0.0) for answer in answers]
+        scores = self._scored(records, predicted)
         metrics = answer_scores(scores)
         at_threshold: list[AnswerScore] = []
         if decisions:
-            at_threshold = self._scored(records, [self._given(answer, decisions["threshold"]) for answer in found])
+            at_threshold = self._scored(
+                records, [self._predicted(answer, decisions["threshold"]) for answer in answers]
+            )
             tuned = answer_scores(at_threshold)
             metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decisions
         constant = answer_scores(self._scored(records, list(map(self._constant, records))))
         metrics |= {f"constant_{name}": constant[name] for name in ("exact", "f1")}
         misplaced = sum(usable(record) is None for record in records)
         metrics |= {"answers_misplaced": float(misplaced), "answers_cut": float(num_cut(records, rows))}
-        items, tuned_items = (tuple(one.item for one in of) for of in (scores, at_threshold))
-        return Scores(metrics, collapsed=len(set(given)) == 1, items=items, tuned_items=tuned_items)
+        items, tuned_items = (tuple(score.item for score in of) for of in (scores, at_threshold))
+        return Scores(metrics, collapsed=len(set(predicted)) == 1, items=items, tuned_items=tuned_items)
 
     def predict(
         self,
@@ -309,14 +314,14 @@ class ExtractiveQA(Task[QuestionRecord]):
         decoded: Sequence[list[float]],
         decisions: Decisions,
     ) -> Json:
-        """The answer to each question by its id, empty where there is none; a list where there may be several."""
+        """The answer to each question by its id, empty for no answer; lists if there may be several spans."""
         threshold = decisions.get("threshold", 0.0)
-        given = [self._given(answer, threshold) for answer in answers_of(records, rows, decoded)]
+        predicted = [self._predicted(answer, threshold) for answer in answers_of(records, rows, decoded)]
         is_list = self.config.spans == "several"
-        answers = [list(spans) if is_list else next(iter(spans), "") for spans in given]
+        answers = [list(spans) if is_list else next(iter(spans), "") for spans in predicted]
         return Json(dict(zip([record.id for record in records], answers, strict=True)))
 
-    def _given(self, answer: Answer, threshold: float) -> tuple[str, ...]:
+    def _predicted(self, answer: Answer, threshold: float) -> tuple[str, ...]:
         return () if self.config.scoring == "squad_v2" and answer.no_answer > threshold else answer.spans
 
     def _constant(self, record: QuestionRecord) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What a data set is, before anything is trained on it: how many, how unbalanced, how long, how often the same."""
+"""Statistics of a data set before training: sizes, imbalance, lengths, duplicates."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ Unit: TypeAlias = Literal["words", "characters"]
 WITHOUT_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 """Kana and Han."""
 NUM_LOOKED_AT = 1000
-"""Records that tell whether a text is written without spaces."""
+"""Records from which it is decided whether texts are written without spaces."""
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """How long the records of a split are, in words or characters."""
+    """The lengths of a split's records, in words or characters."""
 
     median: float
     percentile_95: int
@@ -42,12 +42,12 @@ class Lengths:
 
 @dataclass(frozen=True)
 class SplitFacts:
-    """One split.
+    """Statistics of one split.
 
     Attributes:
         negatives: As the task counts them (`Inspection.convention`).
-        labels: How many items have each label, the most frequent first.
-        duplicates: The records whose content an earlier one has.
+        labels: The number of items of each label, the most frequent first.
+        duplicates: The number of records with the same content as an earlier one.
     """
 
     num_records: int
@@ -59,20 +59,20 @@ class SplitFacts:
 
     @property
     def ratio(self) -> float | None:
-        """Negatives for each positive, if there is one."""
+        """Negatives for each positive; `None` if there are no positives."""
         return self.negatives / self.positives if self.positives else None
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """A data set under a task.
+    """Statistics of a data set for a task.
 
     Attributes:
         name: Of its preset.
         convention: What counts as negative and as positive.
-        unit: What lengths are counted in.
-        splits: Those that it has, by name.
-        load: What was read and dropped, and what stands in two splits.
+        unit: The unit of lengths.
+        splits: Those that are not empty, by name.
+        load: Records read and dropped, and records that are in two splits.
     """
 
     name: str
@@ -83,15 +83,15 @@ class Inspection:
     load: LoadReport
 
     def plain(self) -> dict[str, Any]:
-        """The same as plain values, ratios among them."""
+        """The inspection as plain values, with the ratios."""
         ratios = {split: {"ratio": facts.ratio} for split, facts in self.splits.items()}
         splits = {split: asdict(facts) | ratios[split] for split, facts in self.splits.items()}
         return asdict(self) | {"splits": splits}
 
 
 def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
-    """What the splits of a data set hold, as this task sees them."""
-    held: Mapping[str, Sequence[Record]] = {"train": splits.train, "dev": splits.dev, "test": splits.test}
+    """Compute the statistics of a data set's splits for a task."""
+    by_name: Mapping[str, Sequence[Record]] = {"train": splits.train, "dev": splits.dev, "test": splits.test}
     unit: Unit = "characters" if _without_spaces(islice(splits.train, NUM_LOOKED_AT)) else "words"
     convention = python_inspect.getdoc(task.negatives_and_positives) or ""
     return Inspection(
@@ -99,7 +99,7 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
         task=task.name,
         convention=" ".join(convention.split()),
         unit=unit,
-        splits={split: _facts(task, records, unit) for split, records in held.items() if records},
+        splits={split: _facts(task, records, unit) for split, records in by_name.items() if records},
         load=splits.report,
     )
 
@@ -128,7 +128,7 @@ def _facts(task: TaskBranch, records: Sequence[Record], unit: Unit) -> SplitFact
 
 
 def _texts(record: Record) -> Sequence[str]:
-    """The texts of a record; words of a tagged one are texts of their own."""
+    """The texts of a record; the words of a tagged one count as texts."""
     match record:
         case PairRecord():
             return record.first, record.second
@@ -148,6 +148,6 @@ def _length(record: Record, unit: Unit) -> int:
 
 
 def _without_spaces(records: Iterable[Record]) -> bool:
-    """Whether most characters are Chinese or Japanese, which are written without spaces."""
+    """Whether most characters are Chinese or Japanese."""
     texts = ["".join(text.split()) for record in records for text in _texts(record)]
     return 2 * sum(len(WITHOUT_SPACES.findall(text)) for text in texts) > sum(map(len, texts))

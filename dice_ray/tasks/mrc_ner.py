@@ -1,10 +1,13 @@
-"""Named entities by reading comprehension: a query for each type of span, answered from the sentence behind it.
+"""Named entity recognition as reading comprehension (MRC-NER): a query for each type of span, then the sentence.
 
-A sentence gives a row for each type (and each window, where it is long): the query, then the sentence. Up to four
-two-class terms are trained: `start` and `end`, whose items are the words, each by its first piece and in one window;
-`match`, whose items are the spans that begin where a gold one begins or end where one ends; and `answerable`, whose
-item is the row, by its classification token: does it hold a span of the type? A span is found where all of them say
-yes. Special, query and padding tokens are items of none.
+A sentence gives a row for each type, or several overlapping ones if it is long. Up to four two-class terms are trained:
+- `start` and `end`: is the word the first or last one of a span? Their items are words, by their first piece, each in
+  exactly one window.
+- `match`: do the start and the end belong together? Its items are the candidate spans that begin where a gold span
+  begins or end where one ends.
+- `answerable`: does the row hold a span of the type? Its item is the row, by its classification token.
+
+A span is predicted where all terms are positive. Special, query and padding tokens are no items of any term.
 """
 
 from __future__ import annotations
@@ -21,36 +24,36 @@ from torch import Tensor, nn
 from dice_ray.data.records import QueryRecord, TaggedRecord
 from dice_ray.errors import DataError, nearest
 from dice_ray.metrics.classification import Counts
-from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores
+from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts
 from dice_ray.models.heads import PlaceHead, SpanHead
 from dice_ray.settings import Settings
-from dice_ray.tasks.asked import (
-    Asked,
-    AskedRecord,
-    answered,
-    asked,
-    gold_of,
-    sentence_of,
-    tagged_words,
-    types_of,
-)
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Conll, Json
 from dice_ray.tasks.queries import QUERIES
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, whole_numbers, windows
 from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
+from dice_ray.tasks.span_queries import (
+    SpanQuery,
+    SpanRecord,
+    gold_of,
+    mrc_json,
+    queries_of,
+    sentence_of,
+    tagged_words,
+    types_of,
+)
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Text: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-FoundSpans: TypeAlias = dict[tuple[int, int], float]
-"""The probability of each span that is found in a row: the number of its first word there, and how many follow."""
+QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+SpanProbabilities: TypeAlias = dict[tuple[int, int], float]
+"""The probability of each predicted span of a row: the index of its first word in the row, and how many follow."""
 
 
 class TermWeights(Settings):
-    """The share of each term in the loss; a weight of 0 leaves the term out, of training and of decoding."""
+    """The weight of each term in the loss; a term with weight 0 is neither trained nor used in decoding."""
 
     start: float = Field(1.0, gt=0)
     end: float = Field(1.0, gt=0)
@@ -59,23 +62,23 @@ class TermWeights(Settings):
 
 
 class MrcNerConfig(WindowedBranch):
-    """Find the spans of each type by asking for it, in tagged sentences or in a file of queries.
+    """Find the spans of each type with a query for it, in tagged sentences or in a file of queries.
 
     Attributes:
-        queries: What is asked: the name of shipped queries, or a query for each type. Without it, a file of queries
-            asks its own, and a type of tagged sentences is asked for by its name.
+        queries: The name of shipped queries, or a query for each type. By default the queries of the file, and for
+            tagged sentences the names of the types.
         spans: Whether spans may share words. `flat` keeps the most probable of those that do, whatever their types.
-        weights: The share of each term. Without `match`, a start is paired with the nearest end.
-        max_span: The longest span that can be found, in words; longer ones are missed.
-        max_length: The longest row, in tokens; a longer sentence becomes several rows that overlap.
-        stride: By how many tokens they overlap. A span that fits in none of them is missed.
+        weights: The weight of each term. Without `match`, a start is paired with the nearest end.
+        max_span: The longest span that is predicted, in words; longer gold spans are missed.
+        max_length: The longest row, in tokens; a longer sentence becomes several overlapping rows.
+        stride: The overlap of those rows, in tokens. A span that lies in none of them whole is missed.
     """
 
     name = "mrc_ner"
     metric = "f1"
     records = (TaggedRecord, QueryRecord)
 
-    queries: str | dict[str, Text] | None = None
+    queries: str | dict[str, QueryText] | None = None
     spans: Literal["flat", "nested"] = "flat"
     weights: TermWeights = TermWeights()
     max_span: int = Field(16, ge=1)
@@ -86,7 +89,7 @@ class MrcNerConfig(WindowedBranch):
     def _are_known(cls, queries: str | dict[str, str] | None) -> str | dict[str, str] | None:
         if isinstance(queries, str) and queries not in QUERIES:
             meant = f"; did you mean {close}?" if (close := nearest(queries, QUERIES)) else ""
-            raise ValueError(f"must be a query for each type, or shipped ones: {', '.join(QUERIES)}{meant}")
+            raise ValueError(f"must be a query for each type, or the name of shipped ones: {', '.join(QUERIES)}{meant}")
         return queries
 
     @model_validator(mode="after")
@@ -98,7 +101,7 @@ class MrcNerConfig(WindowedBranch):
     def links(self) -> frozenset[Link]:
         return frozenset({"sigmoid"})
 
-    def classes(self, records: Sequence[AskedRecord]) -> tuple[str, ...]:
+    def classes(self, records: Sequence[SpanRecord]) -> tuple[str, ...]:
         """The types of the training split."""
         types = set[str]().union(*map(types_of, records))
         if not types:
@@ -107,24 +110,28 @@ class MrcNerConfig(WindowedBranch):
 
     def build(self, classes: tuple[str, ...]) -> MrcNer:
         for type_ in classes:
-            self.query(Asked(type_, None, frozenset()))
+            self.query_text(SpanQuery(type_, None, frozenset()))
         return MrcNer(self, classes)
 
-    def query(self, question: Asked) -> str:
-        """The words in which a question is asked."""
+    def query_text(self, query: SpanQuery) -> str:
+        """The text of a query.
+
+        Raises:
+            DataError: The configured queries lack the type.
+        """
         if self.queries is None:
-            return question.query or question.type
+            return query.text or query.type
         known = QUERIES[self.queries] if isinstance(self.queries, str) else self.queries
-        if question.type not in known:
+        if query.type not in known:
             written = f"task.mrc_ner.queries, {self.queries if isinstance(self.queries, str) else 'given by type'}"
             raise DataError(
-                f"mrc_ner: the queries ({written}) must hold one for each type of the data, there is none for "
-                f"{question.type!r}. Known: {', '.join(known)}."
+                f"mrc_ner: the queries ({written}) must hold one for each type of the data, but lack "
+                f"{query.type!r}. Known: {', '.join(known)}."
             )
-        return known[question.type]
+        return known[query.type]
 
-    def negatives_and_positives(self, records: Sequence[AskedRecord]) -> tuple[int, int]:
-        """Words outside of all spans, and words inside: each word of a sentence once, whatever is asked about it."""
+    def negatives_and_positives(self, records: Sequence[SpanRecord]) -> tuple[int, int]:
+        """Words outside of all spans, and words inside: each word of a sentence once, however many queries it has."""
         lengths: dict[str, int] = {}
         inside: dict[str, set[int]] = {}
         for record in records:
@@ -135,62 +142,66 @@ class MrcNerConfig(WindowedBranch):
         positives = sum(map(len, inside.values()))
         return sum(lengths.values()) - positives, positives
 
-    def label_counts(self, records: Sequence[AskedRecord]) -> Counter[str]:
+    def label_counts(self, records: Sequence[SpanRecord]) -> Counter[str]:
         """How many spans there are of each type."""
         return Counter(type_ for record in records for type_, _, _ in gold_of(record))
 
 
-class MrcNer(Task[AskedRecord]):
+class MrcNer(Task[SpanRecord]):
     """Sentences behind queries, with the terms whose weight is not 0."""
 
     def __init__(self, config: MrcNerConfig, classes: tuple[str, ...]) -> None:
         self.config = config
         self.classes = classes
-        given = config.weights
-        every = {"start": given.start, "end": given.end, "match": given.match, "answerable": given.answerable}
-        self.weights = {name: weight for name, weight in every.items() if weight > 0}
+        self.weights: dict[str, float] = {name: weight for name, weight in config.weights if weight > 0}
 
-    def texts(self, records: Sequence[AskedRecord]) -> list[str]:
+    def texts(self, records: Sequence[SpanRecord]) -> list[str]:
         return [
             text
             for record in records
-            for text in (" ".join(record.words), *map(self.config.query, asked(record, self.classes)))
+            for text in (" ".join(record.words), *map(self.config.query_text, queries_of(record, self.classes)))
         ]
 
-    def encode(self, records: Sequence[AskedRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        questions = [
-            (number, index, question)
+    def encode(self, records: Sequence[SpanRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        queries = [
+            (number, index, query)
             for number, record in enumerate(records)
-            for index, question in enumerate(asked(record, self.classes))
+            for index, query in enumerate(queries_of(record, self.classes))
         ]
         encoded = windows(
             tokenizer,
-            [records[number].words for number, _, _ in questions],
+            [records[number].words for number, _, _ in queries],
             self.config.max_length,
             self.config.stride,
-            [self.config.query(question).split() for _, _, question in questions],
+            [self.config.query_text(query).split() for _, _, query in queries],
         )
         rows = []
         for place, group in groupby(encoded, key=lambda window: window.row["record"]):
-            number, index, question = questions[place]
-            for row in self._rows(list(group), question, tokenizer):
+            number, index, query = queries[place]
+            for row in self._rows(list(group), query, tokenizer):
                 rows.append({**row, "record": number, "question": index})
         return rows
 
-    def _rows(self, of_question: list[Window], question: Asked, tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        """The windows of a question with their words, their candidates, and what is gold among them."""
-        of_windows = candidates([window.words for window in of_question], self.config.stride, self.config.max_span)
+    def _rows(self, of_query: list[Window], query: SpanQuery, tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+        """The windows of a query with their words, their candidates, and which of these are gold."""
+        by_window = candidates([window.words for window in of_query], self.config.stride, self.config.max_span)
         rows = []
-        for window, found in zip(of_question, of_windows, strict=True):
-            index = {word: number for number, word in enumerate(found.words)} if question.spans else {}
-            held = [(index[at], index[end - 1]) for at, end in sorted(question.spans) if {at, end - 1} <= index.keys()]
-            gold = [(at, last - at) for at, last in held if found.above[at] <= last - at < found.upto[at]]
+        for window, of_window in zip(of_query, by_window, strict=True):
+            index = {word: number for number, word in enumerate(of_window.words)} if query.spans else {}
+            held = [
+                (index[first], index[end - 1]) for first, end in sorted(query.spans) if {first, end - 1} <= index.keys()
+            ]
+            gold = [
+                (first, last - first)
+                for first, last in held
+                if of_window.above[first] <= last - first < of_window.upto[first]
+            ]
             rows.append(
                 {
                     **window.row,
-                    **found._asdict(),
-                    "starts": sorted({index[at] for at, _ in question.spans if at in index}),
-                    "ends": sorted({index[end - 1] for _, end in question.spans if end - 1 in index}),
+                    **of_window._asdict(),
+                    "starts": sorted({index[first] for first, _ in query.spans if first in index}),
+                    "ends": sorted({index[end - 1] for _, end in query.spans if end - 1 in index}),
                     "gold": [number for span in gold for number in span],
                     "answerable": int(bool(held)),
                     "classification": classification_place(window.row, tokenizer),
@@ -268,41 +279,47 @@ class MrcNer(Task[AskedRecord]):
             for name, weight in self.weights.items()
         }
 
-    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[FoundSpans]:
-        """The candidates to which all terms say yes, with the product of what start, end and match say."""
+    def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[SpanProbabilities]:
+        """The candidates for which all terms are positive, with the product of start, end and match probabilities."""
         candidate_BWS = batch.targets["candidate"]
-        said = {name: logits[name].double().sigmoid() for name in self.weights}
-        start_BW1, end_BWS = said["start"], _of_lasts(said["end"][..., 0], candidate_BWS.shape[-1])
+        p = {name: logits[name].double().sigmoid() for name in self.weights}
+        start_BW1, end_BWS = p["start"], _of_lasts(p["end"][..., 0], candidate_BWS.shape[-1])
         probability_BWS = start_BW1 * end_BWS
-        yes_BWS = candidate_BWS & (start_BW1 > 0.5) & (end_BWS > 0.5)
-        if "match" in said:
-            probability_BWS = probability_BWS * said["match"]
-            yes_BWS &= said["match"] > 0.5
-        else:
-            yes_BWS &= (end_BWS > 0.5).cumsum(-1) == 1
-        if "answerable" in said:
-            yes_BWS &= said["answerable"] > 0.5
-        found: list[FoundSpans] = [{} for _ in batch.rows]
-        places = yes_BWS.nonzero().tolist()
-        for (number, word, further), probability in zip(places, probability_BWS[yes_BWS].tolist(), strict=True):
-            found[number][word, further] = probability
-        return found
+        positive_BWS = candidate_BWS & (start_BW1 > 0.5) & (end_BWS > 0.5)
+        if "match" in p:
+            probability_BWS = probability_BWS * p["match"]
+            positive_BWS &= p["match"] > 0.5
+        else:  # the nearest end only
+            positive_BWS &= (end_BWS > 0.5).cumsum(-1) == 1
+        if "answerable" in p:
+            positive_BWS &= p["answerable"] > 0.5
+        by_row: list[SpanProbabilities] = [{} for _ in batch.rows]
+        places = positive_BWS.nonzero().tolist()
+        for (number, word, further), probability in zip(places, probability_BWS[positive_BWS].tolist(), strict=True):
+            by_row[number][word, further] = probability
+        return by_row
 
-    def decide(self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans]) -> Decisions:
+    def decide(
+        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[SpanProbabilities]
+    ) -> Decisions:
         return {}
 
     def score(
-        self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans], decisions: Decisions
+        self,
+        records: Sequence[SpanRecord],
+        rows: Sequence[Row],
+        decoded: Sequence[SpanProbabilities],
+        decisions: Decisions,
     ) -> Scores:
-        """Spans of all types of a sentence together; one that no row can decide is missed."""
+        """Scores over the spans of all types of a sentence; a gold span that is no candidate of any row is missed."""
         gold: dict[str, set[Span]] = {}
         for record in records:
             gold.setdefault(sentence_of(record), set()).update(gold_of(record))
-        found = self._found(records, rows, decoded)
-        counts = {sentence: span_counts(gold[sentence], found[sentence]) for sentence in gold}
+        predicted = self._predicted(records, rows, decoded)
+        counts = {sentence: span_counts(gold[sentence], predicted[sentence]) for sentence in gold}
         num_candidates = sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
         num_reached = sum(len(row["gold"]) // 2 for row in rows)
-        total = added(counts.values())
+        total = sum_counts(counts.values())
         metrics = {
             **span_scores(total),
             "constant_f1": self._constant(records, gold, num_reached, num_candidates),
@@ -313,40 +330,44 @@ class MrcNer(Task[AskedRecord]):
         return Scores(metrics, collapsed=one_class, items=items, classes=total)
 
     def predict(
-        self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans], decisions: Decisions
+        self,
+        records: Sequence[SpanRecord],
+        rows: Sequence[Row],
+        decoded: Sequence[SpanProbabilities],
+        decisions: Decisions,
     ) -> Conll | Json:
-        """Of tagged sentences the tags of their words; of queries, and where spans may nest, MRC-NER JSON."""
-        found = self._found(records, rows, decoded)
+        """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
+        predicted = self._predicted(records, rows, decoded)
         tagged = [record for record in records if isinstance(record, TaggedRecord)]
         if self.config.spans == "flat" and len(tagged) == len(records):
-            return Conll([tagged_words(record.words, found[record.id]) for record in tagged])
+            return Conll([tagged_words(record.words, predicted[record.id]) for record in tagged])
         return Json(
             [
-                answered(record, index, question.type, self.config.query(question), found[sentence_of(record)])
+                mrc_json(record, index, query.type, self.config.query_text(query), predicted[sentence_of(record)])
                 for record in records
-                for index, question in enumerate(asked(record, self.classes))
+                for index, query in enumerate(queries_of(record, self.classes))
             ]
         )
 
-    def _found(
-        self, records: Sequence[AskedRecord], rows: Sequence[Row], decoded: Sequence[FoundSpans]
+    def _predicted(
+        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[SpanProbabilities]
     ) -> dict[str, set[Span]]:
-        """The spans of each sentence that may stand."""
-        found: dict[str, dict[Span, float]] = {sentence_of(record): {} for record in records}
+        """The predicted spans of each sentence; without overlaps if they are flat."""
+        by_sentence: dict[str, dict[Span, float]] = {sentence_of(record): {} for record in records}
         for row, spans in zip(rows, decoded, strict=True):
             record = records[row["record"]]
             type_ = record.type if isinstance(record, QueryRecord) else self.classes[row["question"]]
-            of_sentence = found[sentence_of(record)]
+            of_sentence = by_sentence[sentence_of(record)]
             for (word, further), probability in spans.items():
                 span = (type_, int(row["words"][word]), int(row["words"][word + further]) + 1)
                 of_sentence[span] = max(probability, of_sentence.get(span, 0.0))
         resolved = without_overlaps if self.config.spans == "flat" else set
-        return {sentence: resolved(spans) for sentence, spans in found.items()}
+        return {sentence: resolved(spans) for sentence, spans in by_sentence.items()}
 
     def _constant(
-        self, records: Sequence[AskedRecord], gold: Mapping[str, set[Span]], num_reached: int, num_candidates: int
+        self, records: Sequence[SpanRecord], gold: Mapping[str, set[Span]], num_reached: int, num_candidates: int
     ) -> float:
-        """The F1 of calling every candidate a span; where they must not overlap, each word one of the best type."""
+        """The F1 of predicting every candidate; for flat spans, of predicting each word as a span of the best type."""
         num_gold = sum(map(len, gold.values()))
         if self.config.spans == "nested":
             return Counts(num_reached, num_candidates - num_reached, num_gold - num_reached).f1
@@ -357,5 +378,5 @@ class MrcNer(Task[AskedRecord]):
 
 
 def _of_lasts(values_BW: Tensor, num_lengths: int) -> Tensor:
-    """What each span's last word has, `values_BWS`: a view that copies nothing."""
+    """The values of each span's last word, `values_BWS`: a view that copies nothing."""
     return nn.functional.pad(values_BW, (0, num_lengths - 1)).unfold(1, num_lengths, 1)

@@ -1,4 +1,4 @@
-"""What a run predicts for a file, in the formats that its task's own tools read."""
+"""The predictions for a file, in formats that the usual tools of each task read."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from typing import Any, ClassVar
 
 
 class Predictions(ABC):
-    """The predictions for all records of a file, in their order.
+    """The predictions for all records of a file, in the order of the records.
 
     Attributes:
-        suffix: Of a file of them.
+        suffix: Of the file that they are written to.
     """
 
     suffix: ClassVar[str]
 
     @abstractmethod
     def text(self) -> str:
-        """The content of a file of predictions."""
+        """The content of that file."""
 
     @abstractmethod
     def plain(self) -> Any:
-        """The same as values that JSON has."""
+        """The predictions as JSON values."""
 
 
 @dataclass(frozen=True)
-class Table(Predictions):
-    """TSV with a header, a row a record; probabilities have six decimals."""
+class TablePredictions(Predictions):
+    """TSV with a header and one row for each record; probabilities have six decimals."""
 
     suffix = ".tsv"
     columns: tuple[str, ...]
@@ -46,13 +46,13 @@ class Table(Predictions):
         return written.getvalue()
 
     def plain(self) -> list[dict[str, str | float]]:
-        """An object a row."""
+        """One object for each row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 @dataclass(frozen=True)
 class Conll(Predictions):
-    """A word and its tag a line, apart by a tab; an empty line ends a sentence."""
+    """One word and its tag a line, separated by a tab; an empty line ends a sentence."""
 
     suffix = ".conll"
     sentences: Sequence[Sequence[tuple[str, str]]]
@@ -61,7 +61,7 @@ class Conll(Predictions):
         return "".join("".join(f"{word}\t{tag}\n" for word, tag in sentence) + "\n" for sentence in self.sentences)
 
     def plain(self) -> list[list[tuple[str, str]]]:
-        """The words of each sentence, each with its tag."""
+        """The (word, tag) pairs of each sentence."""
         return [list(sentence) for sentence in self.sentences]
 
 

@@ -1,6 +1,6 @@
-"""What is asked for each type of span, by data set: queries for NER as reading comprehension, in our own words."""
+"""Shipped queries for NER as reading comprehension: one for each type of span, by data set."""
 
-# ruff: noqa: RUF001 - Chinese has marks of its own
+# ruff: noqa: RUF001 - Chinese punctuation
 
 from __future__ import annotations
 
@@ -63,4 +63,4 @@ QUERIES: Mapping[str, Mapping[str, str]] = {
         "GPE.NOM": "文中用哪些普通名词指国家或城市，例如祖国、全国？",
     },
 }
-"""Query by type, by data set."""
+"""By data set and type."""

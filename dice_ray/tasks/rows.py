@@ -1,4 +1,4 @@
-"""What the encoder sees of texts: windows of one tokenizer call that lose nothing, and rows padded to a batch."""
+"""Rows of texts: tokenized into overlapping windows that lose nothing, and padded to batches."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 class Window(NamedTuple):
-    """A row, and for each of its tokens the word and the characters of the text: none outside of the text.
+    """A row, and for each of its tokens the word and the characters of the text; `None` outside of the text.
 
     Attributes:
         row: The row.
-        encoding: What the tokenizer says of it.
-        sequence: Which of its sequences is the text: 1 behind a question, else 0.
+        encoding: The tokenizer's output.
+        sequence: The index of the text among the encoded sequences: 1 behind a question, else 0.
     """
 
     row: Row
@@ -36,15 +36,15 @@ class Window(NamedTuple):
 
     @property
     def words(self) -> list[int | None]:
-        """The number of the word."""
+        """The index of each token's word."""
         words: list[int | None] = self.encoding.word_ids
-        if self.sequence == 0:  # what belongs to no sequence has no word
+        if self.sequence == 0:  # special tokens have no word
             return words
         return [word if inside else None for word, inside in zip(words, self._inside(), strict=True)]
 
     @property
     def spans(self) -> list[tuple[int, int] | None]:
-        """The first character and the one after the last, of the text, or of the word where words are given."""
+        """The first character of each token and the one after its last, in the text or, with words, in its word."""
         return [span if inside else None for span, inside in zip(self.encoding.offsets, self._inside(), strict=True)]
 
     def _inside(self) -> list[bool]:
@@ -60,15 +60,15 @@ def windows(
 ) -> list[Window]:
     """Each text, or list of words, as one row, or as several that share `stride` tokens with their neighbours.
 
-    With questions, every window of a text stands behind its question, which is never cut.
+    With questions, every window of a text follows its question, which is never cut. No texts give no windows.
 
     Raises:
-        DataError: A question leaves the windows of its text no room to move on.
+        DataError: A question is so long that the windows of its text could not advance.
     """
     if not texts:
         return []
     if questions is not None:
-        _leave_room(tokenizer, questions, max_length, stride)
+        _check_room(tokenizer, questions, max_length, stride)
     sequence = 0 if questions is None else 1
     encoded = encodings(
         tokenizer,
@@ -86,7 +86,7 @@ def windows(
 
 
 def text_rows(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], max_length: int, stride: int) -> list[Row]:
-    """The rows of `windows` alone, in less time."""
+    """The rows of `windows` without the places of tokens: faster."""
     encoded = encodings(tokenizer, texts, max_length, stride=stride, places=False)
     return [
         {**inputs_of(window, tokenizer), "record": record, "cut": False}
@@ -106,41 +106,42 @@ def encodings(
     split: bool = False,
     places: bool = True,
 ) -> list[Encoding]:
-    """What the tokenizer's own library says of texts, lists of words, or pairs of such.
+    """The encodings of texts, lists of words, or pairs of these, by the tokenizers library.
 
-    Transformers, called for the same, makes lists of everything and takes twice as long.
+    It is called directly because the tokenizers of transformers convert everything to lists and take twice as long.
 
     Args:
         tokenizer: Of the encoder.
-        texts: What is encoded, all of one kind.
-        max_length: The longest encoding; what is left over overflows into others.
-        stride: How many tokens those share.
-        strategy: What of a pair is cut.
-        side: Where it is cut. On the left what overflows comes last part first, so windows are cut on the right.
-        split: Whether texts are lists of words.
-        places: Whether the words and characters of the tokens are told.
+        texts: All of the same kind.
+        max_length: The longest encoding; the rest becomes `overflowing` encodings.
+        stride: The tokens that these share.
+        strategy: Which text of a pair is cut.
+        side: The side on which it is cut. `left` returns the overflowing parts in reverse order, so windows are cut on
+            the right.
+        split: Whether the texts are lists of words.
+        places: Whether the words and characters of tokens are needed.
     """
     if not texts:
         return []
     backend: Tokenizer = tokenizer.backend_tokenizer
     backend.no_padding()
     backend.enable_truncation(max_length, stride=stride, strategy=strategy, direction=side)
-    run = backend.encode_batch if places else backend.encode_batch_fast
-    found: list[Encoding] = run(texts, is_pretokenized=split)
-    return found
+    encode = backend.encode_batch if places else backend.encode_batch_fast
+    encoded: list[Encoding] = encode(texts, is_pretokenized=split)
+    return encoded
 
 
 def inputs_of(encoding: Encoding, tokenizer: PreTrainedTokenizerBase) -> Row:
-    """What the encoder takes of an encoding, but for the mask, which `padded` makes."""
+    """The encoder's inputs from an encoding; `padded` adds the attention mask."""
     if "token_type_ids" in tokenizer.model_input_names:
         return {"input_ids": encoding.ids, "token_type_ids": encoding.type_ids}
     return {"input_ids": encoding.ids}
 
 
-def _leave_room(
+def _check_room(
     tokenizer: PreTrainedTokenizerBase, questions: Sequence[str] | Sequence[Sequence[str]], max_length: int, stride: int
 ) -> None:
-    """A window needs room for the stride and for one token more, else the next one begins where it began."""
+    """A window must be longer than the stride, or the next window would start at the same token."""
     split = not isinstance(questions[0], str)
     distinct = list(dict.fromkeys(map(tuple, questions) if split else questions))
     sizes = map(len, tokenizer(distinct, is_split_into_words=split, add_special_tokens=False)["input_ids"])
@@ -148,16 +149,17 @@ def _leave_room(
     room = max_length - longest - tokenizer.num_special_tokens_to_add(pair=True)
     if room <= stride:
         raise DataError(
-            f"max_length must leave a window more than its stride of {stride} tokens behind the longest question, of "
+            f"max_length must leave room for more than the stride of {stride} tokens after the longest question, of "
             f"{longest} tokens: got max_length {max_length}, question {distinct[-number]!r:.80}"
         )
 
 
 def decided(windows_of_text: Sequence[Sequence[int | None]]) -> list[dict[int, int]]:
-    """The words that each window of a text decides, with the place of their first piece.
+    """Assign each word to one window of its text; for each window the words and the places of their first pieces.
 
-    A word is decided once: in the window where its first piece has the most tokens on its poorer side, the ends of the
-    text being no lack. A window that begins inside a word has none there, so the piece it begins with never decides.
+    A word is decided in the window in which its first piece has the most context: the most tokens on the side that has
+    fewer of them, where an end of the text counts as unlimited context. The first piece of a window that begins inside
+    a word is not the word's first piece, and never decides it.
 
     >>> decided([[None, 0, 1, 1, None], [None, 1, 1, 2, None]])
     [{0: 1, 1: 2}, {2: 3}]
@@ -178,14 +180,14 @@ def decided(windows_of_text: Sequence[Sequence[int | None]]) -> list[dict[int, i
             right = inside[-1] - place if number < last else math.inf
             if word not in best or min(left, right) > best[word][0]:
                 best[word] = (min(left, right), number, place)
-    found: list[dict[int, int]] = [{} for _ in windows_of_text]
+    by_window: list[dict[int, int]] = [{} for _ in windows_of_text]
     for word, (_, number, place) in best.items():
-        found[number][word] = place
-    return found
+        by_window[number][word] = place
+    return by_window
 
 
 def padded(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Inputs:
-    """What the encoder takes of these rows, padded to the longest."""
+    """The encoder's inputs for these rows, padded to the longest one."""
     fillers = {"input_ids": tokenizer.pad_token_id or 0, "token_type_ids": tokenizer.pad_token_type_id}
     inputs = {
         name: torch.from_numpy(stacked([row[name] for row in rows], filler, tokenizer.padding_side))
@@ -199,45 +201,45 @@ def padded(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Inputs:
 
 
 def stacked(values: Sequence[Any], filler: int, side: str = "right") -> NDArray[np.int64]:
-    """Lists or arrays of whole numbers as one array, the shorter ones filled up."""
+    """Lists or arrays of integers as one array, padded with the filler."""
     length = max(map(len, values))
-    found_BL = np.full((len(values), length), filler, dtype=np.int64)
-    for found_L, value in zip(found_BL, values, strict=True):
+    array_BL = np.full((len(values), length), filler, dtype=np.int64)
+    for array_L, value in zip(array_BL, values, strict=True):
         if side == "left":
-            found_L[length - len(value) :] = value
+            array_L[length - len(value) :] = value
         else:
-            found_L[: len(value)] = value
-    return found_BL
+            array_L[: len(value)] = value
+    return array_BL
 
 
 def whole_numbers(rows: Sequence[Row], name: str) -> list[list[int]]:
-    """One key of all rows as plain lists, wherever the rows come from."""
+    """The lists of one key of all rows, also where the rows hold arrays."""
     return [np.asarray(row[name]).tolist() for row in rows]
 
 
 def padding_before(row: Row, length: int, tokenizer: PreTrainedTokenizerBase) -> int:
-    """How many tokens of padding stand before a row's own where it is padded to this length."""
+    """The number of padding tokens in front of a row that is padded to this length."""
     return length - len(row["input_ids"]) if tokenizer.padding_side == "left" else 0
 
 
 def classification_place(row: Row, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Where a row has its classification token: last in XLNet's, else first.
+    """The place of a row's classification token: last for XLNet, else first.
 
     Raises:
-        DataError: It stands at neither end.
+        DataError: It is at neither end.
     """
     ids = row["input_ids"]
-    for place in (len(ids) - 1, 0):  # a text may begin with what reads as one, and ends before the true one
+    for place in (len(ids) - 1, 0):  # last one first: a text may itself begin with the token
         if ids[place] == tokenizer.cls_token_id:
             return place
     ends = tokenizer.convert_ids_to_tokens([int(ids[0]), int(ids[-1])])
     raise DataError(
-        f"the tokenizer must set its classification token {tokenizer.cls_token!r} first or last in each row, got {ends}"
+        f"the tokenizer must put its classification token {tokenizer.cls_token!r} first or last in each row, got {ends}"
     )
 
 
 def classification_places(rows: Sequence[Row], tokenizer: PreTrainedTokenizerBase) -> Tensor:
-    """Where each of these rows, padded, has its classification token."""
+    """The place of the classification token in each of these rows, after padding."""
     longest = max(len(row["input_ids"]) for row in rows)
     return torch.tensor(
         [padding_before(row, longest, tokenizer) + classification_place(row, tokenizer) for row in rows]

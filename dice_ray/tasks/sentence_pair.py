@@ -1,4 +1,4 @@
-"""Two sentences, one binary label: MRPC, QQP."""
+"""Binary classification of sentence pairs: MRPC, QQP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dice_ray.metrics.classification import (
 )
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
-from dice_ray.tasks.predictions import Table
+from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, encodings, inputs_of, padded
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 NO_TARGET = -100
-"""The target of a pair without a label, of which only predictions are made."""
+"""The target of a pair without a label, which is only predicted."""
 
 
 class SentencePairConfig(TaskBranch):
     """Classify pairs of sentences as positive or not.
 
     Attributes:
-        positive: The label of the positive class; every other label must be one and the same.
-        link: `softmax` gives two logits a pair, `sigmoid` one.
-        max_length: The longest row, in tokens; the longer sentence of a longer pair is cut.
+        positive: The label of the positive class; there must be exactly one other label.
+        link: `softmax` gives two logits for each pair, `sigmoid` one.
+        max_length: The longest row, in tokens; of a longer pair the longer sentence is truncated.
     """
 
     name = "sentence_pair"
@@ -58,17 +58,17 @@ class SentencePairConfig(TaskBranch):
         return frozenset({self.link})
 
     def classes(self, records: Sequence[PairRecord]) -> tuple[str, ...]:
-        found = sorted({record.label for record in records})
-        others = [label for label in found if label != self.positive]
-        if self.positive not in found or len(others) != 1:
+        labels = sorted({record.label for record in records})
+        others = [label for label in labels if label != self.positive]
+        if self.positive not in labels or len(others) != 1:
             raise DataError(
                 f"sentence_pair needs exactly two labels in the training split, one of them the positive "
-                f"{self.positive!r} (task.sentence_pair.positive), got {found}"
+                f"{self.positive!r} (task.sentence_pair.positive), got {labels}"
             )
         return others[0], self.positive
 
     def label_counts(self, records: Sequence[PairRecord]) -> Counter[str]:
-        """How many pairs have each label."""
+        """The number of pairs with each label."""
         return Counter(record.label for record in records)
 
     def negatives_and_positives(self, records: Sequence[PairRecord]) -> tuple[int, int]:
@@ -122,7 +122,7 @@ class SentencePair(Task[PairRecord]):
         return {"label": Term(logits_BC if self.config.link == "softmax" else logits_BC[:, 0], batch.targets["label"])}
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[float]:
-        """The probability of the positive class, by the link that the term was trained with."""
+        """The probability of the positive class, by the term's link."""
         logits_BC = logits["label"].double()
         positive = logits_BC.softmax(-1)[:, 1] if self.config.link == "softmax" else logits_BC[:, 0].sigmoid()
         return [float(probability) for probability in positive.tolist()]
@@ -153,14 +153,14 @@ class SentencePair(Task[PairRecord]):
 
     def predict(
         self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions
-    ) -> Table:
-        """The label at the threshold that dev decided, and the probability of each."""
+    ) -> TablePredictions:
+        """The label at the threshold tuned on dev, and the probability of each label."""
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
-        found = [
+        cells = [
             (record.id, self.classes[int(positive > decisions["threshold"])], 1 - positive, positive)
             for record, positive in zip(records, decoded, strict=True)
         ]
-        return Table(columns, found)
+        return TablePredictions(columns, cells)
 
 
 def _labels(rows: Sequence[Row]) -> np.ndarray:

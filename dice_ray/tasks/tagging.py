@@ -1,4 +1,4 @@
-"""A tag for each word: named entities as spans, parts of speech, and both by characters."""
+"""Tagging: named entities as IOB2 spans and parts of speech, by word or by character."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ratio
-from dice_ray.metrics.spans import Span, added, span_counts, span_item, span_scores, spans_of
+from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts
 from dice_ray.models.encoder import TokenHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 NO_TARGET = -100
-"""The target of tokens that are no item, and of tags that the training split does not have."""
+"""The target of tokens that are no item, and of tags that the training split lacks."""
 OUTSIDE = "O"
 UNKNOWN = "_"
-"""What is predicted for a word of which the tokenizer leaves nothing, where no tag is the background."""
+"""The prediction for a word that the tokenizer drops, if the task has no background tag."""
 
 
 class TaggingConfig(WindowedBranch):
@@ -36,11 +36,11 @@ class TaggingConfig(WindowedBranch):
 
     Attributes:
         tags: `spans` for IOB2 tags; `plain` for one tag a word, each word being a span of its own.
-        background: The tag that is not of interest, `O` for spans; none for parts of speech.
-        unit: What is tagged. By `character`, words are cut up and their tags spread as B- and I-: plain tags then are
-            segmentation and tagging at once, as the parts of speech of Chinese are scored.
-        max_length: The longest row, in tokens; a longer sentence becomes several that overlap.
-        stride: By how many tokens they overlap.
+        background: The tag of words without interest, `O` for spans; none for parts of speech.
+        unit: What is tagged. `character` splits words into characters with B- and I- tags: with plain tags this is
+            joint segmentation and tagging, as parts of speech are scored in Chinese.
+        max_length: The longest row, in tokens; a longer sentence becomes several overlapping rows.
+        stride: The overlap of those rows, in tokens.
     """
 
     name = "tagging"
@@ -59,18 +59,18 @@ class TaggingConfig(WindowedBranch):
 
     def classes(self, records: Sequence[TaggedRecord]) -> tuple[str, ...]:
         """The tags of the training split, the background first."""
-        found = sorted({tag for record in records for tag in self.tagged(record)[1]})
-        if self.background not in (None, *found):
+        tags = sorted({tag for record in records for tag in self.tagged(record)[1]})
+        if self.background not in (None, *tags):
             raise DataError(
                 f"tagging: the background {self.background!r} (task.tagging.background) must be a tag of the training "
-                f"split, which has {found[:20]}"
+                f"split, which has {tags[:20]}"
             )
-        if len(found) < 2:
-            raise DataError(f"tagging needs at least two tags in the training split, got {found}")
-        return tuple(sorted(found, key=lambda tag: tag != self.background))
+        if len(tags) < 2:
+            raise DataError(f"tagging needs at least two tags in the training split, got {tags}")
+        return tuple(sorted(tags, key=lambda tag: tag != self.background))
 
     def label_counts(self, records: Sequence[TaggedRecord]) -> Counter[str]:
-        """How many words or characters have each tag."""
+        """The number of words or characters with each tag."""
         return Counter(tag for record in records for tag in self.tagged(record)[1])
 
     def negatives_and_positives(self, records: Sequence[TaggedRecord]) -> tuple[int, int]:
@@ -84,7 +84,7 @@ class TaggingConfig(WindowedBranch):
         return Tagging(self, classes)
 
     def tagged(self, record: TaggedRecord) -> tuple[Sequence[str], Sequence[str]]:
-        """The words or characters of a record, and their tags: none where it has no labels."""
+        """The words or characters of a record, and their tags; no tags if the record has no labels."""
         if self.unit == "word":
             return record.words, record.tags
         characters = [character for word in record.words for character in word]
@@ -92,7 +92,7 @@ class TaggingConfig(WindowedBranch):
         return characters, [self._spread(tag, place) for word, tag in pairs for place in range(len(word))]
 
     def spans(self, tags: Sequence[str | None]) -> set[Span]:
-        """The spans of a record's tags; a word without a tag is outside of all."""
+        """The spans of a record's tags; a word without a tag is outside of all spans."""
         if self.tags == "plain" and self.unit == "word":
             return {(tag, place, place + 1) for place, tag in enumerate(tags) if tag not in (None, self.background)}
         return spans_of([tag if tag and tag != self.background else OUTSIDE for tag in tags])
@@ -106,7 +106,7 @@ class TaggingConfig(WindowedBranch):
 
 
 class Tagging(Task[TaggedRecord]):
-    """Words with one term, `tag`: its items are the first pieces of the words, each in one window."""
+    """Tagging with one term, `tag`, whose items are the first pieces of words, each in exactly one window."""
 
     def __init__(self, config: TaggingConfig, classes: tuple[str, ...]) -> None:
         self.config = config
@@ -143,10 +143,10 @@ class Tagging(Task[TaggedRecord]):
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
         counts = Counter(tag for tags in whole_numbers(rows, "tags") for tag in tags)
-        # A two-class term has a background, whether the task names it or not.
+        # A term of two classes always has a background, even if the task names none.
         background = 0 if self.config.background is not None or len(self.classes) == 2 else None
-        of_classes = tuple(counts[index] for index in range(len(self.classes)))
-        return (TermFacts("tag", "softmax", self.classes, of_classes, background),)
+        by_class = tuple(counts[index] for index in range(len(self.classes)))
+        return (TermFacts("tag", "softmax", self.classes, by_class, background),)
 
     def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
         return {"tag": TokenHead(width, len(self.classes), dropout)}
@@ -156,7 +156,7 @@ class Tagging(Task[TaggedRecord]):
         return {"tag": Term(logits["tag"], tags_BL, tags_BL != NO_TARGET)}
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[int]]:
-        """The class of each word that a row decides."""
+        """The predicted class of each word that a row decides."""
         best_BL = logits["tag"].argmax(-1)
         return [best_L[items_L].tolist() for best_L, items_L in zip(best_BL, batch.targets["item"], strict=True)]
 
@@ -166,23 +166,23 @@ class Tagging(Task[TaggedRecord]):
     def score(
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions
     ) -> Scores:
-        """Spans as conlleval counts them, whatever tags follow each other; accuracy by the tags as predicted.
+        """Scores over spans as conlleval forms them, also from invalid tag sequences; accuracy over tags.
 
-        A word of which the tokenizer leaves nothing has the background, or no tag at all.
+        A word that the tokenizer drops is predicted as the background, or as no tag if there is none.
         """
         gold = [list(self.config.tagged(record)[1]) for record in records]
-        found = self._found(records, rows, decoded)
-        counts = [self._counts(right, tags) for right, tags in zip(gold, found, strict=True)]
-        total, num_words = added(counts), sum(map(len, gold))
+        predicted = self._predicted(records, rows, decoded)
+        counts = [self._counts(*pair) for pair in zip(gold, predicted, strict=True)]
+        total, num_words = sum_counts(counts), sum(map(len, gold))
         frequencies = Counter(tag for tags in gold for tag in tags)
         constant, num_constant = frequencies.most_common(1)[0]
         num_right = sum(
-            tag == guess for pair in zip(gold, found, strict=True) for tag, guess in zip(*pair, strict=True)
+            tag == guess for pair in zip(gold, predicted, strict=True) for tag, guess in zip(*pair, strict=True)
         )
         metrics = {
             **span_scores(total),
             "accuracy": ratio(num_right, num_words),
-            "constant_f1": span_scores(added(self._counts(tags, [constant] * len(tags)) for tags in gold))["f1"],
+            "constant_f1": span_scores(sum_counts(self._counts(tags, [constant] * len(tags)) for tags in gold))["f1"],
             "constant_accuracy": ratio(num_constant, num_words),
             "words_dropped": float(num_words - sum(map(len, decoded))),
         }
@@ -193,25 +193,25 @@ class Tagging(Task[TaggedRecord]):
     def predict(
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions
     ) -> Conll:
-        """The tag of each word or character, as predicted."""
-        found = self._found(records, rows, decoded)
+        """The predicted tag of each word or character."""
+        predicted = self._predicted(records, rows, decoded)
         units = [self.config.tagged(record)[0] for record in records]
         return Conll(
             [
                 [(unit, tag or UNKNOWN) for unit, tag in zip(*sentence, strict=True)]
-                for sentence in zip(units, found, strict=True)
+                for sentence in zip(units, predicted, strict=True)
             ]
         )
 
-    def _found(
+    def _predicted(
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]]
     ) -> list[list[str | None]]:
-        """The tag of each unit of each record."""
-        found = [[self.config.background] * len(self.config.tagged(record)[0]) for record in records]
+        """The predicted tag of each unit of each record."""
+        tags = [[self.config.background] * len(self.config.tagged(record)[0]) for record in records]
         for row, words, classes in zip(rows, whole_numbers(rows, "words"), decoded, strict=True):
             for word, class_ in zip(words, classes, strict=True):
-                found[row["record"]][word] = self.classes[class_]
-        return found
+                tags[row["record"]][word] = self.classes[class_]
+        return tags
 
-    def _counts(self, gold: Sequence[str], found: Sequence[str | None]) -> dict[str, Counts]:
-        return span_counts(self.config.spans(gold), self.config.spans(found))
+    def _counts(self, gold: Sequence[str], predicted: Sequence[str | None]) -> dict[str, Counts]:
+        return span_counts(self.config.spans(gold), self.config.spans(predicted))

@@ -1,4 +1,4 @@
-"""A text, one label or several: sentiment, topics."""
+"""Text classification with one label or several: sentiment, topics."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from dice_ray.metrics.classification import (
     item_counts,
     ratio,
 )
-from dice_ray.metrics.spans import storable
+from dice_ray.metrics.spans import metric_name_part
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
-from dice_ray.tasks.predictions import Table
+from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
 
@@ -38,18 +38,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 NO_TARGET = -100
-"""The target of a text without a label, of which only predictions are made."""
+"""The target of a text without a label, which is only predicted."""
 
 
 class TextClassificationConfig(WindowedBranch):
     """Classify texts.
 
     Attributes:
-        labels: `one` label a text, by softmax; or `several` that do not exclude each other, by one logit a label.
-        positive: With one label of two: the label whose F1 is scored, at a half and at a threshold tuned on dev.
-        score: The metric that decides. `f1` is that of the positive label, or over all pairs of a text and a label.
-        max_length: The longest row, in tokens; a longer text becomes several that overlap, and their mean decides.
-        stride: By how many tokens they overlap.
+        labels: `one` label for each text, by softmax; or `several` independent ones, by a sigmoid for each label.
+        positive: For two labels: the one whose F1 is scored, at threshold 0.5 and at a threshold tuned on dev.
+        score: The objective. `f1` is that of the positive label, or the micro F1 of several labels.
+        max_length: The longest row, in tokens; a longer text becomes several overlapping rows, whose probabilities are
+            averaged.
+        stride: The overlap of those rows, in tokens.
     """
 
     name = "text_classification"
@@ -82,23 +83,23 @@ class TextClassificationConfig(WindowedBranch):
 
     def classes(self, records: Sequence[TextRecord]) -> tuple[str, ...]:
         """The labels of the training split, the positive one last."""
-        found = sorted({label for record in records for label in record.labels})
-        if self.positive is not None and (self.positive not in found or len(found) != 2):
+        labels = sorted({label for record in records for label in record.labels})
+        if self.positive is not None and (self.positive not in labels or len(labels) != 2):
             raise DataError(
                 f"text_classification with a positive label needs exactly two labels in the training split, one of "
-                f"them {self.positive!r} (task.text_classification.positive), got {found[:20]}"
+                f"them {self.positive!r} (task.text_classification.positive), got {labels[:20]}"
             )
-        if len(found) < (2 if self.labels == "one" else 1):
-            raise DataError(f"text_classification needs at least two labels in the training split, got {found}")
-        return tuple(sorted(found, key=lambda label: label == self.positive))
+        if len(labels) < (2 if self.labels == "one" else 1):
+            raise DataError(f"text_classification needs at least two labels in the training split, got {labels}")
+        return tuple(sorted(labels, key=lambda label: label == self.positive))
 
     def label_counts(self, records: Sequence[TextRecord]) -> Counter[str]:
-        """How many texts have each label."""
+        """The number of texts with each label."""
         return Counter(label for record in records for label in record.labels)
 
     def negatives_and_positives(self, records: Sequence[TextRecord]) -> tuple[int, int]:
         """Texts of the other label, and of the positive one; of several classes, all others against the rarest; where
-        labels do not exclude each other, pairs of a text and a label that it lacks, and that it has.
+        a text may have several labels, pairs of a text and a label that it lacks, and that it has.
         """
         counts = self.label_counts(records)
         if self.labels == "several":
@@ -112,7 +113,7 @@ class TextClassificationConfig(WindowedBranch):
 
 
 class TextTask(Task[TextRecord]):
-    """Texts with one term, `label`, in windows; what a text gets is the mean over its windows."""
+    """Texts with one term, `label`; a text's probabilities are the mean over its windows."""
 
     def __init__(self, config: TextClassificationConfig, classes: tuple[str, ...]) -> None:
         self.config = config
@@ -120,11 +121,11 @@ class TextTask(Task[TextRecord]):
 
     @abstractmethod
     def target(self, present: list[int]) -> int | list[int]:
-        """What the term needs of a text, from the classes of its labels."""
+        """The term's target for a text with labels of these classes."""
 
     @abstractmethod
     def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
-        """The classes that a text is predicted to have, under what dev decided."""
+        """The predicted classes of a text, with the decisions of dev."""
 
     def texts(self, records: Sequence[TextRecord]) -> list[str]:
         return [record.text for record in records]
@@ -160,11 +161,11 @@ class TextTask(Task[TextRecord]):
 
     def predict(
         self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
-    ) -> Table:
+    ) -> TablePredictions:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = _by_record(rows, decoded)
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
-        found = [
+        cells = [
             (
                 record.id,
                 ";".join(self.classes[index] for index in self.chosen(probabilities_C, decisions)),
@@ -172,17 +173,17 @@ class TextTask(Task[TextRecord]):
             )
             for record, probabilities_C in zip(records, probabilities_NC, strict=True)
         ]
-        return Table(columns, found)
+        return TablePredictions(columns, cells)
 
 
 class OneLabel(TextTask):
-    """One class a text, by softmax."""
+    """One class for each text, by softmax."""
 
     def target(self, present: list[int]) -> int:
         return present[0] if present else NO_TARGET
 
     def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
-        """The most probable one, or where one is positive, what its threshold says."""
+        """The most probable class; with a positive class, whether its probability is above the threshold."""
         if self.config.positive is None:
             return [int(probabilities_C.argmax())]
         return [int(probabilities_C[1] > decisions["threshold"])]
@@ -193,8 +194,8 @@ class OneLabel(TextTask):
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
         """The probability of each class."""
-        found: list[list[float]] = logits["label"].double().softmax(-1).tolist()
-        return found
+        probabilities: list[list[float]] = logits["label"].double().softmax(-1).tolist()
+        return probabilities
 
     def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         if self.config.positive is None:
@@ -231,17 +232,17 @@ class OneLabel(TextTask):
     def _items(
         self, records: Sequence[TextRecord], labels_N: NDArray[np.int64], predicted_N: NDArray[Any]
     ) -> tuple[ItemCounts, ...]:
-        """The counts of the positive class, or of all classes where none is positive.
+        """The counts of the positive class, or of all classes if none is positive.
 
-        The F1 of the latter is the accuracy, also where the score is `macro_f1`, which is no ratio of such counts.
+        The F1 of the latter is the accuracy, even if the score is `macro_f1`, which is no ratio of counts of items.
         """
         counted = [1] if self.config.positive is not None else range(len(self.classes))
-        gold_NC, found_NC = (np.stack([of == class_ for class_ in counted], 1) for of in (labels_N, predicted_N))
-        return item_counts([record.id for record in records], gold_NC, found_NC)
+        gold_NC, predicted_NC = (np.stack([of == class_ for class_ in counted], 1) for of in (labels_N, predicted_N))
+        return item_counts([record.id for record in records], gold_NC, predicted_NC)
 
 
 class SeveralLabels(TextTask):
-    """Any number of labels a text, by a logit for each: an item is a text and a label."""
+    """Any number of labels for each text, by a sigmoid for each label: an item is a pair of a text and a label."""
 
     def target(self, present: list[int]) -> list[int]:
         return [int(index in present) for index in range(len(self.classes))]
@@ -256,8 +257,8 @@ class SeveralLabels(TextTask):
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
         """The probability of each label."""
-        found: list[list[float]] = logits["label"].double().sigmoid().tolist()
-        return found
+        probabilities: list[list[float]] = logits["label"].double().sigmoid().tolist()
+        return probabilities
 
     def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
@@ -272,7 +273,7 @@ class SeveralLabels(TextTask):
         at_threshold_NC = probabilities_NC > decisions["threshold"]
         tuned = _label_counts(labels_NC, at_threshold_NC)
         every = _label_counts(labels_NC, np.ones_like(predicted_NC))
-        # The best constant set of labels holds the most frequent ones.
+        # The constant prediction with the best F1 consists of the most frequent labels.
         frequent = sorted(every, key=lambda label: -label.tp)
         total = sum(every, Counts()).tp
         metrics = {
@@ -284,7 +285,7 @@ class SeveralLabels(TextTask):
                 for size in range(1, len(frequent) + 1)
             ),
             "constant_macro_f1": _micro_and_macro(every)["macro_f1"],
-            **{f"f1_{storable(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
+            **{f"f1_{metric_name_part(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
         }
         ids, gold_NC = [record.id for record in records], labels_NC == 1
         return Scores(
@@ -311,22 +312,23 @@ def _labels(rows: Iterable[Row]) -> NDArray[np.int64]:
 
 
 def _f1_of_classes(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[str, float]:
-    right, sizes = counts_CC.diagonal(), counts_CC.sum(0) + counts_CC.sum(1)
+    hits, sizes = counts_CC.diagonal(), counts_CC.sum(0) + counts_CC.sum(1)
     return {
-        f"f1_{storable(name)}": ratio(2 * int(hit), int(size))
-        for name, hit, size in zip(classes, right, sizes, strict=True)
+        f"f1_{metric_name_part(name)}": ratio(2 * int(hit), int(size))
+        for name, hit, size in zip(classes, hits, sizes, strict=True)
     }
 
 
 def _label_counts(labels_NC: NDArray[np.int64], predicted_NC: NDArray[np.bool_]) -> list[Counts]:
-    tp_C, found_C, gold_C = ((labels_NC == 1) & predicted_NC).sum(0), predicted_NC.sum(0), labels_NC.sum(0)
+    tp_C, predicted_C, gold_C = ((labels_NC == 1) & predicted_NC).sum(0), predicted_NC.sum(0), labels_NC.sum(0)
     return [
-        Counts(int(tp), int(found - tp), int(gold - tp)) for tp, found, gold in zip(tp_C, found_C, gold_C, strict=True)
+        Counts(int(tp), int(predicted - tp), int(gold - tp))
+        for tp, predicted, gold in zip(tp_C, predicted_C, gold_C, strict=True)
     ]
 
 
 def _micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
-    """Micro scores, and the mean F1 of the labels that occur in gold or prediction."""
+    """Micro scores, and the mean F1 of the labels that occur in gold or predictions."""
     total = sum(counts, Counts())
     f1 = [label.f1 for label in counts if label != Counts()]
     micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}

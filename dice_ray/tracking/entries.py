@@ -1,4 +1,8 @@
-"""What a writer can be told of a run, in the order of telling, and each as a line of JSON."""
+"""What runs send to MLflow, as typed entries that are also the lines of the spool file.
+
+The names of these classes and of their fields are stored: a spool that an older version of this program left behind
+must still be read.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,11 @@ from typing import Any, Final, TypeAlias, get_args
 from dice_ray.tracking.schema import Status
 
 NUM_METRICS: Final = 1000
-"""MLflow's limit on one call."""
+"""MLflow's limit on the metrics of one call."""
 
 
 @dataclass(frozen=True)
-class Point:
+class MetricPoint:
     """One value of one metric; `at` is in milliseconds since 1970."""
 
     metric: str
@@ -25,7 +29,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Open:
-    """Create the run, or go on with the one that has this id."""
+    """Create the run with our id `key`, or resume the one that has it; `parent` is our id of its parent run."""
 
     key: str
     name: str
@@ -40,12 +44,12 @@ class Points:
     """Values of metrics, at most `NUM_METRICS`."""
 
     key: str
-    points: tuple[Point, ...]
+    points: tuple[MetricPoint, ...]
 
 
 @dataclass(frozen=True)
 class Tags:
-    """Tags to set over those that are there."""
+    """Tags to set; those of the same name are overwritten, the others stay."""
 
     key: str
     tags: Mapping[str, str]
@@ -53,7 +57,7 @@ class Tags:
 
 @dataclass(frozen=True)
 class Text:
-    """A text file among the run's artifacts."""
+    """A text file to store among the run's artifacts."""
 
     key: str
     file: str
@@ -62,7 +66,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Data:
-    """The data set of the run: what it is, and where it came from, none of its content."""
+    """The data set of the run: its name, digest, kind and source as JSON, none of its content."""
 
     key: str
     name: str
@@ -73,7 +77,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Model:
-    """A folder in MLflow's model format, to be stored with the run and registered; it goes once it is stored."""
+    """A folder in MLflow's model format to store with the run and to register; it is deleted once it is stored."""
 
     key: str
     folder: str
@@ -89,27 +93,27 @@ class End:
     at: int
 
 
-Entry: TypeAlias = Open | Points | Tags | Text | Data | Model | End
-_KINDS: Final = {kind.__name__: kind for kind in get_args(Entry)}
+RunEntry: TypeAlias = Open | Points | Tags | Text | Data | Model | End
+_KINDS: Final = {kind.__name__: kind for kind in get_args(RunEntry)}
 
 
-def joined(entries: Iterable[Entry]) -> list[Entry]:
-    """The same in fewer calls: points join the last entry of their run, if that holds points too."""
-    together: list[Entry] = []
-    last: dict[str, int] = {}
+def merge_points(entries: Iterable[RunEntry]) -> list[RunEntry]:
+    """Merge the points of each run into fewer entries; the order of a run's entries is kept, not that between runs."""
+    merged: list[RunEntry] = []
+    last: dict[str, int] = {}  # the index of each run's latest entry
     for entry in entries:
-        before = together[last[entry.key]] if entry.key in last else None
-        match before, entry:
+        previous = merged[last[entry.key]] if entry.key in last else None
+        match previous, entry:
             case Points(key, first), Points(_, more) if len(first) + len(more) <= NUM_METRICS:
-                together[last[key]] = Points(key, first + more)
+                merged[last[key]] = Points(key, first + more)
             case _:
-                last[entry.key] = len(together)
-                together.append(entry)
-    return together
+                last[entry.key] = len(merged)
+                merged.append(entry)
+    return merged
 
 
-def as_line(entry: Entry) -> str:
-    """An entry as JSON.
+def as_line(entry: RunEntry) -> str:
+    """An entry as a line of JSON.
 
     >>> from_line(as_line(Tags("a", {"x": "y"})))
     Tags(key='a', tags={'x': 'y'})
@@ -117,11 +121,11 @@ def as_line(entry: Entry) -> str:
     return json.dumps({"entry": type(entry).__name__, **asdict(entry)}, ensure_ascii=False)
 
 
-def from_line(line: str) -> Entry:
-    """The entry of a line."""
+def from_line(line: str) -> RunEntry:
+    """The entry of a line; ValueError, TypeError or LookupError where the line is not one that `as_line` wrote."""
     fields: dict[str, Any] = json.loads(line)
     kind = _KINDS[fields.pop("entry")]
     if kind is Points:
-        fields["points"] = tuple(Point(**point) for point in fields["points"])
-    entry: Entry = kind(**fields)
+        fields["points"] = tuple(MetricPoint(**point) for point in fields["points"])
+    entry: RunEntry = kind(**fields)
     return entry

@@ -1,4 +1,4 @@
-"""A folder in MLflow's model format: what loads it, and what a stock class of Hugging Face can load of it."""
+"""A model folder in MLflow's format: its description is written here, and the ids under which MLflow stores it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Final
 from dice_ray.tracking.store import quiet
 
 MODEL, TOKENIZER = "model", "components/tokenizer"
-"""Where the files of a stock class lie in the folder."""
+"""Where the files that a class of transformers loads lie in the folder."""
 _PIPELINES: Final = {"AutoModelForTokenClassification": ("token-classification", "TokenClassificationPipeline")}
-"""The stock classes that a pipeline of transformers runs."""
+"""The auto classes that a pipeline of transformers can run, with its task and class."""
 
 
 def write(folder: Path, loader: str, auto_class: str) -> None:
-    """Describe a folder: nothing in it is code or a pickle, `loader` is a module of ours that must be installed.
+    """Describe a folder as a model of MLflow; it holds neither code nor a pickle, so dice_ray must be installed.
 
     Args:
         folder: Empty or new.
-        loader: The module whose `_load_pyfunc` makes a model of the folder.
-        auto_class: What loads `MODEL`; the flavor `transformers` is added where that is a class with a pipeline.
+        loader: The module whose `_load_pyfunc` loads the model from the folder.
+        auto_class: The class that loads `MODEL`; where it has a pipeline, the flavor `transformers` is added.
     """
     quiet()
     import mlflow
     from mlflow.models import Model
 
-    wanted = [f"dice-ray=={metadata.version('dice-ray')}"]
-    mlflow.pyfunc.save_model(str(folder), loader_module=loader, pip_requirements=wanted)
+    requirements = [f"dice-ray=={metadata.version('dice-ray')}"]
+    mlflow.pyfunc.save_model(str(folder), loader_module=loader, pip_requirements=requirements)
     if auto_class not in _PIPELINES:
         return
     task, pipeline = _PIPELINES[auto_class]
@@ -46,9 +46,9 @@ def write(folder: Path, loader: str, auto_class: str) -> None:
 
 
 def bind(folder: Path, *, run: str, model: str, location: str) -> None:
-    """Note in a folder under which ids MLflow stores it."""
+    """Write into a folder's description the ids and the location under which MLflow stores it."""
     from mlflow.models import Model
 
-    described = Model.load(str(folder))
-    described.run_id, described.model_id, described.artifact_path = run, model, location
-    described.save(str(folder / "MLmodel"))
+    description = Model.load(str(folder))
+    description.run_id, description.model_id, description.artifact_path = run, model, location
+    description.save(str(folder / "MLmodel"))

@@ -1,4 +1,8 @@
-"""The only way out of MLflow: the runs of an experiment as one tidy frame."""
+"""The only way out of MLflow: the runs of an experiment as one tidy frame.
+
+Every function opens the store once, so what one call returns is one moment of the store, also beside a writer (see
+`sources.py`, which explains how it is read).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import pandas as pd
 
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.tracking import schema
-from dice_ray.tracking.sources import Source, Stored, opened, text_artifact
+from dice_ray.tracking.sources import Source, StoredRun, open_store, text_artifact
 from dice_ray.tracking.store import sqlite_file, store_uri
 
 COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "status", "start", "end", "artifacts")
@@ -26,49 +30,50 @@ _TAG_OF: Final = {
 
 
 def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
-    """One row a run, in the order of their start, parents first.
+    """One row per run, in the order of their start, parents first.
 
-    The columns are `COLUMNS`, then `params.<path>`, `metrics.<name>` (the last value) and `tags.<name>`.
+    The columns are `COLUMNS`, then `params.<path>`, `metrics.<name>` (the last value) and `tags.<name>`. An experiment
+    without runs has the columns `COLUMNS` and no rows. Runs that another program stored are left out.
 
     Raises:
-        UnknownNameError: There is no such experiment.
-        RunError: There is no store, or it does not answer.
+        UnknownNameError: The store has no such experiment.
+        RunError: The store does not exist or does not answer.
     """
-    with opened(uri) as source:
-        runs = source.runs(_known(source, experiment))
+    with open_store(uri) as source:
+        runs = source.runs(_experiment_id(source, experiment))
     return as_frame(runs)
 
 
 def curves(experiment: str, uri: str | None = None) -> pd.DataFrame:
-    """Every metric at every step, a row each: `CURVE_COLUMNS`; raises what `read` raises."""
-    with opened(uri) as source:
-        known = _known(source, experiment)
-        ids = {uuid: run.tags[schema.ID] for uuid, run in source.runs(known).items() if schema.ID in run.tags}
-        rows = [(ids[uuid], *values) for uuid, *values in source.points(known) if uuid in ids]
+    """Every metric at every step, one row each, with `CURVE_COLUMNS`; raises what `read` raises."""
+    with open_store(uri) as source:
+        experiment_id = _experiment_id(source, experiment)
+        ids = {uuid: run.tags[schema.ID] for uuid, run in source.runs(experiment_id).items() if schema.ID in run.tags}
+        rows = [(ids[uuid], *values) for uuid, *values in source.points(experiment_id) if uuid in ids]
     frame = pd.DataFrame(rows, columns=list(CURVE_COLUMNS))
     return frame.sort_values(["id", "metric", "step"], ignore_index=True)
 
 
 def texts(runs: pd.DataFrame, file: str, uri: str | None = None) -> dict[str, str]:
-    """A text file among the artifacts of these rows of `read`, by the id of the run; those without it are left out.
+    """The content of an artifact, a text file, by run id, for the rows of `read` whose run has it.
 
-    Artifacts in a local folder are read there, others through MLflow.
+    Artifacts in a local folder are read from there, others through MLflow.
 
     Raises:
-        RunError: A store of artifacts does not answer.
+        RunError: The artifact store does not answer.
     """
-    read_texts = {id_: text_artifact(root, file, uri) for id_, root in zip(runs["id"], runs["artifacts"], strict=True)}
-    return {id_: text for id_, text in read_texts.items() if text is not None}
+    contents = {id_: text_artifact(root, file, uri) for id_, root in zip(runs["id"], runs["artifacts"], strict=True)}
+    return {id_: content for id_, content in contents.items() if content is not None}
 
 
 def experiments(uri: str | None = None) -> list[str]:
-    """The names of the experiments, MLflow's own Default left out; raises RunError as `read` does."""
-    with opened(uri) as source:
+    """The names of the active experiments, without MLflow's own "Default"; raises RunError as `read` does."""
+    with open_store(uri) as source:
         return sorted(source.experiments())
 
 
 def may_hold(experiment: str, id_: str, uri: str | None = None) -> bool:
-    """Whether there is a store that holds this run; one that is away may."""
+    """Whether the store holds a run, or may hold it because it does not answer now."""
     file = sqlite_file(store_uri(uri))
     if file is not None and not file.is_file():
         return False
@@ -80,15 +85,15 @@ def may_hold(experiment: str, id_: str, uri: str | None = None) -> bool:
         return True
 
 
-def _known(source: Source, experiment: str) -> str:
-    known = source.experiments()
-    if experiment not in known:
-        raise UnknownNameError("experiment", experiment, known)
-    return known[experiment]
+def _experiment_id(source: Source, experiment: str) -> str:
+    ids = source.experiments()
+    if experiment not in ids:
+        raise UnknownNameError("experiment", experiment, ids)
+    return ids[experiment]
 
 
-def as_frame(runs: Mapping[str, Stored]) -> pd.DataFrame:
-    """The tidy frame of our runs; what others stored in the experiment is left out."""
+def as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
+    """The tidy frame of the runs that have our id; those of other programs are left out."""
     ours = [run for run in runs.values() if schema.ID in run.tags]
     ours.sort(key=lambda run: (run.start, schema.PARENT in run.tags, run.tags[schema.ID]))
     rows = [_row(run, runs) for run in ours]
@@ -105,17 +110,16 @@ def as_frame(runs: Mapping[str, Stored]) -> pd.DataFrame:
     return frame
 
 
-def _row(run: Stored, runs: Mapping[str, Stored]) -> dict[str, Any]:
-    own = {column: run.tags.get(tag) for column, tag in _TAG_OF.items()}
-    above = runs.get(run.tags.get(schema.PARENT, ""))
-    others = {
-        name.removeprefix(schema.PREFIX): value
+def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
+    parent = runs.get(run.tags.get(schema.PARENT, ""))
+    tags = {
+        f"tags.{name.removeprefix(schema.PREFIX)}": value
         for name, value in run.tags.items()
         if name not in _TAG_OF.values() and not name.startswith("mlflow.")
     }
     return {
-        **own,
-        "parent": above.tags.get(schema.ID) if above else None,
+        **{column: run.tags.get(tag) for column, tag in _TAG_OF.items()},
+        "parent": parent.tags.get(schema.ID) if parent else None,
         "name": run.name,
         "status": run.status,
         "start": run.start,
@@ -123,12 +127,12 @@ def _row(run: Stored, runs: Mapping[str, Stored]) -> dict[str, Any]:
         "artifacts": run.artifacts,
         **{f"params.{name}": value for name, value in run.params.items()},
         **{f"metrics.{name}": value for name, value in run.metrics.items()},
-        **{f"tags.{name}": value for name, value in others.items()},
+        **tags,
     }
 
 
 def _numbers_or_texts(column: pd.Series[Any]) -> pd.Series[Any]:
-    """`null` is a missing value; a column of numbers alone becomes one."""
+    """Make `null` a missing value, and a column that holds only numbers numeric."""
     values = column.mask(column == "null")
     numbers = pd.to_numeric(values, errors="coerce")
     return numbers if bool((numbers.notna() == values.notna()).all()) else values

@@ -1,78 +1,92 @@
-"""The names that are stored with a run: tags, kinds, states, and how a metric's relatives are called."""
+"""The names stored with a run: its tags, kinds and states, the metrics derived from another, and the artifacts."""
 
 from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
-"""A run trained alone; a sweep, its trials, and the best ones with other seeds; a study and its cells."""
+"""A run trained alone; a sweep, its trials, and reruns of the best ones with other seeds; a study and its cells."""
 State: TypeAlias = Literal["done", "pruned", "failed"]
 Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
-"""How a run may end, in MLflow's words."""
+"""MLflow's status of a run that ended."""
 
 PREFIX: Final = "dice_ray."
 
 ID: Final = "dice_ray.id"
-"""Our id of a run; MLflow gives its own, and a run is found again by this tag."""
+"""Our id of a run, by which it is found: MLflow assigns an id of its own and accepts no other."""
 KIND: Final = "dice_ray.kind"
 ARM: Final = "dice_ray.arm"
 VARIANT: Final = "dice_ray.variant"
-"""On a cell: what its arm is run on (data, encoder, an altered training set); absent where a study has no variants."""
+"""On a cell: the variant its arm is run on (data, encoder, an altered training set); absent if a study has none."""
 SEED: Final = "dice_ray.seed"
 TASK: Final = "dice_ray.task"
 DATA: Final = "dice_ray.data"
 LOSS: Final = "dice_ray.loss"
 ENCODER: Final = "dice_ray.encoder"
 ENCODER_DIGEST: Final = "dice_ray.encoder_digest"
-"""Of the content of an encoder that lies in a folder."""
+"""Digest of the content of an encoder that was loaded from a folder."""
 FRESH: Final = "dice_ray.fresh"
-"""What of the model starts at random: the heads, and the encoder too if it is the tiny one."""
+"""Which parts of the model start at random: the heads, and the encoder too if it is the tiny one."""
 TEST_PER_TRAIN: Final = "dice_ray.test_per_train"
-"""On a run whose test split was drawn: how many test records there are for each training record as it was drawn."""
+"""On a run whose test split was drawn at random: the number of test records per training record of that draw."""
 STATE: Final = "dice_ray.state"
 FAILURE: Final = "dice_ray.failure"
 """Why a trial or cell failed."""
 COLLAPSED: Final = "dice_ray.collapsed"
-"""`true` for a run that predicts one class only, in its best evaluation."""
+"""`true` for a run that predicts only one class in its best evaluation, or on test where it is scored there."""
 SEARCHED: Final = "dice_ray.searched"
-"""On a trial: the paths that the search chose, joined by spaces; their values are among the parameters."""
+"""On a trial: the paths that the search chose, separated by spaces; their values are among the parameters."""
 TUNED: Final = "dice_ray.tuned"
-"""On a cell: the trial that its arm has its settings of, in words; absent where the arm was not tuned."""
+"""On a cell: a sentence that names the trial whose settings its arm has; absent if the arm was not tuned."""
 RERUN_OF: Final = "dice_ray.rerun_of"
-"""On a rerun: the id of the trial whose configuration it has, with another seed."""
+"""On a rerun: the id of the trial whose configuration it repeats with another seed."""
 BASELINE: Final = "dice_ray.baseline"
-"""On a study: the arm that the others are compared to."""
+"""On a study: the arm that the others are compared with."""
 METRIC: Final = "dice_ray.metric"
 """On a sweep, study or run: the metric that is maximised, `dev/f1`."""
 OBJECTIVES: Final = "dice_ray.objectives"
-"""On a sweep for several: the metrics, joined by spaces, those to be low with a `-` before them."""
+"""On a multi-objective sweep: the metrics, separated by spaces, with a leading `-` for one that is minimised."""
 RESULTS_VERSION: Final = "dice_ray.results_version"
 
 REGISTERED: Final = "dice_ray.registered"
-"""With a dot and a model's name behind it: the version under which the run's model is registered."""
+"""Prefix of `.<registered name>`: the version under which the run's model is registered."""
 GIT_DIRTY: Final = "dice_ray.git_dirty"
-"""Whether the user's folder had changes that its commit does not hold."""
+"""Whether the working directory had uncommitted changes."""
 VERSION: Final = "dice_ray.version"
-"""With a dot and the name of a package behind it."""
+"""Prefix of `.<package>`."""
 CPU: Final = "dice_ray.cpu"
 CORES: Final = "dice_ray.cores"
 GPU: Final = "dice_ray.gpu"
-"""What of the machine, `none` where there is none."""
+"""The number and names of the GPUs, `none` on a machine without one."""
 
 PARENT: Final = "mlflow.parentRunId"
 GIT_COMMIT: Final = "mlflow.source.git.commit"
 USER: Final = "mlflow.user"
 SOURCE: Final = "mlflow.source.name"
 EXPERIMENT_KIND: Final = "mlflow.experimentKind"
-"""Names of MLflow's own, which its pages show."""
+"""Tags of MLflow, which its pages show."""
 
+STEP_METRICS: Final = ("loss", "lr", "padding", "tokens_per_second")
+"""Metrics of single steps between evaluations, `step/loss`; those of evaluations are `train/...` and `dev/...`."""
 
-OF_STEPS: Final = ("loss", "lr", "padding", "tokens_per_second")
-"""Metrics of single steps between evaluations, `step/loss`: those of evaluations are `train/...` and `dev/...`."""
+CONFIG_FILE: Final = "config.yaml"
+"""Artifact of a run: its resolved configuration."""
+PLAN_FILE: Final = "plan.yaml"
+"""Artifact of a sweep or study: its plan."""
+DATA_FILE: Final = "data.json"
+"""Artifact of a run, sweep or study: what was loaded, and what of it was skipped."""
+LEFT_OUT_FILE: Final = "left_out.json"
+"""Artifact of a study: the variants and arms that do not fit together and are not run, and why."""
+ITEMS_FILE: Final = "items.csv"
+"""Artifact in the folder of a split (`test/items.csv`): the counts of each record."""
+CLASSES_FILE: Final = "classes.csv"
+"""Artifact in the folder of a split (`test/classes.csv`): the counts of each class."""
+REPORT_FOLDER: Final = "report"
+"""Folder of artifacts of a sweep or study: its report."""
 
 
 def best_metric(metric: str) -> str:
-    """The best value so far, that of the checkpoint kept; the metric itself is stored as it goes.
+    """The best value of a metric, which its retained checkpoint has; the metric itself is stored at each evaluation.
 
     >>> best_metric("dev/f1")
     'dev/best_f1'
@@ -81,7 +95,7 @@ def best_metric(metric: str) -> str:
 
 
 def kept_metric(metric: str) -> str:
-    """Another metric's value at the checkpoint kept.
+    """The value of another metric at the retained checkpoint.
 
     >>> kept_metric("dev/recall")
     'dev/kept_recall'
@@ -90,7 +104,7 @@ def kept_metric(metric: str) -> str:
 
 
 def constant_metric(metric: str) -> str:
-    """The score of the constant predictor by the same metric.
+    """The score of the constant predictor in the same metric.
 
     >>> constant_metric("test/f1")
     'test/constant_f1'
@@ -108,7 +122,7 @@ def tuned_metric(metric: str) -> str:
 
 
 def collapsed_metric(metric: str) -> str:
-    """1 where the run predicts one class only on the metric's split.
+    """1 if the run predicts only one class on the metric's split, else 0.
 
     >>> collapsed_metric("test/f1")
     'test/collapsed'
@@ -117,7 +131,7 @@ def collapsed_metric(metric: str) -> str:
 
 
 def pr_auc_metric(metric: str) -> str:
-    """How well the same scores rank, whatever the threshold; only two classes have it.
+    """The area under the precision-recall curve, independent of the threshold; for two classes only.
 
     >>> pr_auc_metric("test/f1")
     'test/pr_auc'

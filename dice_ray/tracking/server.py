@@ -1,4 +1,4 @@
-"""MLflow's own pages of the store, served on this machine alone."""
+"""MLflow's web pages of the store, served on this machine only."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ import sys
 from typing import NoReturn
 
 from dice_ray.errors import InputError, RunError
-from dice_ray.tracking.store import shown, sqlite_file, store_uri
+from dice_ray.tracking.store import check_exists, store_uri, without_password
 
 HOST = "127.0.0.1"
 
 
 def command(port: int) -> list[str]:
-    """What serves the pages.
+    """The command line of the server.
 
     Raises:
-        RunError: The store is a server, which has pages of its own, or there is none yet.
-        InputError: The port is taken.
+        RunError: The store is a server, which has pages of its own, or does not exist yet.
+        InputError: The port is not free.
     """
     uri = store_uri()
     if uri.startswith(("http://", "https://")):
-        raise RunError(f"MLFLOW_TRACKING_URI must name a store without pages of its own: open {shown(uri)}")
-    file = sqlite_file(uri)
-    if file is not None and not file.is_file():
-        raise RunError(f"the store of runs must be there, and {file} is not: nothing has been tracked in it yet")
+        raise RunError(f"MLFLOW_TRACKING_URI must name a store without pages of its own: open {without_password(uri)}")
+    check_exists(uri)
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -37,9 +35,9 @@ def command(port: int) -> list[str]:
 
 
 def serve(port: int) -> NoReturn:
-    """Become MLflow's server, until it is interrupted."""
-    words = command(port)
+    """Replace this process by MLflow's server, which runs until it is interrupted; raises what `command` raises."""
+    arguments = command(port)
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
-    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # three more processes, for nothing that is shown
+    os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # saves three processes that no page needs
     sys.stdout.flush()
-    os.execv(words[0], words)
+    os.execv(arguments[0], arguments)

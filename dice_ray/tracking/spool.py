@@ -1,4 +1,18 @@
-"""What a writer was told and its store may not hold yet: a file that outlives the process."""
+"""The spool: the file that keeps what a writer was given and its store may not hold yet.
+
+The invariant: every entry is in the file before the writer's thread sees it, and the file is deleted only when the
+store holds all of it. So a process that is killed, or a store that is away, loses nothing: the next writer in the
+folder sends what is left before anything else. It may send what the store holds already (killed between sending and the
+mark), which is harmless because entries are idempotent (see `runs.py`).
+
+- The file only grows: a killed process leaves at most a torn last line, which is cut off. The line `sent` marks that
+  the store holds everything above it. Above the last mark only runs that are still open matter, for their end.
+- Lines are flushed to the system, not fsynced: the file survives the process, not a power cut. The ledger is the record
+  that survives that.
+- One writer at a time: the lock is held on the file itself, so it goes with the process. The previous holder may delete
+  the file between our open and our lock, which the number of its links shows.
+- One file per store, named by a hash of its URI: what waits for one store must not go to another.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +27,16 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from dice_ray.errors import BusyError, RunError
-from dice_ray.tracking.entries import End, Entry, Open, as_line, from_line
-from dice_ray.tracking.store import shown, store_uri
+from dice_ray.tracking.entries import End, Open, RunEntry, as_line, from_line
+from dice_ray.tracking.store import store_uri, without_password
 
 _SENT: Final = "sent"
-"""The line that says: the store holds all that stands above."""
+"""The line that marks that the store holds everything above it."""
 
 
 @dataclass(frozen=True)
-class Left:
-    """A spool that lies on the disk: a driver is at work, was killed, or ended while its store was away."""
+class UnsentSpool:
+    """A spool on the disk: its driver is at work, was killed, or ended while the store was away."""
 
     file: Path
     experiment: str
@@ -30,54 +44,51 @@ class Left:
 
     @property
     def is_of_this_store(self) -> bool:
-        return self.store == shown(store_uri())
+        return self.store == without_password(store_uri())
 
 
 class Spool:
-    """The file in a run's folder to which each entry is appended, and which goes once the store holds all of them.
-
-    There is one for each store, and one writer at a time. It only grows: `sent` marks how far the store is, and what
-    stands above is read again for the runs alone that are still open.
+    """The file in a run's folder to which each entry is appended; this process is its only writer.
 
     Attributes:
-        left: What an earlier process left to be sent; its open runs are ended as KILLED.
+        unsent: What an earlier process left to send; runs that it left open end as KILLED, at its last line's time.
 
     Raises:
-        BusyError: Another process writes it.
-        RunError: It is damaged.
+        BusyError: Another process writes the file.
+        RunError: The file is damaged.
     """
 
     def __init__(self, folder: Path, experiment: str, uri: str) -> None:
-        store = shown(uri)
+        store = without_password(uri)
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"unsent-{hashlib.sha256(store.encode()).hexdigest()[:8]}.jsonl"
-        self._file = self._locked()
-        last_word = int(1000 * os.fstat(self._file.fileno()).st_mtime)
+        self._file = self._lock()
+        modified_ms = int(1000 * os.fstat(self._file.fileno()).st_mtime)
         lines = self._whole_lines()
         try:
-            with _whole(self.path):
-                self.left = _ended(_waiting(lines[1:]), last_word)
+            with _damage_named(self.path):
+                self.unsent = _with_ends(_unsent(lines[1:]), modified_ms)
         except RunError:
             self._file.close()
             raise
         if not lines:
             self._write(json.dumps({"experiment": experiment, "store": store}))
 
-    def add(self, entry: Entry) -> None:
-        """Note an entry; a process that is killed now has not lost it."""
+    def add(self, entry: RunEntry) -> None:
+        """Append an entry; it is not lost if the process is killed now."""
         self._write(as_line(entry))
 
     def mark_sent(self) -> None:
-        """The store holds all that was added."""
+        """Mark that the store holds everything that was added."""
         self._write(_SENT)
 
     def close(self, *, is_sent: bool) -> None:
-        """Let go of the file, which goes where nothing waits in it."""
+        """Release the file, and delete it if the store holds everything."""
         if is_sent:
             self.path.unlink(missing_ok=True)
         self._file.close()
 
-    def _locked(self) -> BinaryIO:
+    def _lock(self) -> BinaryIO:
         while True:
             file = self.path.open("a+b")
             try:
@@ -89,56 +100,60 @@ class Spool:
                 ) from error
             if os.fstat(file.fileno()).st_nlink:
                 return file
-            file.close()  # the writer before us deleted it after we had opened it
+            file.close()  # the previous writer deleted it after we had opened it
 
     def _write(self, line: str) -> None:
         self._file.write(line.encode() + b"\n")
         self._file.flush()
 
     def _whole_lines(self) -> list[str]:
-        """All lines but a torn last one, which is cut off."""
+        """All lines except a torn last one, which is cut off."""
         self._file.seek(0)
         whole, newline, _ = self._file.read().rpartition(b"\n")
         self._file.truncate(len(whole) + len(newline))
         return whole.decode().split("\n") if newline else []
 
 
-def left_in(folder: Path) -> Iterator[Left]:
-    """The spools below a folder."""
+def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
+    """The spools below a folder; one whose first line is torn holds nothing and is skipped.
+
+    Raises:
+        RunError: A spool is damaged.
+    """
     for file in sorted(folder.rglob("unsent-*.jsonl")):
         with file.open(encoding="utf-8") as lines:
             head = lines.readline()
         if head.endswith("\n"):
-            with _whole(file):
-                left = Left(file, **json.loads(head))
-            yield left
+            with _damage_named(file):
+                spool = UnsentSpool(file, **json.loads(head))
+            yield spool
 
 
 @contextmanager
-def _whole(file: Path) -> Iterator[None]:
-    """Read what a spool holds; one that something else wrote on is named."""
+def _damage_named(file: Path) -> Iterator[None]:
+    """Turn an error of parsing a spool's lines into a RunError that names the file."""
     try:
         yield
     except (ValueError, TypeError, LookupError) as error:
         raise RunError(
-            f"{file} must hold what waits to be sent to MLflow, as dice_ray wrote it, and is damaged ({error}): move "
-            "it away, and what it held is lost"
+            f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged ({error}): move it "
+            "away; the entries in it are lost"
         ) from error
 
 
-def _waiting(lines: list[str]) -> list[Entry]:
-    """What stands below the last mark, and above it what opened the runs that have not ended there."""
-    last = max((number for number, line in enumerate(lines) if line == _SENT), default=-1)
-    opened: dict[str, Entry] = {}
-    for line in lines[: max(last, 0)]:
+def _unsent(lines: list[str]) -> list[RunEntry]:
+    """The entries below the last mark, after the Open of each run that was open at the mark."""
+    mark = max((number for number, line in enumerate(lines) if line == _SENT), default=-1)
+    still_open: dict[str, RunEntry] = {}
+    for line in lines[: max(mark, 0)]:
         if line != _SENT and isinstance(entry := from_line(line), Open | End):
-            opened.pop(entry.key, None)
+            still_open.pop(entry.key, None)
             if isinstance(entry, Open):
-                opened[entry.key] = entry
-    return [*opened.values(), *(from_line(line) for line in lines[last + 1 :])]
+                still_open[entry.key] = entry
+    return [*still_open.values(), *(from_line(line) for line in lines[mark + 1 :])]
 
 
-def _ended(entries: list[Entry], at: int) -> list[Entry]:
+def _with_ends(entries: list[RunEntry], at: int) -> list[RunEntry]:
     """The entries, and an end for each run that they leave open."""
     is_open = {entry.key: isinstance(entry, Open) for entry in entries if isinstance(entry, Open | End)}
-    return [*entries, *(End(key, "KILLED", at) for key, still in is_open.items() if still)]
+    return [*entries, *(End(key, "KILLED", at) for key, still_open in is_open.items() if still_open)]

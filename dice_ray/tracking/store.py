@@ -1,4 +1,4 @@
-"""Where runs are stored: the store's URI, its SQLite file if it is one, and a client that keeps quiet."""
+"""Where runs are stored: the URI of the store, its SQLite file if it has one, and a client that prints nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENVIRONMENT: Final = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
-    # MLflow's own seven tries take minutes; the writer tries again by itself, a reader wants its answer.
+    # MLflow's default of seven retries takes minutes: the writer retries by itself, a reader needs an answer soon.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
@@ -37,29 +37,29 @@ def store_uri(uri: str | None = None) -> str:
 
 
 def sqlite_file(uri: str) -> Path | None:
-    """The file of an SQLite store, none for any other."""
+    """The file of an SQLite store, None for any other store."""
     if not uri.startswith(_SQLITE) or "?" in uri:
         return None
     return Path(uri.removeprefix(_SQLITE)).absolute()
 
 
-def shown(text: str) -> str:
-    """A URI, or a message that holds one, as it may be printed: without passwords.
+def without_password(text: str) -> str:
+    """A URI, or a message that holds one, with the user and password of the URI hidden.
 
-    >>> shown("postgresql://me:secret@host/runs")
+    >>> without_password("postgresql://me:secret@host/runs")
     'postgresql://***@host/runs'
     """
     return re.sub(r"://[^@/\s]*@", "://***@", text)
 
 
-def is_of_a_store(error: Exception) -> bool:
-    """Whether a store or its client failed, and not this program.
+def is_store_error(error: Exception) -> bool:
+    """Whether an error came from a store or its client, and not from this program.
 
-    Stores of artifacts have clients of many kinds, each with errors of its own, and some raise Python's: theirs are
-    those of files and networks, those of a client that is not installed, and what was raised outside of this program.
+    Clients of artifact stores raise classes of their own, and sometimes Python's. One of Python's counts as the
+    store's if it is about files, networks or a client that is not installed, or was raised in a module of others.
 
-    >>> is_of_a_store(TimeoutError()), is_of_a_store(ImportError("No module named 'boto3'")), is_of_a_store(TypeError())
-    (True, True, False)
+    >>> [is_store_error(error) for error in (TimeoutError(), ImportError("No module named 'boto3'"), TypeError())]
+    [True, True, False]
     """
     if type(error).__module__ != "builtins":
         return not isinstance(error, DiceRayError)
@@ -68,19 +68,31 @@ def is_of_a_store(error: Exception) -> bool:
     return is_raised_outside or isinstance(error, OSError | EOFError | ImportError)
 
 
-def deleted(experiment: str, id_: str, uri: str) -> RunError:
-    """What to say of an experiment that was deleted in MLflow."""
+def check_exists(uri: str) -> None:
+    """Check that the file of an SQLite store exists; other stores are not asked.
+
+    Raises:
+        RunError: It does not exist.
+    """
+    file = sqlite_file(uri)
+    if file is not None and not file.is_file():
+        raise RunError(f"the store of runs must exist, {file} does not: nothing has been tracked in it yet")
+
+
+def deleted_error(experiment: str, id_: str, uri: str) -> RunError:
+    """The error to raise for an experiment that was deleted in MLflow."""
     return RunError(
-        f"the experiment {experiment!r} must be active in {shown(uri)}, and was deleted: "
-        f"`mlflow experiments restore --experiment-id {id_}` brings it back, or choose another name"
+        f"the experiment {experiment!r} must be active in {without_password(uri)}, but was deleted: "
+        f"`mlflow experiments restore --experiment-id {id_}` restores it, or choose another name"
     )
 
 
 @contextmanager
 def locked(uri: str) -> Iterator[None]:
-    """One process or thread at a time; no SQLite file, no lock.
+    """Hold a lock beside an SQLite file; a store of another kind needs none.
 
-    MLflow creates its tables without one: of two that begin, one would fail on the other's tables.
+    MLflow creates and migrates its tables without a lock: of two processes that start at once, one would fail because
+    the other's tables exist.
     """
     file = sqlite_file(uri)
     if file is None:
@@ -93,7 +105,7 @@ def locked(uri: str) -> Iterator[None]:
 
 
 def quiet_client(uri: str) -> MlflowClient:
-    """MLflow's client for a store; an SQLite file is created and migrated here (about a second), so be `locked`."""
+    """MLflow's client for a store; call it under `locked`, since it creates and migrates an SQLite file (1 s)."""
     quiet()
     from mlflow import MlflowClient
 
@@ -101,10 +113,10 @@ def quiet_client(uri: str) -> MlflowClient:
 
 
 def quiet() -> None:
-    """Import MLflow so that it neither prints nor reports home."""
+    """Import MLflow with its messages and telemetry turned off; `DICE_RAY_VERBOSE` keeps the messages."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    import mlflow  # noqa: F401  it configures its loggers here, and reads the environment
+    import mlflow  # noqa: F401  the import reads the environment and configures the loggers
 
     for logger in () if os.environ.get("DICE_RAY_VERBOSE") else ("mlflow", "alembic"):
         logging.getLogger(logger).setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""What a run was made with, as tags: the commit of the user's folder, versions, hardware, user."""
+"""The environment of a run as tags: git commit of the working directory, package versions, hardware, user."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PACKAGES: Final = {
     "mlflow": "mlflow",
 }
 SECONDS: Final = 10
-"""How long git may take; a folder too large for that has no tags of git."""
+"""Timeout of git; a repository that is too large for it gets no git tags."""
 
 
 def tags() -> dict[str, str]:
-    """All of it, for this process and its working directory."""
+    """All tags, for this process and its working directory."""
     return _git(Path.cwd()) | _versions() | hardware() | _user() | {schema.SOURCE: "dice-ray"}
 
 
@@ -36,22 +36,23 @@ def hardware() -> dict[str, str]:
     import torch
 
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    shown = [f"{gpus.count(name)} x {name}" for name in dict.fromkeys(gpus)]
-    return {schema.CPU: _cpu(), schema.CORES: str(os.cpu_count()), schema.GPU: ", ".join(shown) or "none"}
+    counted = [f"{gpus.count(name)} x {name}" for name in dict.fromkeys(gpus)]
+    return {schema.CPU: _cpu(), schema.CORES: str(os.cpu_count()), schema.GPU: ", ".join(counted) or "none"}
 
 
 def _git(folder: Path) -> dict[str, str]:
-    """The commit and whether anything was changed since; nothing outside of a repository, or without git."""
-    commit = _said(folder, "rev-parse", "HEAD")
+    """The commit, and whether tracked files differ from it; empty outside of a repository or without git."""
+    commit = _git_output(folder, "rev-parse", "HEAD")
     if commit is None:
         return {}
-    changes = _said(folder, "status", "--porcelain", "--untracked-files=no")
+    changes = _git_output(folder, "status", "--porcelain", "--untracked-files=no")
     dirty = {} if changes is None else {schema.GIT_DIRTY: "true" if changes else "false"}
     return {schema.GIT_COMMIT: commit, **dirty}
 
 
-def _said(folder: Path, *words: str) -> str | None:
-    command = ["git", "-C", str(folder), "--no-optional-locks", *words]
+def _git_output(folder: Path, *arguments: str) -> str | None:
+    """What git prints; None where it fails, is not installed or takes too long."""
+    command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -61,14 +62,15 @@ def _said(folder: Path, *words: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
-    found = {name: metadata.version(package) for name, package in PACKAGES.items()}
-    return {f"{schema.VERSION}.{name}": text for name, text in (found | {"python": platform.python_version()}).items()}
+    versions = {name: metadata.version(package) for name, package in PACKAGES.items()}
+    versions["python"] = platform.python_version()
+    return {f"{schema.VERSION}.{name}": version for name, version in versions.items()}
 
 
 def _cpu() -> str:
-    """The model's name, as Linux tells it."""
-    facts = Path("/proc/cpuinfo")
-    lines = facts.read_text(encoding="utf-8", errors="replace").splitlines() if facts.exists() else []
+    """The name of the processor's model: Linux's, else Python's, else the architecture."""
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
 
@@ -76,5 +78,5 @@ def _cpu() -> str:
 def _user() -> dict[str, str]:
     try:
         return {schema.USER: getpass.getuser()}
-    except (KeyError, OSError, ImportError):  # a container's user may have no name
+    except (KeyError, OSError, ImportError):  # the user of a container may have no name
         return {}

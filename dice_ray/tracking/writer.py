@@ -1,4 +1,19 @@
-"""The only way into MLflow: a thread that sends what runs say, so that no run waits for it."""
+"""The only way into MLflow: a thread that sends what runs report, so that no run waits for the store.
+
+The protocol, in the order of what can go wrong:
+
+- Only the thread sends, in the order of the calls for each run; points of a run are merged into fewer calls. It sends
+  every second, or as soon as a call is full: MLflow takes 1000 metrics in one call, and Ray's own callback, which makes
+  a call per metric, made sweeps 2 to 3.5 times as long.
+- Each entry is in the spool before it is in the queue, under one lock, so a killed process loses nothing and the mark
+  "sent" never covers an entry that the thread has not seen (see `spool.py`).
+- A store that is *away* (no answer, 5xx, 429) keeps everything waiting: the same entry is the first to be sent in the
+  next second, by this process or the next. Sending one twice is harmless (see `runs.py`).
+- What a store *refuses* (another status below 500) it would refuse again: the entry is left out, the rest is sent, and
+  `close` raises. But a deleted experiment refuses everything and can be restored, so after a refusal the experiment is
+  looked at, and if it was deleted the entries wait.
+- An error of this program ends the thread; the entries stay in the spool, and `close` raises the error.
+"""
 
 from __future__ import annotations
 
@@ -13,31 +28,44 @@ from typing import Any, Final
 
 from dice_ray.errors import RunError, first_line
 from dice_ray.settings import Flat
-from dice_ray.tracking.entries import NUM_METRICS, Data, End, Entry, Model, Open, Point, Points, Tags, Text, joined
+from dice_ray.tracking.entries import (
+    NUM_METRICS,
+    Data,
+    End,
+    MetricPoint,
+    Model,
+    Open,
+    Points,
+    RunEntry,
+    Tags,
+    Text,
+    merge_points,
+)
 from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.schema import Status
 from dice_ray.tracking.sources import check_not_deleted
 from dice_ray.tracking.spool import Spool
-from dice_ray.tracking.store import is_of_a_store, quiet, shown, store_uri
+from dice_ray.tracking.store import is_store_error, quiet, store_uri, without_password
 
 SECONDS: Final = 1.0
-"""What was said is sent after this time, or as soon as it makes a full call."""
+"""Entries are sent after this time, or as soon as they fill a call."""
 
 
 class Writer:
     """Writes the runs of one experiment; every method returns at once, and `close` waits until all is stored.
 
-    What a store that is away has not taken until `close` lies in the run's folder: the next writer there sends it,
-    before anything else, and ends the runs that a killed process left open. What a store refuses is left out, and
-    `close` tells.
+    Entries that a store which is away did not take before `close` stay in the spool of the folder: the next writer
+    there sends them first, and ends the runs that a killed process left open. Entries that the store refuses are left
+    out, and `close` raises.
 
     Args:
-        experiment: Created where it is not there.
+        experiment: Created if it does not exist.
         uri: Of the store; else MLFLOW_TRACKING_URI, else `mlflow.db`.
-        folder: Of the run, sweep or study. Without it nothing outlives the process, and `close` tells what is lost.
+        folder: Of the run, sweep or study. Without it nothing outlives the process, and `close` raises for a store that
+            is away too.
 
     Attributes:
-        failure: What went wrong so far, if anything did and is not mended.
+        failure: Why entries could not be stored so far; None if all could, also after failed attempts.
 
     Raises:
         RunError: The experiment was deleted in MLflow, or another process writes in the folder.
@@ -48,86 +76,86 @@ class Writer:
         self.failure: str | None = None
         check_not_deleted(experiment, self.uri)
         self._spool = Spool(folder, experiment, self.uri) if folder else None
-        self._telling = Lock()
-        self._queue: SimpleQueue[Entry | None] = SimpleQueue()
+        self._lock = Lock()
+        self._queue: SimpleQueue[RunEntry | None] = SimpleQueue()
         self._open: dict[str, None] = {}
-        self._waiting: deque[Entry] = deque(self._spool.left if self._spool else ())
-        self._refused: list[str] = []
+        self._unsent: deque[RunEntry] = deque(self._spool.unsent if self._spool else ())
+        self._refusals: list[str] = []
         self._is_deleted = False
         self._crash: Exception | None = None
         self._thread = Thread(target=self._work, name="dice_ray.tracking", daemon=True)
         self._thread.start()
 
     def open(self, key: str, *, name: str, params: Flat, tags: Mapping[str, str], parent: str | None = None) -> None:
-        """Begin the run of our id `key`, or go on with it: steps and parameters that it holds are not stored again."""
+        """Create the run of our id `key`, or resume it: steps and parameters that it has are not stored again."""
         self._open[key] = None
-        written = {path: as_text(value) for path, value in params.items()}
-        self._tell(Open(key, name, written, dict(tags), parent, _now()))
+        values = {path: as_text(value) for path, value in params.items()}
+        self._add(Open(key, name, values, dict(tags), parent, _now()))
 
     def metrics(self, key: str, step: int, metrics: Mapping[str, float]) -> None:
-        """Values of a step; the first ones of a step and metric count."""
+        """Store values of a step, NaN included; of several for one metric and step the first counts."""
         at = _now()
-        points = tuple(Point(metric, float(value), step, at) for metric, value in metrics.items())
+        points = tuple(MetricPoint(metric, float(value), step, at) for metric, value in metrics.items())
         for start in range(0, len(points), NUM_METRICS):
-            self._tell(Points(key, points[start : start + NUM_METRICS]))
+            self._add(Points(key, points[start : start + NUM_METRICS]))
 
     def tags(self, key: str, tags: Mapping[str, str]) -> None:
-        """Set tags over those that are there."""
-        self._tell(Tags(key, dict(tags)))
+        """Set tags; those of the same name are overwritten."""
+        self._add(Tags(key, dict(tags)))
 
     def text(self, key: str, file: str, content: str) -> None:
         """Store a text file among the run's artifacts."""
-        self._tell(Text(key, file, content))
+        self._add(Text(key, file, content))
 
     def data(self, key: str, name: str, digest: str, kind: str, source: Mapping[str, Any]) -> None:
-        """Name the data set of the run, by the digest of its content and where it came from."""
-        self._tell(Data(key, name, digest, kind, json.dumps(source, ensure_ascii=False)))
+        """Store which data set the run used: its name, the digest of its content, and its source."""
+        self._add(Data(key, name, digest, kind, json.dumps(source, ensure_ascii=False)))
 
     def model(self, key: str, folder: Path, register: str) -> None:
         """Store a folder in MLflow's model format with the run, as the next version of a registered name."""
-        self._tell(Model(key, str(folder.absolute()), register))
+        self._add(Model(key, str(folder.absolute()), register))
 
     def end(self, key: str, status: Status) -> None:
-        """The run ended; opened again, it goes on."""
+        """End the run; if it is opened again, it resumes."""
         self._open.pop(key, None)
-        self._tell(End(key, status, _now()))
+        self._add(End(key, status, _now()))
 
     def close(self) -> None:
-        """Wait until all is stored, or the store is seen to be away; runs that have not ended are ended as KILLED.
+        """Wait until all is stored or the store turns out to be away; runs that are still open end as KILLED.
 
         Raises:
-            RunError: Something was refused, or can neither be stored nor kept; it says what and why.
+            RunError: Entries were refused, or can be neither stored nor kept; the message gives the number and reason.
         """
         for key in list(self._open):
             self.end(key, "KILLED")
         self._queue.put(None)
         self._thread.join()
         if self._spool:
-            self._spool.close(is_sent=not self._waiting and self._crash is None)
+            self._spool.close(is_sent=not self._unsent and self._crash is None)
         if self._crash is not None:
             raise self._crash
-        if self._refused or self._is_deleted or (self.failure and not self._spool):
-            lost = len(self._waiting) + len(self._refused)
-            kept = f" (they wait in {self._spool.path})" if self._spool and self._waiting else ""
+        if self._refusals or self._is_deleted or (self.failure and not self._spool):
+            num_missing = len(self._unsent) + len(self._refusals)
+            kept = f" (they wait in {self._spool.path})" if self._spool and self._unsent else ""
             raise RunError(
-                f"the experiment {self.experiment!r} must be stored in {shown(self.uri)}, "
-                f"{lost} {'entry was' if lost == 1 else 'entries were'} not{kept}: {self.failure}"
+                f"the experiment {self.experiment!r} must be stored in {without_password(self.uri)}, "
+                f"{num_missing} {'entry was' if num_missing == 1 else 'entries were'} not{kept}: {self.failure}"
             )
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        """Close; what could not be stored never hides what went wrong before."""
+        """Close; an error of the block is raised in any case, with the one of `close` as a note."""
         try:
             self.close()
-        except RunError as unstored:
+        except RunError as close_error:
             if error is None:
                 raise
-            error.add_note(str(unstored))
+            error.add_note(str(close_error))
 
-    def _tell(self, entry: Entry) -> None:
-        with self._telling:
+    def _add(self, entry: RunEntry) -> None:
+        with self._lock:
             if self._spool:
                 self._spool.add(entry)
             self._queue.put(entry)
@@ -136,60 +164,57 @@ class Writer:
         try:
             quiet()
             runs: Runs | None = None
-            going = True
-            while going:
-                going = self._gather()
-                is_new = bool(self._waiting)
+            is_open = True
+            while is_open:
+                is_open = self._gather()
+                has_entries = bool(self._unsent)
                 runs = self._send(runs)
-                if is_new:
-                    self._mark_sent()
-        except Exception as error:  # noqa: BLE001  a mistake of ours, which `close` raises
+                if has_entries and self._spool:
+                    with self._lock:
+                        if not self._unsent and self._queue.empty():
+                            self._spool.mark_sent()
+        except Exception as error:  # noqa: BLE001  an error of this program, which `close` raises
             self._crash = error
 
-    def _mark_sent(self) -> None:
-        with self._telling:
-            if self._spool and not self._waiting and self._queue.empty():
-                self._spool.mark_sent()
-
     def _gather(self) -> bool:
-        """Take what was said until the time is over or a call is full; false when the writer is closed."""
-        until = time.monotonic() + SECONDS
+        """Take entries from the queue until the time is over or a call is full; False once the writer is closed."""
+        deadline = time.monotonic() + SECONDS
         num_points = 0
         while num_points < NUM_METRICS:
             try:
-                entry = self._queue.get(timeout=max(0.0, until - time.monotonic()))
+                entry = self._queue.get(timeout=max(0.0, deadline - time.monotonic()))
             except Empty:
                 return True
             if entry is None:
                 return False
-            self._waiting.append(entry)
+            self._unsent.append(entry)
             num_points += len(entry.points) if isinstance(entry, Points) else 0
         return True
 
     def _send(self, runs: Runs | None) -> Runs | None:
-        """Send in order what waits, as far as the store takes it."""
+        """Send the unsent entries in order, until the store is away; returns the open experiment, if it could be."""
         from mlflow.exceptions import MlflowException
 
-        self._waiting = deque(joined(self._waiting))
+        self._unsent = deque(merge_points(self._unsent))
         try:
             runs = runs or Runs(self.experiment, self.uri)
-            while self._waiting:
+            while self._unsent:
                 try:
-                    runs.send(self._waiting[0])
+                    runs.send(self._unsent[0])
                 except (MlflowException, RunError) as error:
                     if not _is_refusal(error):
                         raise
-                    runs.check()
-                    self._refused.append(_said(error))
-                self._waiting.popleft()
+                    runs.check_active()
+                    self._refusals.append(_message(error))
+                self._unsent.popleft()
         except RunError as error:
-            self._is_deleted, self.failure = True, _said(error)
+            self._is_deleted, self.failure = True, _message(error)
         except Exception as error:
-            if not is_of_a_store(error):
+            if not is_store_error(error):
                 raise
-            self.failure = _said(error)
+            self.failure = _message(error)
         else:
-            self._is_deleted, self.failure = False, self._refused[0] if self._refused else None
+            self._is_deleted, self.failure = False, self._refusals[0] if self._refusals else None
         return runs
 
 
@@ -203,7 +228,7 @@ def as_text(value: Any) -> str:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """The store is there and will say the same the next time."""
+    """Whether the store answered, and will answer the same the next time."""
     from mlflow.exceptions import MlflowException
 
     if not isinstance(error, MlflowException):
@@ -212,8 +237,8 @@ def _is_refusal(error: Exception) -> bool:
     return status < 500 and status != 429
 
 
-def _said(error: Exception) -> str:
-    return shown(first_line(error))
+def _message(error: Exception) -> str:
+    return without_password(first_line(error))
 
 
 def _now() -> int:

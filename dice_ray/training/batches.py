@@ -1,4 +1,8 @@
-"""Which rows are in which step and micro-batch: the same steps for any number of workers."""
+"""Which rows form each step and micro-batch; the steps are the same for any number of workers.
+
+The rows of a step depend only on the seed and the step's number, so a resumed run needs no stored position, and a run
+with another number of workers takes the same steps. Workers only divide a step among them.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,19 @@ import random
 from collections.abc import Sequence
 
 POOL = 16
-"""Steps whose rows are sorted by length together: more leave less padding, and less of the shuffle."""
+"""Steps whose rows are sorted by length together: more steps mean less padding, but also less shuffling."""
 
 
 def num_steps(num_rows: int, epochs: float, batch_size: int) -> int:
-    """Optimizer steps of a run: each holds `batch_size` rows, the last one of an epoch goes on into the next epoch."""
+    """Optimizer steps of a run, each of `batch_size` rows; a step may span the end of an epoch."""
     return max(1, round(epochs * num_rows / batch_size))
 
 
 class Steps:
-    """The rows of each step: an endless run of shuffled passes, cut by `batch_size`, rows of like length together.
+    """The rows of each step: shuffled passes over all rows, cut into steps of rows of similar length.
 
-    A pass holds every row once; with weights as often as its weight says, a fraction by chance, anew in each pass.
+    A pass holds every row once. With weights it holds a row `weight` times, rounded down, and as many rows more as the
+    fractional parts sum to, drawn in each pass from the rows that have one.
     """
 
     def __init__(
@@ -31,7 +36,7 @@ class Steps:
         self._orders: dict[int, list[int]] = {}
 
     def rows(self, step: int) -> list[int]:
-        """The `batch_size` rows of a step, whatever steps were asked for before."""
+        """The `batch_size` rows of a step; steps may be requested in any order."""
         size = len(self._always) + self._num_sometimes
         positions = range(step * self.batch_size, (step + 1) * self.batch_size)
         passes = range(positions[0] // size, positions[-1] // size + 1)
@@ -39,13 +44,13 @@ class Steps:
         return [self._orders[position // size][position % size] for position in positions]
 
     def _order(self, number: int) -> list[int]:
-        """The rows of a pass: shuffled, then each pool of steps sorted by length and its steps shuffled.
+        """The rows of a pass: shuffled, then sorted by length within each pool of steps, whose steps are shuffled.
 
-        Rows that share their step with the pass before or with the next one stay as they fell.
+        Rows of the first and last step are not sorted if that step is shared with the previous or next pass.
         """
-        state, size = random.Random(f"{self.seed} {number}"), self.batch_size
-        order = self._always + state.sample(self._sometimes, self._num_sometimes)
-        state.shuffle(order)
+        generator, size = random.Random(f"{self.seed} {number}"), self.batch_size
+        order = self._always + generator.sample(self._sometimes, self._num_sometimes)
+        generator.shuffle(order)
         num_rows = len(order)
         begin = min(-number * num_rows % size, num_rows)
         end = num_rows - (num_rows - begin) % size
@@ -53,7 +58,7 @@ class Steps:
             stop = min(start + POOL * size, end)
             pool = sorted(order[start:stop], key=lambda row: self.lengths[row])
             steps = [pool[first : first + size] for first in range(0, len(pool), size)]
-            state.shuffle(steps)
+            generator.shuffle(steps)
             order[start:stop] = [row for step in steps for row in step]
         return order
 
@@ -61,9 +66,9 @@ class Steps:
 def micro_batches(
     rows: Sequence[int], lengths: Sequence[int], max_tokens: int, num_workers: int
 ) -> list[list[list[int]]]:
-    """Each worker's share of a step, cut so that no micro-batch is padded to more tokens; a row alone may be longer.
+    """Each worker's share of a step, cut into micro-batches of at most `max_tokens` tokens, padding included.
 
-    Shares and micro-batches hold rows of like length, the longest first.
+    A row longer than that is a micro-batch of its own. Rows are in descending order of length.
     """
     by_length = sorted(rows, key=lambda row: -lengths[row])
     shares: list[list[list[int]]] = []
@@ -78,5 +83,5 @@ def micro_batches(
 
 
 def num_padded(micro_batch: Sequence[int], lengths: Sequence[int]) -> int:
-    """The tokens of a micro-batch, padding included."""
+    """The number of tokens of a micro-batch, padding included."""
     return len(micro_batch) * max(lengths[row] for row in micro_batch)

@@ -1,4 +1,13 @@
-"""The checkpoints of a run, last and best, written whole or not at all, and refused where they are not the run's."""
+"""The checkpoints of a run: last and best, replaced atomically and validated when loaded.
+
+A process may be killed, and a machine may lose power, at any instruction. So a checkpoint is written under a temporary
+name, synchronised to the disk, and only then renamed: a reader sees the old file or the new one, never a part. Without
+the fsync a file system may store the rename before the content, which leaves an empty file after a power cut.
+
+`last.pt` becomes `before.pt` before a new `last.pt` takes its place. Between the two renames there is only `before.pt`,
+so a run resumes from either, and from `before.pt` where `last.pt` is damaged. A finished run keeps `last.pt` alone.
+Only rank 0 writes; every worker reads.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +23,20 @@ import torch
 
 from dice_ray.errors import RunError
 
-_LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
-GOING_ON = (_LAST, _BEFORE)
-"""What only a run that goes on needs."""
-_KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
+LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
+RESUME_FILES = (LAST, _BEFORE)
+"""Checkpoints that only resuming needs: predictions are made with the best one."""
+_STATE_KEYS = {"model", "optimizer", "scaler", "step", "history", "rng", "tally"}
 
 
 def sync(file: Path) -> None:
-    """Return once a file's content is on the disk: what is renamed before that may be empty after a power cut."""
+    """Block until a file's content is on the disk; call it before a rename that makes the file visible."""
     with file.open("rb") as content:
         os.fsync(content.fileno())
 
 
 class Checkpoints:
-    """The checkpoints in a run's folder: `last.pt` to go on from, `before.pt` should that one be torn, `best.pt`.
+    """The checkpoints in a run's folder: `last.pt` and its predecessor `before.pt` to resume from, and `best.pt`.
 
     Raises:
         RunError: The folder is a URL.
@@ -36,63 +45,69 @@ class Checkpoints:
     def __init__(self, folder: Path) -> None:
         if re.match(r"^[A-Za-z][\w+.-]+:/", str(folder)):
             raise RunError(
-                f"checkpoints must be in a folder that every worker sees, got the URL {folder}: they are renamed once "
-                "they are whole, which a store of objects cannot do. Mount it, or copy the folder when the run ends"
+                f"checkpoints must be in a folder on a file system that all workers share, got the URL {folder}: they "
+                "are renamed once complete, which object stores do not support. Mount the store, or copy the folder "
+                "after the run"
             )
         self.folder = folder
 
     def last(self, like: Mapping[str, torch.Tensor]) -> dict[str, Any] | None:
-        """The state to go on from, if the run has begun; the one before the last where that one cannot be used.
+        """The newest usable state, `None` if there is no checkpoint; with a warning if `last.pt` cannot be used.
+
+        Also deletes temporary files that a killed process left.
 
         Args:
-            like: The weights of the run's model: those of a checkpoint must have the same names and shapes.
+            like: The weights of the run's model; those of a checkpoint must have the same names and shapes.
+
+        Raises:
+            RunError: Checkpoints exist, but none can be used.
         """
-        for left in self.folder.glob("*.tmp"):  # by a process that was killed
-            left.unlink(missing_ok=True)
-        refused = []
-        for name in (_LAST, _BEFORE):
+        for unfinished in self.folder.glob("*.tmp"):
+            unfinished.unlink(missing_ok=True)
+        errors = []
+        for name in RESUME_FILES:
             if not (self.folder / name).exists():
                 continue
             try:
-                state = self._load(name, _KEYS)
+                state = self._load(name, _STATE_KEYS)
                 self._check_model(name, state["model"], like)
             except RunError as error:
-                refused.append(error)
+                errors.append(error)
             else:
-                for reason in refused:
-                    warnings.warn(f"{reason}; the run goes on from {name}", stacklevel=2)
+                for refused in errors:
+                    warnings.warn(f"{refused}; the run resumes from {name}", stacklevel=2)
                 return state
-        if refused:
-            raise refused[0]
+        if errors:
+            raise errors[0]
         return None
 
     def best(self) -> dict[str, Any]:
         """The state with the best score on dev."""
         if not (self.folder / BEST).exists():
-            raise RunError(f"{self.folder} must hold a trained run's {BEST}: it has none")
+            raise RunError(f"{self.folder} must hold a trained run's {BEST}, but has none")
         return self._load(BEST, {"model", "decisions", "step"})
 
     def save_last(self, state: dict[str, Any], *, finished: bool) -> None:
-        """Keep a state, and the one before it until the run is finished."""
-        unfinished = self._written(_LAST, state)
-        if (self.folder / _LAST).exists():
-            (self.folder / _LAST).replace(self.folder / _BEFORE)
-        unfinished.replace(self.folder / _LAST)
+        """Store the newest state; its predecessor is kept until the run is finished."""
+        unfinished = self._write(LAST, state)
+        if (self.folder / LAST).exists():
+            (self.folder / LAST).replace(self.folder / _BEFORE)
+        unfinished.replace(self.folder / LAST)
         if finished:
             self.finish()
 
     def finish(self) -> None:
-        """Of a finished run the last state is enough."""
+        """Delete the predecessor of a finished run's last state."""
         (self.folder / _BEFORE).unlink(missing_ok=True)
 
     def save_best(self, state: dict[str, Any]) -> None:
-        self._written(BEST, state).replace(self.folder / BEST)
+        self._write(BEST, state).replace(self.folder / BEST)
 
-    def _written(self, name: str, state: dict[str, Any]) -> Path:
-        """The state on the disk, under a name that no one reads."""
+    def _write(self, name: str, state: dict[str, Any]) -> Path:
+        """Write a state to a temporary file that is on the disk when this returns."""
         self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = self.folder / f"{name}.{os.getpid()}.tmp"
-        with unfinished.open("wb") as file:  # given a path, torch writes its name into the file
+        with unfinished.open("wb") as file:  # given a path, torch writes that path's name into the file
             torch.save(state, file)
         sync(unfinished)
         return unfinished
@@ -103,18 +118,13 @@ class Checkpoints:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, LookupError, OSError) as error:
             raise RunError(f"{path} must be a checkpoint of dice_ray: {' '.join(str(error).split())[:200]}") from error
-        if not isinstance(state, dict) or (missing := sorted(keys - state.keys())):
-            lacks = (
-                f"it lacks {', '.join(missing)}" if isinstance(state, dict) else f"it holds a {type(state).__name__}"
-            )
-            raise RunError(f"{path} must be a checkpoint of dice_ray: {lacks}")
+        if not isinstance(state, dict):
+            raise RunError(f"{path} must be a checkpoint of dice_ray: it holds a {type(state).__name__}")
+        if missing := sorted(keys - state.keys()):
+            raise RunError(f"{path} must be a checkpoint of dice_ray: it lacks {', '.join(missing)}")
         return state
 
-    def _check_model(self, name: str, found: Mapping[str, torch.Tensor], like: Mapping[str, torch.Tensor]) -> None:
-        wrong = [
-            key
-            for key in {**like, **found}
-            if key not in like or key not in found or like[key].shape != found[key].shape
-        ]
-        if wrong:
-            raise RunError(f"{self.folder / name} must be of this run's model, and {wrong[0]} is of another one")
+    def _check_model(self, name: str, stored: Mapping[str, torch.Tensor], like: Mapping[str, torch.Tensor]) -> None:
+        for key in {**like, **stored}:
+            if key not in like or key not in stored or like[key].shape != stored[key].shape:
+                raise RunError(f"{self.folder / name} must be a checkpoint of this run's model, but {key} differs")

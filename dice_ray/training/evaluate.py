@@ -1,4 +1,8 @@
-"""Predictions of a split, gathered from all workers."""
+"""Predictions of a split, gathered from all workers.
+
+A worker that raised an error by itself would leave the others waiting in the gather. So errors are gathered like
+results, and every worker then raises the same one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from dice_ray.tasks.base import Row, Task
 from dice_ray.training import batches, workers
 from dice_ray.training.memory import attempted
 from dice_ray.training.precision import Numerics, forward, on_device
-from dice_ray.training.step import Tally
+from dice_ray.training.step import TrainingTally
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -36,41 +40,42 @@ def decoded(
     split: EncodedSplit,
     tokenizer: PreTrainedTokenizerBase,
     numerics: Numerics,
-    tally: Tally,
+    tally: TrainingTally,
 ) -> list[Any]:
-    """What the task decodes of every row, in the order of rows; each row is predicted by exactly one worker.
+    """The task's decoded predictions of all rows, in their order; each row is predicted by exactly one worker.
 
-    Where memory runs out, the rows that are left are cut into micro-batches of half the tokens, as the tally notes.
+    When memory runs out, the remaining rows are cut into micro-batches of half the tokens, and the tally records it.
 
     Raises:
-        RunError: A row alone does not fit into memory.
+        RunError: A single row does not fit into memory.
     """
     model.eval()
 
     @torch.no_grad()
-    def predicted(indices: Sequence[int]) -> dict[int, Any]:
+    def predict(indices: Sequence[int]) -> dict[int, Any]:
         batch = on_device(task.collate(split.rows, indices, tokenizer), numerics.device)
         return dict(zip(batch.rows, task.decode(forward(model, batch, numerics), batch), strict=True))
 
     lengths = [len(row["input_ids"]) for row in split.rows]
-    left = batches.micro_batches(range(len(lengths)), lengths, tally.max_tokens, num_workers())[workers.rank()]
-    found: dict[int, Any] = {}
-    failure: RunError | None = None
-    while left and failure is None:
-        first, *others = left
-        if (items := attempted(partial(predicted, first))) is not None:
-            found |= items
-            left = others
+    remaining = batches.micro_batches(range(len(lengths)), lengths, tally.max_tokens, num_workers())[workers.rank()]
+    predictions: dict[int, Any] = {}
+    error: RunError | None = None
+    while remaining and error is None:
+        first, *others = remaining
+        if (of_first := attempted(partial(predict, first))) is not None:
+            predictions |= of_first
+            remaining = others
             continue
         try:
             tally.halve([first], lengths)
-        except RunError as error:
-            failure = error  # told to the other workers, which would wait for this one
-        left = batches.micro_batches([row for each in left for row in each], lengths, tally.max_tokens, 1)[0]
-    parts = workers.gathered((found, failure, tally.max_tokens, tally.num_halvings))
-    if failures := [failure for _, failure, _, _ in parts if failure is not None]:
-        raise failures[0]
-    tally.max_tokens = min(max_tokens for _, _, max_tokens, _ in parts)
-    tally.num_halvings = max(num_halvings for _, _, _, num_halvings in parts)
-    everything = {row: item for items, _, _, _ in parts for row, item in items.items()}
-    return [everything[row] for row in range(len(split.rows))]
+        except RunError as does_not_fit:
+            error = does_not_fit
+        rows = [row for micro_batch in remaining for row in micro_batch]
+        remaining = batches.micro_batches(rows, lengths, tally.max_tokens, 1)[0]
+    by_worker = workers.gathered((predictions, error, tally.max_tokens, tally.num_halvings))
+    if errors := [error for _, error, _, _ in by_worker if error is not None]:
+        raise errors[0]
+    tally.max_tokens = min(max_tokens for _, _, max_tokens, _ in by_worker)
+    tally.num_halvings = max(num_halvings for _, _, _, num_halvings in by_worker)
+    by_row = {row: item for items, _, _, _ in by_worker for row, item in items.items()}
+    return [by_row[row] for row in range(len(split.rows))]

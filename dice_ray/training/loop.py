@@ -1,4 +1,11 @@
-"""The training loop on one screen: built parts in, one evaluation after the other out."""
+"""The training loop.
+
+Resuming. A checkpoint holds everything that a step depends on: weights, optimizer and scaler, the step's number, the
+tally, each worker's random state, and the evaluations so far. The rows and the learning rate of a step are functions of
+its number. So a run that was killed anywhere and resumed yields the same evaluations, bit for bit, as one that was not
+(with `train/seconds` and `train/tokens_per_second` apart). A checkpoint is written before its evaluation is yielded:
+whoever received an evaluation can rely on it after a crash. A resumed run yields its stored evaluations again first.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +19,18 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from dice_ray.errors import LossInputError, NonFiniteError
+from dice_ray.errors import NonFiniteError
 from dice_ray.losses.base import Loss
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
-from dice_ray.training.memory import give_back
+from dice_ray.training.memory import release_free_memory
 from dice_ray.training.optim import build_optimizer, set_rate
 from dice_ray.training.precision import Numerics, random_state, set_random_state
 from dice_ray.training.settings import TrainingConfig
-from dice_ray.training.step import Gradient, Tally
+from dice_ray.training.step import Gradient, TrainingTally
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -31,10 +38,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Parts:
-    """What is trained, on what, by which losses, with which numbers, and the metric by which a checkpoint is best.
+    """What a run is built from.
 
     Attributes:
-        weights: How often each training row is drawn, all alike where not given.
+        losses: The loss of each term.
+        objective: The metric that decides which checkpoint is best.
+        weights: How often each training row is drawn in a pass; once if not given.
     """
 
     task: Task[Any]
@@ -50,12 +59,12 @@ class Parts:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What a run says each time that dev is scored.
+    """A run's metrics at an evaluation of dev.
 
     Attributes:
-        step: Optimizer steps done.
-        epoch: Passes over the training rows done.
-        metrics: Of training since the last time as `train/...`, and dev's as `dev/...`.
+        step: Optimizer steps completed.
+        epoch: Passes over the training rows completed.
+        metrics: Of training since the last evaluation as `train/...`, and of dev as `dev/...`.
         finished: Whether it is the run's last.
     """
 
@@ -66,17 +75,17 @@ class Evaluation:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What a run says after a step without an evaluation.
+class StepProgress:
+    """A run's progress after a step without an evaluation.
 
     Attributes:
-        step: Optimizer steps done, of `num_steps`.
-        epoch: Passes over the training rows done.
+        step: Optimizer steps completed, of `num_steps`.
+        epoch: Passes over the training rows completed.
         loss: Of the step.
         lr: Of the step, the highest of all layers.
-        num_tokens: Trained on since this process began, padding left out.
-        padding: Its share of all tokens since dev was scored last.
-        tokens_per_second: Since then, padding left out.
+        num_tokens: Trained on since this process started, without padding.
+        padding: The share of padding in all tokens since the last evaluation.
+        tokens_per_second: Since the last evaluation, without padding.
     """
 
     step: int
@@ -89,35 +98,34 @@ class Progress:
     tokens_per_second: float
 
 
-def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | Progress, None, None]:
-    """Train, yielding after each step: an evaluation of dev, or how far it is. Whoever stops asking stops the run.
+def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | StepProgress]:
+    """Train, yielding an evaluation or the progress after each step; closing the generator stops the training.
 
-    A run that was interrupted first tells its history again, then goes on from its last checkpoint.
+    An interrupted run resumes from its last checkpoint. A finished one only yields its evaluations again.
+
+    Raises:
+        NonFiniteError: A loss or gradient is not finite; the weights of that step are not changed.
+        RunError: A single row does not fit into memory, or no checkpoint of the run can be used.
     """
     rows, device = parts.train.rows, parts.numerics.device
     num_steps = batches.num_steps(len(rows), config.epochs, config.batch_size)
     num_evaluations = min(num_steps, config.evaluations or math.ceil(config.epochs))
-    stops = {round(num_steps * (index + 1) / num_evaluations) for index in range(num_evaluations)}
+    evaluated = {round(num_steps * (index + 1) / num_evaluations) for index in range(num_evaluations)}
 
     gradient = Gradient(
-        parts.task, parts.tokenizer, parts.model, parts.losses, rows, parts.numerics, Tally(config.tokens)
+        parts.task, parts.tokenizer, parts.model, parts.losses, rows, parts.numerics, TrainingTally(config.tokens)
     )
     steps = batches.Steps(gradient.lengths, config.batch_size, config.seed, parts.weights)
     optimizer = build_optimizer(parts.model, config)
     scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
-    moving: dict[str, Any] = {"model": parts.model, "optimizer": optimizer, "scaler": scaler}
+    stateful: dict[str, Any] = {"model": parts.model, "optimizer": optimizer, "scaler": scaler}
     torch.manual_seed(config.seed * 1000 + workers.rank())
     first, history = 0, list[Evaluation]()
     if state := checkpoints.last(parts.model.state_dict()):
-        for name, each in moving.items():
-            each.load_state_dict(state[name])
-        if workers.rank() < len(state["rng"]):  # a worker that was not there before keeps its seed
-            set_random_state(state["rng"][workers.rank()], device)
-        first, gradient.tally = state["step"], Tally(**state["tally"])
-        history = [Evaluation(**told) for told in state["history"]]
+        first, gradient.tally, history = _restore(state, stateful, device)
     yield from history
     if history and history[-1].finished:
-        checkpoints.finish()  # it may have been killed before it came to that
+        checkpoints.finish()  # in case it was killed between its last checkpoint and the deletion of the previous one
         return
 
     tally, saved, num_tokens = gradient.tally, time.monotonic(), 0
@@ -126,11 +134,11 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         lr = set_rate(optimizer, config, step, num_steps)
         _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
         num_tokens += sum(gradient.lengths[row] for row in in_step)
-        is_evaluated = step + 1 in stops
+        is_evaluated = step + 1 in evaluated
         if is_evaluated:
-            give_back()
+            release_free_memory()
             metrics, decisions = _dev_scores(parts, tally)
-            metrics = tally.told() | {"train/lr": lr} | metrics
+            metrics = tally.take_metrics() | {"train/lr": lr} | metrics
             history.append(Evaluation(step + 1, epoch, metrics, step + 1 == num_steps))
             num_worse = _num_worse(history, parts.objective)
             if num_worse == config.patience:
@@ -138,11 +146,12 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
             if num_worse == 0 and workers.rank() == 0:
                 checkpoints.save_best({"model": parts.model.state_dict(), "decisions": decisions, "step": step + 1})
         is_due = time.monotonic() - saved >= 60 * config.checkpoint_minutes
+        # Clocks differ between workers, but all of them must gather: rank 0 decides.
         if is_evaluated or workers.any_of(is_due and workers.rank() == 0, device):
             saved = time.monotonic()
             state = {"step": step + 1, "history": [asdict(past) for past in history], "tally": asdict(tally)}
             state |= {"rng": workers.gathered(random_state(device))}
-            state |= {name: each.state_dict() for name, each in moving.items()}
+            state |= {name: each.state_dict() for name, each in stateful.items()}
             if workers.rank() == 0:
                 checkpoints.save_last(state, finished=is_evaluated and history[-1].finished)
         if is_evaluated:
@@ -151,7 +160,19 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
                 return
         else:
             speed = tally.padding, tally.tokens_per_second
-            yield Progress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
+            yield StepProgress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
+
+
+def _restore(
+    state: Mapping[str, Any], stateful: Mapping[str, Any], device: torch.device
+) -> tuple[int, TrainingTally, list[Evaluation]]:
+    """Load a checkpoint's state; the next step, the tally and the evaluations so far."""
+    for name, each in stateful.items():
+        each.load_state_dict(state[name])
+    if workers.rank() < len(state["rng"]):  # a worker that the interrupted run did not have keeps its seed
+        set_random_state(state["rng"][workers.rank()], device)
+    history = [Evaluation(**evaluation) for evaluation in state["history"]]
+    return state["step"], TrainingTally(**state["tally"]), history
 
 
 def _take_step(
@@ -159,23 +180,27 @@ def _take_step(
 ) -> None:
     begin = time.perf_counter()
     gradient.model.train()
-    loss = gradient.of(rows, scaler.scale)
+    step_loss = gradient.accumulate(rows, scaler.scale)
     scaler.unscale_(optimizer)
-    norm = nn.utils.clip_grad_norm_(gradient.model.parameters(), clip)
-    told_loss, told_norm = torch.stack((loss, norm)).tolist()
-    # A gradient that is only scaled too much for fp16: the scaler leaves out the step, and scales the next one less.
-    overflows = not math.isfinite(told_norm) and scaler.get_scale() > 1
-    if not (math.isfinite(told_loss) and (math.isfinite(told_norm) or overflows)):
+    gradient_norm = nn.utils.clip_grad_norm_(gradient.model.parameters(), clip)
+    loss, norm = torch.stack((step_loss, gradient_norm)).tolist()  # waits for the device once
+    # fp16 gradients overflow while the scale is too large: the scaler then skips the step and lowers its scale.
+    overflows = not math.isfinite(norm) and scaler.get_scale() > 1
+    if not (math.isfinite(loss) and (math.isfinite(norm) or overflows)):
         lr = max(group["lr"] for group in optimizer.param_groups)
-        raise _not_finite(told_loss, told_norm, step, lr, rows, gradient.bad_input(rows))
+        raise NonFiniteError(
+            f"the loss and the gradient must be finite, got loss {loss} and gradient norm {norm} at step {step + 1}, "
+            f"learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}. {gradient.bad_input(rows) or ''}"
+        )
     scaler.step(optimizer)
     scaler.update()
     optimizer.zero_grad()
-    gradient.tally.losses.append(told_loss)
+    gradient.tally.losses.append(loss)
     gradient.tally.seconds += time.perf_counter() - begin
 
 
-def _dev_scores(parts: Parts, tally: Tally) -> tuple[dict[str, float], dict[str, float]]:
+def _dev_scores(parts: Parts, tally: TrainingTally) -> tuple[dict[str, float], dict[str, float]]:
+    """The metrics of dev, and what it decides (a threshold)."""
     dev = parts.dev
     items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, tally)
     decisions = parts.task.decide(dev.records, dev.rows, items)
@@ -185,15 +210,6 @@ def _dev_scores(parts: Parts, tally: Tally) -> tuple[dict[str, float], dict[str,
 
 
 def _num_worse(history: list[Evaluation], objective: str) -> int:
-    """How many evaluations came since the best one; of equals the first is best."""
-    scores = [told.metrics[objective] for told in history]
+    """The number of evaluations since the best one; the first of equal ones is best."""
+    scores = [evaluation.metrics[objective] for evaluation in history]
     return len(scores) - 1 - scores.index(max(scores))
-
-
-def _not_finite(
-    loss: float, norm: float, step: int, lr: float, rows: list[int], why: LossInputError | None
-) -> NonFiniteError:
-    return NonFiniteError(
-        f"the loss and the gradient must be finite, got loss {loss} and gradient norm {norm} at step {step + 1}, "
-        f"learning rate {lr:.3g}, rows {rows[:8]}{'...' if len(rows) > 8 else ''}. {why or ''}"
-    )

@@ -1,4 +1,4 @@
-"""Memory that runs out, on a GPU or a CPU: half of the tokens are tried next; and what is free, which is given back."""
+"""Out-of-memory errors, after which micro-batches are halved, and free memory returned to the operating system."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ import torch
 from dice_ray.errors import RunError
 from dice_ray.training.batches import num_padded
 
-T = TypeVar("T")
+ResultT = TypeVar("ResultT")
 
-_OF_CPU = "can't allocate memory"
-"""What torch says where a CPU has none left: it has an exception of its own for other devices alone."""
+_CPU_MESSAGE = "can't allocate memory"
+"""How torch's plain RuntimeError for a CPU out of memory reads; only other devices have an exception class."""
 
 
-def attempted(stage: Callable[[], T]) -> T | None:
-    """What a stage gives; none where it runs out of memory."""
+def attempted(stage: Callable[[], ResultT]) -> ResultT | None:
+    """The result of a stage; `None` if it runs out of memory. Other errors pass through."""
     try:
         return stage()
     except RuntimeError as error:
-        if not isinstance(error, torch.OutOfMemoryError) and _OF_CPU not in str(error):
+        if not isinstance(error, torch.OutOfMemoryError) and _CPU_MESSAGE not in str(error):
             raise
     return None
 
 
 def halved(max_tokens: int, micro_batches: Sequence[Sequence[int]], lengths: Sequence[int]) -> int:
-    """The most tokens of a micro-batch from now on: half of what the largest of these had, for which memory ran out.
+    """The new limit of tokens in a micro-batch: half of the largest of these, for which memory ran out.
 
     Raises:
-        RunError: Every one of them had one row.
+        RunError: Each of them has one row only.
     """
-    largest = max(num_padded(each, lengths) for each in micro_batches)
-    if all(len(each) == 1 for each in micro_batches):
+    largest = max(num_padded(micro_batch, lengths) for micro_batch in micro_batches)
+    if all(len(micro_batch) == 1 for micro_batch in micro_batches):
         raise RunError(
-            f"a row of {largest} tokens must fit into memory, and one alone does not: take a smaller encoder or "
-            "max_length, or training.activations recompute"
+            f"a row of {largest} tokens must fit into memory, but does not, even alone: choose a smaller encoder or "
+            "max_length, or training.activations=recompute"
         )
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return min(max_tokens, largest) // 2
 
 
-def give_back() -> None:
-    """Give the memory that is free to the machine again.
+def release_free_memory() -> None:
+    """Return free memory to the operating system, where the C library can.
 
-    glibc keeps it in pieces between those in use: rows of ever other lengths leave ever more of them, several times
-    what training needs after an hour in the same process.
+    glibc keeps freed blocks that lie between used ones. Batches of varying length fragment the heap: after an hour in
+    one process it held several times what training needed.
     """
     if sys.platform == "linux" and hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)

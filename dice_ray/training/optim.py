@@ -1,4 +1,9 @@
-"""The optimizer and its schedule, as functions of the step."""
+"""The optimizer, and the learning rate as a function of the step.
+
+The rate is computed from the step rather than held by a scheduler of torch or transformers: nothing has to be stored
+in a checkpoint, and a resumed run continues with exactly the same rates. After the warm-up the factors are those of
+transformers, and `one_cycle` those of torch. The warm-up differs: transformers' first step has rate 0 and is wasted.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +18,11 @@ from dice_ray.training.settings import TrainingConfig
 
 _LAYER = re.compile(r"^encoder\.(?:.*?\.)?(?:layers?|block|h)\.(\d+)\.")
 _ONE_CYCLE_START, _ONE_CYCLE_END = 1 / 25, 1 / 25e4
+"""The first and the last factor; the defaults of torch's OneCycleLR."""
 
 
 def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
-    """AdamW; biases and norms, the parameters of one axis, are not decayed; lower layers may learn at a lower rate."""
+    """AdamW without weight decay on biases and norms (one-dimensional parameters), with layer-wise learning rates."""
     depths = {name: _depth(name) for name, _ in model.named_parameters()}
     num_layers = max((depth for depth in depths.values() if depth is not None), default=0)
     groups: dict[tuple[int, bool], dict[str, Any]] = {}
@@ -24,13 +30,13 @@ def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
         depth, is_decayed = depths[name], parameter.ndim > 1
         below = 0 if depth is None else num_layers + 1 - depth
         decay = config.weight_decay if is_decayed else 0.0
-        fresh = {"params": [], "weight_decay": decay, "share": config.layer_decay**below}
-        groups.setdefault((below if config.layer_decay < 1 else 0, is_decayed), fresh)["params"].append(parameter)
+        group = {"params": [], "weight_decay": decay, "share": config.layer_decay**below}
+        groups.setdefault((below if config.layer_decay < 1 else 0, is_decayed), group)["params"].append(parameter)
     return AdamW(list(groups.values()), lr=config.lr, eps=1e-6, fused=True)
 
 
 def set_rate(optimizer: Optimizer, config: TrainingConfig, step: int, num_steps: int) -> float:
-    """Set the learning rate of every group for a step; returns that of the heads."""
+    """Set the learning rate of every group for a step; returns that of the heads, the highest."""
     lr = config.lr * factor(config, step, num_steps)
     for group in optimizer.param_groups:
         group["lr"] = lr * group["share"]
@@ -38,34 +44,37 @@ def set_rate(optimizer: Optimizer, config: TrainingConfig, step: int, num_steps:
 
 
 def factor(config: TrainingConfig, step: int, num_steps: int) -> float:
-    """What the rate of a step is of the highest one.
+    """The learning rate of a step, counted from 0, as a share of the highest one.
 
-    It rises over the first `warmup` share of the steps, and would be 0 one step after the last.
+    It rises over the first `warmup` share of the steps. The falling schedules would reach 0 one step after the last.
     """
     if config.schedule == "one_cycle":
         return _one_cycle(step, config.warmup * num_steps - 1, num_steps - 1)
     num_warmup = math.ceil(config.warmup * num_steps)
     if step < num_warmup:
         return (step + 1) / (num_warmup + 1)
-    left = max(0.0, (num_steps - step) / max(1, num_steps - num_warmup))
-    return {"constant": 1.0, "linear": left, "polynomial": left**2, "cosine": (1 - math.cos(math.pi * left)) / 2}[
-        config.schedule
-    ]
+    remaining = max(0.0, (num_steps - step) / max(1, num_steps - num_warmup))
+    return {
+        "constant": 1.0,
+        "linear": remaining,
+        "polynomial": remaining**2,
+        "cosine": (1 - math.cos(math.pi * remaining)) / 2,
+    }[config.schedule]
 
 
 def _one_cycle(step: int, top: float, last: int) -> float:
-    """From a 25th to the whole at step `top`, and on to next to nothing at the last one (Smith 2017)."""
+    """Half a cosine up to 1 at step `top`, and another one down to nearly 0 at the last step (Smith 2017)."""
     if step <= top:
-        return _between(_ONE_CYCLE_START, 1.0, step / top if top else 1.0)
-    return _between(1.0, _ONE_CYCLE_END, (step - top) / (last - top))
+        return _cosine(_ONE_CYCLE_START, 1.0, step / top if top else 1.0)
+    return _cosine(1.0, _ONE_CYCLE_END, (step - top) / (last - top))
 
 
-def _between(start: float, end: float, share: float) -> float:
+def _cosine(start: float, end: float, share: float) -> float:
     return end + (start - end) / 2 * (1 + math.cos(math.pi * share))
 
 
 def _depth(name: str) -> int | None:
-    """0 for the embeddings, then the layers from 1 on; none for what stands above all layers."""
-    if found := _LAYER.match(name):
-        return int(found[1]) + 1
+    """0 for the embeddings, layers from 1 on, `None` for parameters above all layers."""
+    if layer := _LAYER.match(name):
+        return int(layer[1]) + 1
     return 0 if name.startswith("encoder.") and "embed" in name else None

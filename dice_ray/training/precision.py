@@ -1,4 +1,7 @@
-"""Where a run computes and with which numbers: what pays here is found by timing one product of matrices."""
+"""The device and the precision of a run; `auto` times a matrix product and chooses the fastest precision.
+
+The encoder runs under autocast; weights, logits, losses and the optimizer are fp32 in any case.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,18 @@ Logits: TypeAlias = dict[str, Tensor]
 
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 ONLY_FP32 = frozenset({"deberta"})
-"""DeBERTa's first version masks scores with the least number of fp32, which half of the bits cannot hold."""
-_PAYS = 1.3
-"""How much faster the product of matrices must be: the rest of a step gains nothing, and weights are converted."""
+"""DeBERTa's first version masks attention scores with the lowest fp32 number, which overflows in half precision."""
+_MIN_SPEEDUP = 1.3
+"""Of the matrix product: the rest of a step is not faster in half precision, and weights must be converted."""
 
 
 @dataclass(frozen=True)
 class Numerics:
-    """The device of a run, and its numbers in the encoder; weights, losses and the optimizer are fp32.
+    """The device and the precision of a run.
 
     Attributes:
-        device: A GPU where there is one.
-        precision: Of products of matrices.
+        device: A GPU if there is one.
+        precision: Of matrix products in the encoder; weights, losses and the optimizer are fp32.
     """
 
     device: torch.device
@@ -39,42 +42,43 @@ class Numerics:
 
     @property
     def attention(self) -> Literal["eager", "sdpa"]:
-        """The faster attention: on a CPU the fused one loses with half of the bits."""
+        """The faster implementation of attention: on a CPU in half precision the fused one is slower."""
         return "eager" if self.device.type == "cpu" and self.precision != "fp32" else "sdpa"
 
 
 def resolve(written: Literal["auto"] | Precision) -> Numerics:
-    """What is written, or what pays here: bf16 where it is faster, fp16 on GPUs that are older, and else fp32."""
+    """The written precision; for `auto` bf16 if it is faster, fp16 on older GPUs if it is, else fp32."""
     has_gpu = torch.cuda.is_available()
     device = torch.device("cuda", torch.cuda.current_device()) if has_gpu else torch.device("cpu")
-    return Numerics(device, _what_pays(device, torch.get_num_threads()) if written == "auto" else written)
+    return Numerics(device, _fastest(device, torch.get_num_threads()) if written == "auto" else written)
 
 
-def kept_by(device: torch.device) -> tuple[Precision, ...]:
-    """The precisions that a device computes with."""
+def supported_by(device: torch.device) -> tuple[Precision, ...]:
+    """The precisions that a device supports."""
     if device.type == "cpu":
         return ("fp32", "bf16")
     return ("fp32", "bf16", "fp16") if torch.cuda.is_bf16_supported(including_emulation=False) else ("fp32", "fp16")
 
 
 def check(numerics: Numerics) -> None:
-    """Whether this machine keeps the precision of a run: with another one it would be another run.
+    """Refuse a precision that this machine does not support: with another one the run would have other results.
 
     Raises:
-        RunError: It does not.
+        RunError: The device does not support it.
     """
-    if numerics.precision not in (known := kept_by(numerics.device)):
+    if numerics.precision not in (supported := supported_by(numerics.device)):
         raise RunError(
-            f"training.precision must be {' or '.join(known)} on this machine, whose device is {numerics.device.type}, "
-            f"got {numerics.precision}: go on where the run was begun, or train another one"
+            f"training.precision must be {' or '.join(supported)} on this machine, whose device is "
+            f"{numerics.device.type}, got {numerics.precision}: resume on the machine where the run was started, or "
+            "train a new run"
         )
 
 
 def check_family(numerics: Numerics, encoder: str, family: str) -> None:
-    """Whether an encoder computes with the precision of a run.
+    """Refuse a precision that the encoder does not support.
 
     Raises:
-        RunError: Its family does so in fp32 alone.
+        RunError: The encoder's family supports only fp32.
     """
     if numerics.precision != "fp32" and family in ONLY_FP32:
         raise RunError(
@@ -83,22 +87,23 @@ def check_family(numerics: Numerics, encoder: str, family: str) -> None:
         )
 
 
-def fitted(numerics: Numerics, family: str) -> Numerics:
-    """The same, or fp32 where machine or family cannot compute so: a model that is trained predicts anywhere."""
-    is_kept = numerics.precision in kept_by(numerics.device) and family not in ONLY_FP32
-    return numerics if is_kept else replace(numerics, precision="fp32")
+def with_fallback(numerics: Numerics, family: str) -> Numerics:
+    """The same, or fp32 if this machine or the encoder's family does not support it: predictions work anywhere."""
+    is_supported = numerics.precision in supported_by(numerics.device) and family not in ONLY_FP32
+    return numerics if is_supported else replace(numerics, precision="fp32")
 
 
 @lru_cache
-def _what_pays(device: torch.device, threads: int) -> Precision:
+def _fastest(device: torch.device, threads: int) -> Precision:
+    """`threads` is part of the cache key: the times depend on it."""
     base = _seconds("fp32", device)
-    if base > _PAYS * _seconds("bf16", device):
+    if base > _MIN_SPEEDUP * _seconds("bf16", device):
         return "bf16"
-    return "fp16" if device.type == "cuda" and base > _PAYS * _seconds("fp16", device) else "fp32"
+    return "fp16" if device.type == "cuda" and base > _MIN_SPEEDUP * _seconds("fp16", device) else "fp32"
 
 
 def _seconds(precision: Precision, device: torch.device) -> float:
-    """The shortest time of a product of matrices as a layer of an encoder has it."""
+    """The shortest time of a matrix product of the size of an encoder layer's."""
     left, right = (torch.ones(512, 768, dtype=_TYPES[precision], device=device) for _ in "ab")
     times = []
     for _ in range(8):
@@ -110,14 +115,14 @@ def _seconds(precision: Precision, device: torch.device) -> float:
 
 
 def forward(model: EncoderWithHeads, batch: Batch, numerics: Numerics) -> Logits:
-    """The logits of a batch, in fp32 whatever the encoder computes with."""
+    """The logits of a batch, at least fp32 whatever the encoder's precision."""
     with torch.autocast(numerics.device.type, _TYPES[numerics.precision], enabled=numerics.precision != "fp32"):
         logits: Logits = model(batch.inputs, batch.targets)
     return {name: each.to(torch.promote_types(each.dtype, torch.float32)) for name, each in logits.items()}
 
 
 def on_device(batch: Batch, device: torch.device) -> Batch:
-    """The batch where the model is."""
+    """The batch on the model's device."""
     if device.type == "cpu":
         return batch
 
@@ -128,12 +133,13 @@ def on_device(batch: Batch, device: torch.device) -> Batch:
 
 
 def random_state(device: torch.device) -> list[Tensor]:
-    """The states of torch's random numbers: of the CPU, and of the GPU where one is used."""
+    """The states of torch's random number generators: the CPU's, and the GPU's if one is used."""
     of_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
     return [torch.get_rng_state(), *of_gpu]
 
 
 def set_random_state(states: Sequence[Tensor], device: torch.device) -> None:
+    """Restore them; a GPU keeps its own where the states come from a run on a CPU."""
     torch.set_rng_state(states[0])
     if device.type == "cuda" and len(states) > 1:
         torch.cuda.set_rng_state(states[1], device)

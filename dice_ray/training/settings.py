@@ -14,26 +14,28 @@ class TrainingConfig(Settings):
     """How a run is trained; the same for one worker and for many.
 
     Attributes:
-        epochs: How often each row is seen; half an epoch is .5.
+        epochs: Passes over the training rows; may be a fraction, such as .5.
         batch_size: Rows in an optimizer step, over all workers.
-        tokens: The most tokens, padding included, of a micro-batch: a step of more is cut, its loss and gradient stay.
-        precision: Of the encoder's products of matrices; `auto` takes what is fastest here, bf16 before fp16, and fp32
-            for the tiny encoder and for DeBERTa's first version, which knows no other. What was found is stored with a
-            run, sweep or study: a machine that cannot keep it is refused.
-        activations: `recompute` forms them again in the backward pass, for large encoders: less memory, more time.
-        compile: `encoder` has torch translate it for this machine first, which takes a minute or more and may make its
-            steps faster: rehearse a run with `--dry-run` to see.
+        tokens: The most tokens, padding included, in a micro-batch. Larger steps are cut into several micro-batches,
+            with the same loss and gradient.
+        precision: Of matrix products in the encoder. `auto` chooses the fastest for this machine, bf16 before fp16,
+            and fp32 for the tiny encoder and for DeBERTa's first version, which supports no other. The choice is
+            stored with the run, sweep or study; a machine that does not support it is refused.
+        activations: `recompute` uses gradient checkpointing: less memory for large encoders, but more time.
+        compile: `encoder` uses torch.compile, which takes a minute or more at the start and may speed up the steps;
+            `--dry-run` measures them.
         lr: The highest learning rate.
-        layer_decay: What the rate of each layer is of that of the layer above it; the heads learn at `lr`.
-        schedule: How the rate goes on after the warm-up: to 0 linearly, as half a cosine or as a square; `one_cycle`
-            rises and falls as half a cosine each.
-        warmup: The share of the steps in which the rate rises.
-        weight_decay: AdamW's, not for biases and norms.
+        layer_decay: Learning rate of each encoder layer relative to the layer above it; the heads learn at `lr`.
+        schedule: The learning rate after the warm-up: `linear`, half a `cosine` or a square (`polynomial`) down to 0;
+            `one_cycle` rises and falls as half a cosine each.
+        warmup: The share of the steps in which the learning rate rises.
+        weight_decay: AdamW's; not applied to biases and norms.
         clip: The largest norm of the gradient.
-        evaluations: How often dev is scored, evenly spaced; once an epoch where not given.
-        patience: Evaluations in a row without a better score that end the run; none end it where not given.
-        checkpoint_minutes: How much work a run that is killed may lose; each evaluation is kept in any case.
-        seed: Of fresh weights, dropout and the order of the rows.
+        evaluations: How often dev is scored, evenly spaced; once an epoch if not given.
+        patience: Early stopping: consecutive evaluations without a better score after which the run ends; off if not
+            given.
+        checkpoint_minutes: The most work that a killed run loses; there is a checkpoint at each evaluation as well.
+        seed: Of initial weights, dropout and the order of the rows.
     """
 
     epochs: float = Field(3.0, gt=0)

@@ -1,10 +1,28 @@
-"""The gradient of one step: that of all its items at once, however many workers and micro-batches hold them."""
+"""The gradient of one step, exact for any number of workers and micro-batches.
+
+With dropout off, 1 worker x 64 rows gives the gradient of 2 x 32 and of 4 micro-batches x 16. Averaging the losses of
+parts, as DDP with gradient accumulation does, is wrong for a loss that is not a mean over rows: for a set-level dice
+loss the gradient was off by 17 to 77 %. So the loss of a step is always that of all its items:
+
+- *One pass* for a mean over items. A micro-batch needs to know of the others only how many items they have, which masks
+  and targets tell before the encoder runs. The counts are all-reduced, and each micro-batch goes backward at once.
+- *Two passes* for set-level losses and mining, which depend on all logits of the step. The first pass computes the
+  logits without a graph, then the step's loss and its gradient with respect to the logits. The second pass runs each
+  micro-batch again, with the random state restored so that dropout draws the same mask, and goes backward from the
+  gradient of its logits. If no worker has more than one micro-batch, the first pass keeps its graph, and the second
+  does not run the encoder again.
+
+Gradients are summed over the workers once, after all backward passes. Every stage ends with an agreement of the workers
+(`_agreed`): if one of them ran out of memory, all of them start the step again with micro-batches of half the tokens.
+Which way is taken depends only on what all workers know, the losses and the shares; otherwise they would wait for each
+other in different collectives.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 import torch.nn.functional as F
@@ -13,33 +31,34 @@ from torch import Tensor
 from dice_ray.errors import LossInputError
 from dice_ray.losses.base import Loss
 from dice_ray.losses.items import bad_input
-from dice_ray.losses.reduction import num_workers, step_loss, summed
+from dice_ray.losses.reduction import num_workers, step_loss, sum_over_workers
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Batch, Row, Task
 from dice_ray.terms import Link, Term
 from dice_ray.training import batches, workers
-from dice_ray.training.memory import attempted, halved
+from dice_ray.training.memory import ResultT, attempted, halved
 from dice_ray.training.precision import Logits, Numerics, forward, on_device, random_state, set_random_state
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-Scale: TypeAlias = Callable[[Tensor], Tensor]
-T = TypeVar("T")
+LossScaler: TypeAlias = Callable[[Tensor], Tensor]
+Shares: TypeAlias = list[list[list[int]]]
+"""Of each worker: its micro-batches, each a list of rows."""
 
 
 @dataclass
-class Tally:
-    """What a run counts: since its last evaluation, but for the first three.
+class TrainingTally:
+    """Counts of a run's training; those after `total_seconds` start again at each evaluation.
 
     Attributes:
-        max_tokens: The most tokens, padding included, of a micro-batch: fewer each time that memory runs out.
-        num_halvings: How often it did.
+        max_tokens: The most tokens, padding included, in a micro-batch; halved each time memory runs out.
+        num_halvings: How often that happened.
         total_seconds: Spent in steps, up to the last evaluation.
         losses: Of each step.
         seconds: Spent in steps.
-        num_tokens: Tokens of all workers.
-        num_padded: The same, padding included.
+        num_tokens: Tokens of all workers, without padding.
+        num_padded: Tokens of all workers, padding included.
     """
 
     max_tokens: int
@@ -52,25 +71,25 @@ class Tally:
 
     @property
     def padding(self) -> float:
-        """Its share of the tokens."""
+        """The share of padding in all tokens."""
         return 1 - self.num_tokens / self.num_padded
 
     @property
     def tokens_per_second(self) -> float:
-        """Padding left out."""
+        """Without padding."""
         return self.num_tokens / self.seconds
 
     def halve(self, micro_batches: Sequence[Sequence[int]], lengths: Sequence[int]) -> None:
-        """Allow half of what the largest of these micro-batches had, for which memory ran out.
+        """Halve the limit of tokens after memory ran out for the largest of these micro-batches.
 
         Raises:
-            RunError: Every one of them had one row.
+            RunError: Each of them has one row only.
         """
         self.max_tokens = halved(self.max_tokens, micro_batches, lengths)
         self.num_halvings += 1
 
-    def told(self) -> dict[str, float]:
-        """The metrics of training; what was counted begins anew."""
+    def take_metrics(self) -> dict[str, float]:
+        """The metrics of training since the last evaluation; starts the counts again."""
         self.total_seconds += self.seconds
         metrics = {
             "train/loss": sum(self.losses) / len(self.losses),
@@ -85,7 +104,7 @@ class Tally:
 
 @dataclass
 class Gradient:
-    """Adds up the gradient of a step, and counts in its tally."""
+    """Computes the loss and the gradient of steps."""
 
     task: Task[Any]
     tokenizer: PreTrainedTokenizerBase
@@ -93,17 +112,22 @@ class Gradient:
     losses: Mapping[str, Loss]
     rows: Sequence[Row]
     numerics: Numerics
-    tally: Tally
+    tally: TrainingTally
 
     def __post_init__(self) -> None:
         self.lengths = [len(row["input_ids"]) for row in self.rows]
 
-    def of(self, rows: Sequence[int], scale: Scale = lambda loss: loss) -> Tensor:
-        """The loss of a step; the parameters, without gradients before, get those of the loss that is scaled."""
-        shares = self._shares(rows)
-        while (loss := self._tried(shares, scale)) is None:
-            self._halve(shares)
-            shares = self._shares(rows)
+    def accumulate(self, rows: Sequence[int], scale: LossScaler = lambda loss: loss) -> Tensor:
+        """The loss of a step of these rows; leaves the gradient of the scaled loss in the parameters.
+
+        The parameters must have no gradients before. Every worker gets the loss and the gradient of the whole step.
+
+        Raises:
+            RunError: A single row does not fit into memory.
+        """
+        while (loss := self._attempt(shares := self._shares(rows), scale)) is None:
+            self.model.zero_grad()
+            self.tally.halve([micro_batch for share in shares for micro_batch in share], self.lengths)
         workers.sum_gradients(self.model.parameters())
         self.tally.num_tokens += sum(self.lengths[row] for row in rows)
         self.tally.num_padded += sum(batches.num_padded(each, self.lengths) for share in shares for each in share)
@@ -111,93 +135,99 @@ class Gradient:
 
     @torch.no_grad()
     def bad_input(self, rows: Sequence[int]) -> LossInputError | None:
-        """Why the loss of a step is not finite, where a logit or target of this worker's share is the reason."""
+        """The logit or target of this worker's share that makes the loss of a step not finite, if there is one."""
         for batch in self._batches(self._shares(rows)):
             for name, term in self.task.terms(forward(self.model, batch, self.numerics), batch).items():
                 if problem := bad_input(self.losses[name].link, term.logits, term.targets, term.mask):
                     return problem
         return None
 
-    def _shares(self, rows: Sequence[int]) -> list[list[list[int]]]:
+    def _shares(self, rows: Sequence[int]) -> Shares:
         return batches.micro_batches(rows, self.lengths, self.tally.max_tokens, num_workers())
 
-    def _batches(self, shares: list[list[list[int]]]) -> list[Batch]:
+    def _batches(self, shares: Shares) -> list[Batch]:
         """The micro-batches of this worker."""
         collated = (self.task.collate(self.rows, each, self.tokenizer) for each in shares[workers.rank()])
         return [on_device(batch, self.numerics.device) for batch in collated]
 
-    def _tried(self, shares: list[list[list[int]]], scale: Scale) -> Tensor | None:
-        """The step's loss and this worker's part of the gradient; none where a worker ran out of memory."""
-        mine = self._batches(shares)
-        is_whole = all(len(share) == 1 for share in shares)
+    def _attempt(self, shares: Shares, scale: LossScaler) -> Tensor | None:
+        """The step's loss and this worker's part of the gradient; `None` if any worker ran out of memory."""
+        micro_batches = self._batches(shares)
+        one_each = all(len(share) == 1 for share in shares)
         if all(loss.is_item_mean for loss in self.losses.values()):
-            num_items = {} if is_whole and num_workers() == 1 else self._num_items(mine)
-            loss = self._agreed(lambda: self._item_means(mine, num_items, scale))
-            return None if loss is None else summed(loss)
+            num_items = {} if one_each and num_workers() == 1 else self._num_items(micro_batches)
+            local_loss = self._agreed(lambda: self._item_means(micro_batches, num_items, scale))
+            return None if local_loss is None else sum_over_workers(local_loss)
 
         states: list[list[Tensor]] = []
-        found = self._agreed(lambda: [self._first(batch, is_whole, states) for batch in mine])
-        if found is None:
+        logits = self._agreed(lambda: [self._first_pass(batch, one_each, states) for batch in micro_batches])
+        if logits is None:
             return None
-        loss, gradients = self._loss_of_all(mine, found, scale)
-        outputs = found if is_whole else None
-        if self._agreed(lambda: self._second(mine, outputs, gradients, states)) is None:
+        loss, gradients = self._logit_gradients(micro_batches, logits, scale)
+        graphs = logits if one_each else None
+        if self._agreed(lambda: self._second_pass(micro_batches, graphs, gradients, states)) is None:
             return None
         return loss
 
-    def _agreed(self, stage: Callable[[], T]) -> T | None:
-        """What a stage gives; none on every worker where it runs out of memory on one."""
-        found = attempted(stage)
-        return None if workers.any_of(found is None, self.numerics.device) else found
+    def _agreed(self, stage: Callable[[], ResultT]) -> ResultT | None:
+        """The result of a stage; `None` on all workers if it runs out of memory on one."""
+        result = attempted(stage)
+        return None if workers.any_of(result is None, self.numerics.device) else result
 
-    def _item_means(self, mine: list[Batch], num_items: Mapping[str, Tensor], scale: Scale) -> Tensor:
-        """One pass: the gradient of a micro-batch needs of the others their number of items alone."""
+    def _item_means(self, micro_batches: list[Batch], num_items: Mapping[str, Tensor], scale: LossScaler) -> Tensor:
+        """This worker's part of the loss, after the backward pass of each micro-batch."""
         total = torch.zeros((), device=self.numerics.device)
-        for batch in mine:
+        for batch in micro_batches:
             terms = self.task.terms(forward(self.model, batch, self.numerics), batch)
             loss = self._weighted(terms, num_items)
             scale(loss).backward()
             total += loss.detach()
         return total
 
-    def _num_items(self, mine: list[Batch]) -> dict[str, Tensor]:
-        """The items of each term in the whole step, known before the encoder runs."""
+    def _num_items(self, micro_batches: list[Batch]) -> dict[str, Tensor]:
+        """The number of items of each term in the whole step, from blank logits: the encoder has not run yet."""
         counts: dict[str, Tensor] = {}
-        for batch in mine:
+        for batch in micro_batches:
             terms = self.task.terms(self.model.blank_logits(batch.inputs, batch.targets), batch)
             for name, term in terms.items():
                 counts[name] = counts.get(name, 0) + self.losses[name].num_items(term.targets, term.mask)
-        return dict(zip(counts, summed(torch.stack(list(counts.values()))), strict=True))
+        return dict(zip(counts, sum_over_workers(torch.stack(list(counts.values()))), strict=True))
 
-    def _first(self, batch: Batch, is_whole: bool, states: list[list[Tensor]]) -> Logits:
-        """The logits of a micro-batch: of one that is the whole share with their graph, else to be formed again."""
+    def _first_pass(self, batch: Batch, keep_graph: bool, states: list[list[Tensor]]) -> Logits:
+        """The logits of a micro-batch; notes the random state that the second pass restores."""
         states.append(random_state(self.numerics.device))
-        with torch.set_grad_enabled(is_whole):
+        with torch.set_grad_enabled(keep_graph):
             return forward(self.model, batch, self.numerics)
 
-    def _loss_of_all(self, mine: list[Batch], found: list[Logits], scale: Scale) -> tuple[Tensor, list[Logits]]:
-        """The loss of the step from all logits, and its gradient in each micro-batch's."""
-        leaves = [{name: each.detach().requires_grad_() for name, each in logits.items()} for logits in found]
-        parts = [self.task.terms(logits, batch) for logits, batch in zip(leaves, mine, strict=True)]
+    def _logit_gradients(
+        self, micro_batches: list[Batch], logits: list[Logits], scale: LossScaler
+    ) -> tuple[Tensor, list[Logits]]:
+        """The loss of the whole step, and its gradient with respect to the logits of each micro-batch."""
+        leaves = [{name: each.detach().requires_grad_() for name, each in of_batch.items()} for of_batch in logits]
+        parts = [self.task.terms(of_batch, batch) for of_batch, batch in zip(leaves, micro_batches, strict=True)]
         terms = {name: joined(self.losses[name].link, [part[name] for part in parts]) for name in parts[0]}
         loss = self._weighted(terms, {})
         scale(loss).backward()
-        gradients = [{name: leaf.grad for name, leaf in logits.items() if leaf.grad is not None} for logits in leaves]
+        gradients = [{name: leaf.grad for name, leaf in each.items() if leaf.grad is not None} for each in leaves]
         return loss.detach(), gradients
 
-    def _second(
-        self, mine: list[Batch], outputs: list[Logits] | None, gradients: list[Logits], states: list[list[Tensor]]
+    def _second_pass(
+        self,
+        micro_batches: list[Batch],
+        graphs: list[Logits] | None,
+        gradients: list[Logits],
+        states: list[list[Tensor]],
     ) -> bool:
-        """Backward from the gradient in the logits, through logits formed again where their graph was not kept."""
-        for number, batch in enumerate(mine):
-            if outputs is None:
+        """Go backward from the gradients of the logits, which are computed again unless their graphs were kept."""
+        for number, (batch, of_logits) in enumerate(zip(micro_batches, gradients, strict=True)):
+            if graphs is None:
                 set_random_state(states[number], self.numerics.device)
-            logits = outputs[number] if outputs is not None else forward(self.model, batch, self.numerics)
-            names = gradients[number]
-            torch.autograd.backward([logits[name] for name in names], [names[name] for name in names])
+            logits = forward(self.model, batch, self.numerics) if graphs is None else graphs[number]
+            torch.autograd.backward([logits[name] for name in of_logits], list(of_logits.values()))
         return True
 
     def _weighted(self, terms: Mapping[str, Term], num_items: Mapping[str, Tensor]) -> Tensor:
+        """The weighted sum of the terms' losses."""
         parts = []
         for name, term in terms.items():
             loss = self.losses[name]
@@ -205,16 +235,11 @@ class Gradient:
             parts.append(term.weight * step_loss(loss, statistics, num_items=num_items.get(name)))
         return torch.stack(parts).sum()
 
-    def _halve(self, shares: list[list[list[int]]]) -> None:
-        """Allow half of what the largest micro-batch had, on every worker."""
-        self.model.zero_grad()
-        self.tally.halve([each for share in shares for each in share], self.lengths)
-
 
 def joined(link: Link, terms: Sequence[Term]) -> Term:
-    """The term of several micro-batches, padded to other lengths, as one: its items in a row.
+    """The terms of several micro-batches, which may be padded to different lengths, as one term.
 
-    Positions are padded to the longest, and those of the padding are not allowed.
+    Rows of positions are padded to the longest one, and their padding is masked; other items are flattened.
     """
     if len(terms) == 1:
         return terms[0]
@@ -223,8 +248,8 @@ def joined(link: Link, terms: Sequence[Term]) -> Term:
         longest = max(term.logits.shape[-1] for term in terms)
         masks = [torch.ones_like(t.logits, dtype=torch.bool) if t.mask is None else t.mask.bool() for t in terms]
         logits_NL, mask_NL = (
-            torch.cat([F.pad(e.reshape(-1, e.shape[-1]), (0, longest - e.shape[-1])) for e in each])
-            for each in ([term.logits for term in terms], masks)
+            torch.cat([F.pad(part.reshape(-1, part.shape[-1]), (0, longest - part.shape[-1])) for part in parts])
+            for parts in ([term.logits for term in terms], masks)
         )
         return Term(logits_NL, targets_N, mask_NL, terms[0].weight)
     flat = [-1] if link == "sigmoid" else [-1, terms[0].logits.shape[-1]]

@@ -1,7 +1,7 @@
-"""What data-parallel workers exchange: nothing where there is one.
+"""Communication between data-parallel workers; no-ops where there is only one.
 
-Gradients are exchanged after the backward passes of a step and not within them: a worker that runs out of memory in the
-middle of one would leave the others waiting for ever.
+Gradients are all-reduced after the backward passes of a step rather than during them as DDP does: a worker that ran out
+of memory in the middle of a backward pass would leave the others waiting in a collective for ever.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from dice_ray.losses.reduction import num_workers, summed
+from dice_ray.losses.reduction import num_workers, sum_over_workers
 
 BUCKET = 2**22
-"""Numbers that are exchanged at once: one bucket is copied while another one is under way."""
+"""Elements per all-reduce: one bucket is copied while another one is being reduced."""
 
 
 def rank() -> int:
-    """This worker's number."""
+    """The rank of this worker."""
     return dist.get_rank() if num_workers() > 1 else 0
 
 
@@ -34,23 +34,25 @@ def gathered(item: Any) -> list[Any]:
 
 
 def any_of(condition: bool, device: torch.device) -> bool:
-    """Whether the condition holds on some worker."""
-    return condition if num_workers() == 1 else bool(summed(torch.tensor(float(condition), device=device)))
+    """Whether the condition holds on at least one worker."""
+    return condition if num_workers() == 1 else bool(sum_over_workers(torch.tensor(float(condition), device=device)))
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
-    """Give every worker the sum of the workers' gradients; a parameter that a worker did not use counts as zero."""
+    """All-reduce the gradients to their sum; a parameter that a worker did not use counts as zero there."""
     if num_workers() == 1:
         return
-    under_way = []
+    pending = []
     for bucket in _buckets([parameter for parameter in parameters if parameter.requires_grad]):
         for parameter in bucket:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [parameter.grad for parameter in bucket if parameter.grad is not None]
-        flat = gradients[0].view(-1) if len(gradients) == 1 else torch.cat([each.view(-1) for each in gradients])
-        under_way.append((gradients, flat, dist.all_reduce(flat, async_op=True)))
-    for gradients, flat, work in under_way:
+        flat = (
+            gradients[0].view(-1) if len(gradients) == 1 else torch.cat([gradient.view(-1) for gradient in gradients])
+        )
+        pending.append((gradients, flat, dist.all_reduce(flat, async_op=True)))
+    for gradients, flat, work in pending:
         work.wait()
         if len(gradients) > 1:
             pieces = flat.split([gradient.numel() for gradient in gradients])

@@ -1,57 +1,216 @@
-"""An earlier sweep that another plan starts from: of the same task and data, or its scores say nothing."""
+"""What a plan takes from earlier work: the preset's own settings, published ones, and the trials of another sweep.
+
+A search may start from points (parameters of its first trials) or from all trials of another sweep (`warm_start`), and
+an arm of a study may take the settings that sweeps found best for its loss (`tuned`). Trials of another sweep count
+only where they are of the same task and data: else their scores have no meaning here.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from optuna.distributions import BaseDistribution, CategoricalDistribution
+from optuna.trial import FixedTrial
+
+from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import RunError
-from dice_ray.settings import differing
+from dice_ray.data import sources
+from dice_ray.errors import ConfigError, InputError, Problem, RunError
+from dice_ray.run.folder import LEDGER, WARM_START
+from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.ledger import Begun, History, Ledger
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.ranking import RankedTrial, ranked_in
+from dice_ray.tuning.space import Space
 
 
 @dataclass(frozen=True)
-class Earlier:
-    """What a sweep's folder holds: its plan, and its trials and reruns."""
+class Point:
+    """Settings that a space can suggest.
+
+    Attributes:
+        params: By path.
+        left_out: Other settings that were given, which the space does not search.
+    """
+
+    params: Flat
+    left_out: Flat
+
+
+def own_point(layers: Sequence[Layer], space: Space) -> Flat:
+    """The preset's own values of what the space searches: run first, no search ends below its defaults."""
+    own = flat(resolve(layers))
+    replay = _Replay(own)
+    space(replay)
+    if "loss" in replay.out_of_range:  # the space does not search the preset's loss: take the defaults of its first one
+        own = flat(resolve([*layers, values_layer("space", {"loss": replay.params["loss"]})]))
+        replay = _Replay(own)
+        space(replay)
+    return {path: own[path] for path in replay.params if path in own and path not in replay.out_of_range}
+
+
+def points(settings: Iterable[Flat], space: Space) -> list[Point]:
+    """Each of these settings, reduced to what the space searches; settings of a loss it does not search are dropped."""
+    found = []
+    for values in settings:
+        replay = _Replay(values)
+        space(replay)
+        kept = {path: values[path] for path in replay.params if path in values and path not in replay.out_of_range}
+        if "loss" in kept or "loss" not in values:
+            found.append(Point(kept, {path: value for path, value in values.items() if path not in kept}))
+    return found
+
+
+@dataclass(frozen=True)
+class EarlierSweep:
+    """The plan and the history of another sweep."""
 
     plan: SweepPlan
     history: History
 
-    def trials(self) -> list[Begun]:
-        """What was searched and ended."""
+    def trials(self) -> list[TrialSpec]:
+        """The trials that have ended, without reruns."""
         searched = self.history.searched()
-        return [begun for id_, begun in searched.begun.items() if id_ in searched.ended]
+        return [spec for id_, spec in searched.specs.items() if id_ in searched.outcomes]
 
-    def losses(self) -> Counter[str]:
-        """How many trials each loss had."""
-        return Counter(self.loss(trial) for trial in self.trials())
-
-    def loss(self, trial: Begun) -> str:
+    def loss(self, trial: TrialSpec) -> str:
+        """The loss of a trial."""
         return self.plan.config(trial).loss.name
 
 
-def sweep_in(folder: Path, config: RunConfig, digest: str) -> Earlier:
-    """The sweep of a folder, for a plan of this configuration on the data of this digest.
+def sweep_in(folder: Path, config: RunConfig, digest: str) -> EarlierSweep:
+    """The sweep in a folder, for a plan of this configuration on the data of this digest.
 
     Raises:
-        RunError: It is no sweep of the same task and data.
+        RunError: It is not a sweep of the same task and data.
     """
     plan = plan_file.read(folder)
     if not isinstance(plan, SweepPlan):
         raise RunError(f"{folder} must hold a sweep to start from: it holds a study")
-    paths = differing(config, plan.base())
+    paths = differing_paths(config, plan.base())
     if other := [path for path in paths if path.partition(".")[0] in ("task", "data")]:
         raise RunError(
-            f"{folder} must hold a sweep of the same task and data, or its scores say nothing here; these differ: "
-            f"{', '.join(other)}"
+            f"{folder} must hold a sweep of the same task and data, or its scores cannot be compared; these settings "
+            f"differ: {', '.join(other)}"
         )
     if plan.digest != digest:
         raise RunError(
-            f"{folder} must hold a sweep of the same data, or its scores say nothing here: they were changed (digest "
+            f"{folder} must hold a sweep of the same data, or its scores cannot be compared: they were changed (digest "
             f"{plan.digest} then, {digest} now)"
         )
-    return Earlier(plan, Ledger(folder / "ledger.jsonl"))
+    return EarlierSweep(plan, ledger_in(folder))
+
+
+def check_warm_start(plan: SweepPlan, folder: Path) -> None:
+    """The trials of the sweep in a folder must be usable in this plan.
+
+    Raises:
+        RunError: It is not a sweep of the same task and data.
+        InputError: The space does not search a parameter of one of its trials, or in another range.
+    """
+    base, space = plan.base(), Space(plan.space)
+    digest = sources.load(base.data, base.task.positive_label()).digest
+    for trial in sweep_in(folder, base, digest).trials():
+        replay = _Replay(trial.params)
+        space(replay)
+        must = f"trial {trial.id} of {folder} must be one that {space.address} could suggest"
+        if replay.out_of_range:
+            path, distribution = next(iter(replay.out_of_range.items()))
+            raise InputError(f"{must}: {path} is searched in {distribution}, got {trial.params[path]!r}")
+        if unused := sorted(trial.params.keys() - replay.params.keys()):
+            raise InputError(f"{must}: it does not search {', '.join(unused)}")
+        if missing := sorted(replay.params.keys() - trial.params.keys()):
+            raise InputError(f"{must}: it also searches {', '.join(missing)}, which that trial does not have")
+
+
+def copy_ledger(earlier: Path, folder: Path) -> None:
+    """Copy the ledger of an earlier sweep into the folder of the new one, which then does not need the other folder."""
+    unfinished = folder / f"{WARM_START}.tmp"
+    shutil.copyfile(earlier / LEDGER, unfinished)
+    unfinished.replace(folder / WARM_START)
+
+
+def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
+    """The plan with, below each arm, the parameters of the best trial of its loss in these sweeps.
+
+    Raises:
+        RunError: A folder does not hold a sweep of the same task, data and encoder, or its seed is one of the study's.
+        ConfigError: No sweep has a trial with a score for the loss of an arm, or an arm cannot run.
+    """
+    base = plan.base()
+    sweeps = [sweep_in(folder, base, plan.digest) for folder in folders]
+    for sweep in sweeps:
+        name, encoder = sweep.plan.name, sweep.plan.base().model.encoder
+        if encoder != base.model.encoder:
+            raise RunError(
+                f"the sweep {name} must be of the study's encoder {base.model.encoder!r} to tune its arms, "
+                f"got {encoder!r}"
+            )
+        if sweep.plan.seed in plan.seeds:
+            raise RunError(
+                f"a study must compare on other seeds than its arms were tuned on, got seed {sweep.plan.seed} of {name}"
+            )
+    best = _best_by_loss(sweeps)
+    losses = {
+        arm: plan.config(TrialSpec(id="", params=values, seed=plan.seeds[0], arm=arm)).loss.name
+        for arm, values in plan.arms.items()
+    }
+    if lacking := {arm: loss for arm, loss in losses.items() if loss not in best}:
+        must = "must be of a loss that a sweep has a trial of"
+        raise ConfigError([Problem(f"arms.{arm}", must, loss, known=tuple(best)) for arm, loss in lacking.items()])
+    num_trials = Counter(sweep.loss(trial) for sweep in sweeps for trial in sweep.trials())
+    settings, origins = {}, {}
+    for arm, loss in losses.items():
+        sweep, trial = best[loss]
+        settings[arm] = sweep.history.specs[trial.id].params
+        origins[arm] = f"{sweep.plan.name} {trial.id}, best of {num_trials[loss]}"
+    return plan.model_copy(update={"tuned": origins, "tuned_settings": settings})
+
+
+def _best_by_loss(sweeps: Sequence[EarlierSweep]) -> dict[str, tuple[EarlierSweep, RankedTrial]]:
+    """The best trial of each loss over these sweeps; in each one `ranking` decides."""
+    best: dict[str, tuple[EarlierSweep, RankedTrial]] = {}
+    for sweep in sweeps:
+        of_sweep: dict[str, RankedTrial] = {}
+        for trial in ranked_in(sweep.history):
+            of_sweep.setdefault(sweep.loss(sweep.history.specs[trial.id]), trial)
+        for loss, trial in of_sweep.items():
+            if loss not in best or trial.mean > best[loss][1].mean:
+                best[loss] = sweep, trial
+    return best
+
+
+class _Replay(FixedTrial):
+    """A trial of given values; a value that is missing or out of range is replaced by one in range.
+
+    Attributes:
+        out_of_range: The distributions of the values that were given and are out of range.
+    """
+
+    def __init__(self, params: Flat) -> None:
+        super().__init__(dict(params))
+        self.out_of_range: dict[str, BaseDistribution] = {}
+
+    def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
+        # Internal of Optuna 5: every suggestion of a FixedTrial goes through this method.
+        if name in self._params and not _contains(distribution, self._params[name]):
+            self.out_of_range[name] = distribution
+            del self._params[name]
+        if isinstance(distribution, CategoricalDistribution):
+            self._params.setdefault(name, distribution.choices[0])
+        else:
+            self._params.setdefault(name, distribution.low)  # type: ignore[attr-defined]
+        return super()._suggest(name, distribution)
+
+
+def _contains(distribution: BaseDistribution, value: Any) -> bool:
+    try:
+        return distribution._contains(distribution.to_internal_repr(value))
+    except ValueError:  # not a choice, or not a number
+        return False

@@ -1,4 +1,6 @@
-"""What a sweep or study would take, from the first steps of its runs where they would run; nothing is left behind."""
+"""Estimates time, memory and disk of a sweep or study, from the first steps of its runs in the processes of its
+trials.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +12,47 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice_ray import cluster
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import DiceRayError, RunError
-from dice_ray.rehearsal import Rehearsal, rehearse
+from dice_ray.run import cluster
+from dice_ray.run.driver import Driver
+from dice_ray.run.folder import LOG
+from dice_ray.run.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
-from dice_ray.tracking.store import shown, store_uri
-from dice_ray.tuning import ablation, search
-from dice_ray.tuning.demand import Demand, demand
-from dice_ray.tuning.ledger import Ledger
+from dice_ray.tracking.store import store_uri, without_password
+from dice_ray.tuning import ablation, sweep
+from dice_ray.tuning.ledger import ledger_in
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
-from dice_ray.tuning.plan_file import as_yaml, grown
+from dice_ray.tuning.plan_file import as_yaml, extended
+from dice_ray.tuning.runner import Demand, demand
 
 START = 8.0
-"""Seconds until the first trials train: Ray, and the imports of their actors."""
+"""Seconds until the first trials train: Ray starts, and their actors import torch and transformers."""
 BETWEEN = 0.5
 """Seconds from the end of a trial to the first step of the next one."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is to run, and what it takes at most: a scheduler stops trials earlier.
+    """What is to run, and an upper bound of what it takes: early stopping takes less.
 
     Attributes:
-        plan: As it would be stored, and as resuming reads it.
-        folder: Where the results would lie.
-        store: Where MLflow would keep them.
-        num_runs: Trials or cells that are to run.
-        num_ended: Those that ended before.
-        needs: Of one of them.
+        plan: As it would be stored.
+        folder: Of the results.
+        store: MLflow's.
+        num_runs: Number of trials or cells to run.
+        num_ended: Number of those that have ended before.
+        needs: Of one trial.
         num_at_once: How many fit on the machines.
-        rehearsal: Of the one that takes longest.
-        seconds: From the start to the end.
+        rehearsal: Of the slowest configuration.
+        seconds: From start to end.
         memory: Of all that run at once, in bytes.
         free_memory: Of the machines.
-        disk: What will be written, in bytes.
-        free_disk: Where it would be written.
-        notes: What a user should know.
-        stops_early: Whether a scheduler does.
+        disk: Bytes that will be written.
+        free_disk: Bytes on the disk of the folder.
+        notes: For the user.
+        stops_early: Whether trials may be stopped early.
     """
 
     plan: str
@@ -68,83 +72,81 @@ class Estimate:
     stops_early: bool
 
 
-def estimate(
-    plan: SweepPlan | StudyPlan, folder: Path, *, address: str | None = None, num_cpus: int | None = None
-) -> Estimate:
-    """Rehearse what a plan would run beyond what its folder holds.
+def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estimate:
+    """Rehearse the runs of a plan that its folder lacks.
 
     Raises:
-        DiceRayError: It would be refused, fits nowhere, or fails in its first steps.
+        DiceRayError: The plan would be refused, fits nowhere, or fails in its first steps.
     """
     base = plan.base()
     bases = {variant: plan.base(variant) for variant in plan.digests}
-    plan = plan.on(
-        {variant: sources.load(one.data, one.task.positive_label()).digest for variant, one in bases.items()}
+    plan = plan.bound_to(
+        {variant: sources.load(each.data, each.task.positive_label()).digest for variant, each in bases.items()}
     )
-    stored, ledger = grown(plan, folder), Ledger(folder / "ledger.jsonl")
+    stored, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):
-        notes = search.check(plan, folder)
-        configs = [base] * search.num_missing(plan, ledger)
+        notes = sweep.check(plan, folder)
+        configs = [base] * sweep.num_missing(plan, ledger)
     else:
         notes = []
-        configs = [plan.config(cell) for cell in ablation.missing(plan.cells(), ledger)]
+        configs = [plan.config(cell) for cell in ablation.missing_cells(plan.grid().cells, ledger)]
     if not configs:
         raise RunError(f"{plan.name} must have something left to run, and all of it has ended")
     needs = demand(base)
     with (
         tempfile.TemporaryDirectory(prefix="dice_ray-") as scratch,
-        cluster.started(address, num_cpus=num_cpus, log=Path(scratch) / "log.txt") as ray,
+        cluster.started(driver.address, num_cpus=driver.num_cpus, log=Path(scratch) / LOG) as ray,
     ):
         num_at_once = min(needs.slots(ray.nodes), len(configs))
-        rehearsed = _rehearsed(configs, needs)
-    runs = [rehearsed[_as_timed(config)] for config in configs]
+        rehearsals = _rehearse(configs, needs)
+    runs = [rehearsals[_timing_key(config)] for config in configs]
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
     heaviest = max(runs, key=lambda run: run.peak_memory)
-    found = Estimate(
+    result = Estimate(
         plan=as_yaml(stored),
         folder=folder,
-        store=shown(store_uri()),
+        store=without_password(store_uri()),
         num_runs=len(configs),
-        num_ended=len(ledger.ended),
+        num_ended=len(ledger.outcomes),
         needs=needs,
         num_at_once=num_at_once,
         rehearsal=max(runs, key=lambda run: run.seconds),
         seconds=START + _last_end(seconds, num_at_once),
         memory=num_at_once * max(1, needs.num_workers) * heaviest.peak_memory,
         free_memory=sum(node.memory for node in ray.nodes),
-        # Of those that run the best weights twice, and twice the last ones, with two moments of each.
+        # Each running trial writes its best weights twice, and twice the last ones with AdamW's two moments.
         disk=(_num_kept(plan, len(configs)) + num_at_once * 8) * max(run.weights for run in runs),
         free_disk=shutil.disk_usage(next(above for above in folder.resolve().parents if above.exists())).free,
         notes=tuple(notes),
         stops_early=isinstance(plan, SweepPlan) and plan.scheduler != "none",
     )
-    _check(found)
-    return found
+    _check(result)
+    return result
 
 
-def _check(found: Estimate) -> None:
-    one = found.rehearsal
-    if found.memory > found.free_memory:
+def _check(result: Estimate) -> None:
+    run = result.rehearsal
+    if result.memory > result.free_memory:
         raise RunError(
-            f"{found.num_at_once} trials at once must find {_gib(found.memory)} of memory ({_gib(one.peak_memory)} a "
-            f"process), got {_gib(found.free_memory)}: a larger launch.threads lets fewer run at once, a smaller "
-            "training.tokens makes each smaller"
+            f"{result.num_at_once} trials at once need {_gib(result.memory)} of memory ({_gib(run.peak_memory)} a "
+            f"process), but {_gib(result.free_memory)} are free: with a larger launch.threads fewer run at once, with "
+            "a smaller training.tokens each needs less"
         )
-    if found.disk > found.free_disk:
+    if result.disk > result.free_disk:
         raise RunError(
-            f"{found.folder} must find {_gib(found.disk)} on its disk (checkpoints, "
-            f"{_gib(one.weights)} for the weights), got {_gib(found.free_disk)}"
+            f"{result.folder} needs {_gib(result.disk)} on its disk for checkpoints ({_gib(run.weights)} for the "
+            f"weights of one), but {_gib(result.free_disk)} are free"
         )
 
 
-def _rehearsed(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehearsal]:
-    """The rehearsal of each configuration that may take another time, in a process as that of its trial."""
+def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehearsal]:
+    """Rehearse each configuration that may take a different time, in a process with the resources of a trial."""
     import ray
 
     threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
     task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(rehearse)
     try:
-        different = {_as_timed(config): config for config in configs}
+        different = {_timing_key(config): config for config in configs}
         return {key: ray.get(task.remote(config)) for key, config in different.items()}
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
@@ -155,28 +157,28 @@ def _rehearsed(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehears
         raise RunError(f"the first steps of a trial must run, and their process died: {error}") from error
 
 
-def _as_timed(config: RunConfig) -> str:
-    """What a run's time depends on: all but its loss and its seeds, nearly."""
+def _timing_key(config: RunConfig) -> str:
+    """The settings that a run's time depends on: all but loss, seeds and head bias."""
     sections = {name: nested(config)[name] for name in ("task", "data", "model", "training")}
     del sections["training"]["seed"], sections["data"]["split_seed"], sections["model"]["head_bias"]
     return json.dumps(sections, sort_keys=True)
 
 
 def _seconds(run: Rehearsal, *, is_scored: bool) -> float:
-    """Of a whole run; a cell of a study is scored on test too."""
+    """The time of a whole run; a cell of a study is scored on test too."""
     on_test = run.seconds_an_evaluation * run.records.get("test", 0) / run.records["dev"] if is_scored else 0.0
     return run.seconds + on_test
 
 
 def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
-    """How many runs keep their best weights at once; of a sweep those that may run again."""
+    """How many runs keep their best weights; of a sweep the best trial and those that may be run again."""
     if isinstance(plan, StudyPlan) or plan.objectives:
         return num_runs
     return 1 + min(plan.top, plan.trials)
 
 
 def _last_end(seconds: Sequence[float], num_at_once: int) -> float:
-    """When the last of these runs ends, if each begins as soon as one before it has ended."""
+    """When the last of these runs ends, if each starts as soon as a slot is free."""
     ends = [0.0] * num_at_once
     for each in seconds:
         heapq.heapreplace(ends, ends[0] + each)

@@ -1,28 +1,35 @@
-"""What is to run: the settings of a sweep or a study, and of each of its trials."""
+"""What is to run: the settings of a sweep or a study, its trials or cells, and the configuration of each.
+
+A plan holds layers, never a resolved configuration: preset, settings, then the settings that an arm was tuned to, then
+the arm or trial itself. Defaults are filled once, after the last layer, so that an arm that chooses another loss does
+not inherit the parameters of the loss below it. The seed is set on the resolved configuration: cells that differ in the
+seed alone share one resolution, which takes some milliseconds and dominates the start of a large study.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
-from dice_ray.config.schema import ASIDE, RunConfig
-from dice_ray.errors import ConfigError, Problem, RunError, UnfitError
+from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
+from dice_ray.errors import ConfigError, ConflictError, Problem, RunError
 from dice_ray.models.pretrained import digest
-from dice_ray.settings import Flat, Nested, decisive
-from dice_ray.tuning.grid import LeftOut, grid
-from dice_ray.tuning.ledger import Begun
+from dice_ray.settings import Flat, Nested, non_defaults
+from dice_ray.tuning.ledger import TrialSpec
 
 RESULTS_VERSION = 2
 """Raised when the numbers of a run change: cells of another version run again."""
 
-
-THIS_MACHINE = "this machine"
-"""The origin of what no one wrote: what pays where a sweep or study was begun."""
+AUTOMATIC = "this machine"
+"""Origin of the layer with automatically chosen values, such as the precision; it is stored in plans."""
 
 
 class Plan(BaseModel):
@@ -30,11 +37,11 @@ class Plan(BaseModel):
 
     Attributes:
         name: Of the folder, of MLflow's experiment and of its parent run.
-        layers: What was written below the trials: preset and settings, never a resolved configuration. The first is
-            the preset, whose seed and launch are those of a single run: the trials' own seeds are written over it.
-        digest: Of the data; none before they are read.
-        trial_timeout: After how many seconds a trial that is still running has failed.
-        seeds_option: What gives the seeds on the command line.
+        layers: Preset and settings below the trials. Seed and launch settings of the preset are those of a single run;
+            each trial gets its own seed.
+        digest: Of the data; empty before they are read.
+        trial_timeout: A trial that runs longer, in seconds, fails.
+        seeds_option: The option of the command line that sets the seeds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,67 +51,74 @@ class Plan(BaseModel):
     trial_timeout: float | None = Field(None, gt=0)
     seeds_option: ClassVar[str]
 
-    def config(self, trial: Begun) -> RunConfig:
-        """The configuration of one of its trials.
+    def config(self, trial: TrialSpec) -> RunConfig:
+        """The configuration of one trial.
 
         Raises:
-            ConfigError: It cannot run, or writes what is not a trial's to write.
+            ConfigError: It cannot run, or sets what is not a trial's to set.
         """
         layer = values_layer("trial" if trial.arm is None else f"arm {trial.arm}", trial.params)
-        if problems := [*self._written_seeds(layer, trial.variant), *_written_aside(layer)]:
+        if problems := [*self._problems_of_seeds(layer, trial.variant), *_problems_of_shared(layer)]:
             raise ConfigError(problems)
-        seed = values_layer("seed", dict.fromkeys(self.seeded(trial.variant), trial.seed))
-        return resolve([*self.below(trial.variant), layer, seed])
+        config = _resolve([*self.below(trial.variant), *self._tuned_layers(trial.arm), layer])
+        for path in self.seeded(trial.variant):
+            section, name = path.split(".")
+            part = getattr(config, section).model_copy(update={name: trial.seed})
+            config = config.model_copy(update={section: part})
+        return config
 
     def base(self, variant: str | None = None) -> RunConfig:
-        """The configuration below its trials, or below the cells of a variant.
+        """The configuration below the trials, or below the cells of a variant.
 
         Raises:
-            ConfigError: It cannot run, or the settings over the preset write the seed.
+            ConfigError: It cannot run, or the settings over the preset set the seed.
         """
         layers = self.below(variant)
-        if problems := [problem for layer in layers[1:] for problem in self._written_seeds(layer, variant)]:
+        if problems := [problem for layer in layers[1:] for problem in self._problems_of_seeds(layer, variant)]:
             raise ConfigError(problems)
-        return resolve(layers)
+        return _resolve(layers)
 
     def below(self, variant: str | None) -> tuple[Layer, ...]:
-        """What was written below the trials, or below the cells of a variant."""
-        assert variant is None, "studies have variants"
+        """The layers below the trials, or below the cells of a variant."""
+        assert variant is None, "only studies have variants"
         return self.layers
 
     @property
     def digests(self) -> dict[str | None, str]:
-        """The digest of the data of each variant; of none, where there are no variants."""
+        """The digest of the data of each variant; of the key None where there are no variants."""
         return {None: self.digest}
 
     def with_digests(self, digests: Mapping[str | None, str]) -> Self:
-        """The same on data of these digests, whatever it was on before."""
+        """The same plan on data of these digests."""
         return self.model_copy(update={"digest": digests[None]})
 
-    def on(self, digests: Mapping[str | None, str]) -> Self:
-        """The plan on the data of these digests.
+    def bound_to(self, digests: Mapping[str | None, str]) -> Self:
+        """The plan on data of these digests.
 
         Raises:
             RunError: It was made for other data.
         """
-        for variant, then in self.digests.items():
-            if then not in ("", now := digests.get(variant, then)):
+        for variant, stored in self.digests.items():
+            if stored not in ("", current := digests.get(variant, stored)):
                 which = "they" if variant is None else f"those of {variant}"
                 raise RunError(
-                    f"{self.name} must go on with the data that it was begun on, and {which} were changed "
-                    f"(digest {then} then, {now} now): bring the old data back, or choose another name"
+                    f"{self.name} must be resumed with the data that it was started on, and {which} were changed "
+                    f"(digest {stored} then, {current} now): restore the old data, or choose another name"
                 )
         return self.with_digests(digests)
 
     def seeded(self, variant: str | None) -> tuple[str, ...]:
-        """The paths that the seed of a trial is written to."""
+        """The paths that the seed of a trial sets."""
         return ("training.seed",)
 
-    def _written_seeds(self, layer: Layer, variant: str | None) -> Iterator[Problem]:
-        written = _paths(layer.values)
+    def _tuned_layers(self, arm: str | None) -> tuple[Layer, ...]:
+        return ()
+
+    def _problems_of_seeds(self, layer: Layer, variant: str | None) -> Iterator[Problem]:
+        paths = _paths(layer.values)
         for path in self.seeded(variant):
-            if path in written:
-                must = f"must not be written: {self.seeds_option} gives it to every trial"
+            if path in paths:
+                must = f"must not be set: {self.seeds_option} sets it for every trial"
                 yield Problem(path, must, origin=layer.origin)
 
 
@@ -113,16 +127,16 @@ class SweepPlan(Plan):
 
     Attributes:
         space: The address of a function of a trial: `module:function` or `file.py:function`.
-        trials: How many.
-        sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes one of a seed.
-        scheduler: What stops trials early.
-        objectives: What is searched for together, of the checkpoint kept: metrics of dev, and `seconds` of training,
-            the fewer the better; none where it is the task's own metric alone.
+        trials: Number of configurations to try.
+        sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes an Optuna sampler.
+        scheduler: Early stopping: `asha`, `median`, `none`, or the address of a function that makes an Optuna pruner.
+        objectives: Metrics of dev to search for together, and `seconds` of training, which is minimised; empty for the
+            task's own metric alone.
         seed: Of the sampler, and `training.seed` of every trial.
-        seeds: How many other seeds the best configurations run with when the search has ended.
-        top: How many these are.
-        points: What the first trials run; what a point does not say is sampled.
-        warm_start: The sweep whose trials are known from the start.
+        seeds: Number of other seeds that the best configurations are run with after the search.
+        top: Number of these configurations.
+        points: Parameters of the first trials; a parameter that is missing is sampled.
+        warm_start: Name of the sweep whose trials are known from the start.
     """
 
     seeds_option = "--seed"
@@ -130,7 +144,7 @@ class SweepPlan(Plan):
     space: str
     trials: int = Field(ge=1)
     sampler: str = "tpe"
-    scheduler: Literal["asha", "median", "none"] = "asha"
+    scheduler: str = "asha"
     objectives: tuple[str, ...] = ()
     seed: int = 0
     seeds: int = Field(0, ge=0)
@@ -140,23 +154,23 @@ class SweepPlan(Plan):
 
     @property
     def ids(self) -> list[str]:
-        """The ids of its trials, whatever they will be."""
+        """The ids of its trials."""
         return [f"{number:04d}" for number in range(1, self.trials + 1)]
 
-    def extends(self, there: SweepPlan) -> bool:
-        """Whether it is another one with more trials, or more seeds for more of the best."""
-        grows = {"trials": there.trials, "seeds": there.seeds, "top": there.top}
+    def extends(self, stored: SweepPlan) -> bool:
+        """Whether it is the stored plan, or that one with more trials, more seeds, or more of the best."""
+        grows = {"trials": stored.trials, "seeds": stored.seeds, "top": stored.top}
         return all(getattr(self, name) >= least for name, least in grows.items()) and (
-            self.model_copy(update=grows) == there
+            self.model_copy(update=grows) == stored
         )
 
 
 class Variant(BaseModel):
-    """What all arms of a study are run on: one of its data sets, encoders, or altered training sets.
+    """A data set, encoder or altered training set that all arms of a study are run on.
 
     Attributes:
-        layers: What was written below the arms, in place of the study's own layers.
-        digest: Of the data; none before they are read.
+        layers: The layers below the arms, in place of the study's own.
+        digest: Of the data; empty before they are read.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -164,16 +178,38 @@ class Variant(BaseModel):
     digest: str = ""
 
 
+@dataclass(frozen=True)
+class LeftOutArm:
+    """An arm that does not go with the task or data of a variant, such as a loss that cannot take its link."""
+
+    variant: str | None
+    arm: str
+    reason: str
+
+    def __str__(self) -> str:
+        on = "" if self.variant is None else f" on {self.variant}"
+        return f"left out: {self.arm}{on}, because {self.reason}"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The cells of a study, all of a seed before the next seed, and the arms that are left out of a variant."""
+
+    cells: list[TrialSpec]
+    left_out: list[LeftOutArm]
+
+
 class StudyPlan(Plan):
-    """A comparison of arms, on one thing or on several variants.
+    """A comparison of arms, on one data set and encoder or on several variants.
 
     Attributes:
-        arms: What each arm writes over the layers, by path.
+        arms: The settings of each arm, by path.
         baseline: The arm that the others are compared to.
         seeds: `training.seed` of the cells of each arm, and where a test split is drawn, `data.split_seed` too.
-        variants: What the arms are run on, by name; none where that is the layers alone.
-        encoders: Of the content of each encoder that lies in a folder, by its name.
-        tuned: The trial that an arm has its settings of, in words; no arm that was not tuned.
+        variants: By name; empty where the arms are run on the layers alone.
+        encoders: Digest of the content of each encoder that lies in a folder, by its name.
+        tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
+        tuned_settings: The settings of that trial, by path: a layer below the arm.
     """
 
     seeds_option = "--seeds"
@@ -184,6 +220,7 @@ class StudyPlan(Plan):
     variants: dict[str, Variant] = {}
     encoders: dict[str, str] = {}
     tuned: dict[str, str] = {}
+    tuned_settings: dict[str, Flat] = {}
 
     def below(self, variant: str | None) -> tuple[Layer, ...]:
         return self.layers if variant is None else self.variants[variant].layers
@@ -193,6 +230,11 @@ class StudyPlan(Plan):
         shares = [data["test_share"] for data in sections if isinstance(data, Mapping) and "test_share" in data]
         is_drawn = bool(shares) and shares[-1] is not None
         return ("training.seed", "data.split_seed") if is_drawn else ("training.seed",)
+
+    def _tuned_layers(self, arm: str | None) -> tuple[Layer, ...]:
+        if arm not in self.tuned_settings:
+            return ()
+        return (values_layer(f"tuned arm {arm}", self.tuned_settings[arm]),)
 
     @property
     def digests(self) -> dict[str | None, str]:
@@ -210,86 +252,152 @@ class StudyPlan(Plan):
         return self.model_copy(update={"variants": variants})
 
     def with_encoders(self) -> StudyPlan:
-        """The same, bound to what the folders of its encoders hold now.
+        """The same plan, bound to the content of the folders of its encoders.
 
         Raises:
-            ConfigError: An arm cannot run, or runs what another one runs.
+            ConfigError: An arm cannot run, or is the same as another one.
         """
-        names = {self.config(cell).model.encoder for cell in self.cells()}
-        found = {name: digest(name) for name in sorted(names)}
-        return self.model_copy(update={"encoders": {name: content for name, content in found.items() if content}})
+        cells = {(cell.variant, cell.arm): cell for cell in self.grid().cells}
+        digests = {name: digest(name) for name in sorted({self.config(cell).model.encoder for cell in cells.values()})}
+        return self.model_copy(update={"encoders": {name: content for name, content in digests.items() if content}})
 
-    def cells(self) -> list[Begun]:
-        """Variants by arms by seeds, all of a seed before the next seed; what does not go together is left out.
+    def grid(self) -> Grid:
+        """Variants by arms by seeds; an arm that does not go with a variant is left out of it.
 
         Raises:
-            ConfigError: An arm cannot run, or runs what another one runs.
+            ConfigError: An arm or a variant cannot run, two arms are the same, or the baseline is left out.
         """
-        return grid(self)[0]
-
-    def left_out(self) -> list[LeftOut]:
-        """The arms that are not run on a variant, and why.
-
-        Raises:
-            ConfigError: An arm cannot run, or runs what another one runs.
-        """
-        return grid(self)[1]
+        problems = [*_problems_of_variants(self)]
+        for arm, values in self.arms.items():
+            problems += _problems_of_values(arm, values)
+        if self.baseline not in self.arms:
+            problems.append(Problem("baseline", "must be an arm", self.baseline, known=tuple(self.arms)))
+        names: dict[str, str] = {}
+        fitting, left_out = list[tuple[str | None, str]](), list[LeftOutArm]()
+        for variant, arm in product(self.digests, self.arms):
+            name = self._cell(arm, 0, variant).name.rpartition("/")[0]
+            try:
+                first = names.setdefault(self.identity(arm, self.seeds[0], variant), name)
+            except ConflictError as error:
+                left_out.append(LeftOutArm(variant, arm, "; ".join(map(str, error.problems))))
+                problems += error.problems if arm == self.baseline else ()
+            except ConfigError as error:
+                problems += error.problems
+            else:
+                fitting.append((variant, arm))
+                if first != name:
+                    kind, of_kind = ("arms", "arm ") if variant is None else ("variants", "")
+                    problems.append(
+                        Problem(f"{kind}.{name}", f"must differ from {of_kind}{first}", repr(self.arms[arm]))
+                    )
+        if problems:
+            raise ConfigError(list(dict.fromkeys(problems)))
+        cells = [
+            self._cell(arm, seed, variant).model_copy(update={"id": self.identity(arm, seed, variant)})
+            for seed in self.seeds
+            for variant, arm in fitting
+        ]
+        return Grid(cells, left_out)
 
     def identity(self, arm: str, seed: int, variant: str | None = None) -> str:
-        """What decides the numbers of a cell: its configuration, but for where it runs and for defaults.
+        """The id of a cell: a digest of the configuration that decides its numbers.
 
-        However a value is written, and whether it is written or a default: the same configuration is the same cell.
-        Where a default changes, `RESULTS_VERSION` does.
+        It does not depend on where the cell runs, on how a value is written, or on whether a default is written out.
+        `RESULTS_VERSION` must change with a default.
         """
-        cell = Begun(id="", params=self.arms[arm], seed=seed, arm=arm, variant=variant)
-        return self._identity(self.config(cell), variant)
+        return self._identity(self.config(self._cell(arm, seed, variant)), variant)
 
-    def continues(self, there: StudyPlan) -> bool:
-        """Whether it can go on where another one was: names of arms and variants mean the same in both."""
-        if bool(self.variants) != bool(there.variants):
+    def continues(self, stored: StudyPlan) -> bool:
+        """Whether the arms and variants that both plans name are the same, so that one can extend the other."""
+        if bool(self.variants) != bool(stored.variants):
             return False
         return all(
-            self._meant(variant, arm) == there._meant(variant, arm)
-            for variant in self.digests.keys() & there.digests.keys()
-            for arm in [None, *(self.arms.keys() & there.arms.keys())]
+            self._meaning(variant, arm) == stored._meaning(variant, arm)
+            for variant in self.digests.keys() & stored.digests.keys()
+            for arm in [None, *(self.arms.keys() & stored.arms.keys())]
         )
 
-    def over(self, there: StudyPlan) -> StudyPlan:
-        """Both as one: this one with the arms, variants and seeds that only the other one has."""
-        seeds = tuple(dict.fromkeys([*there.seeds, *self.seeds]))
-        names = ("arms", "variants", "encoders", "tuned")
-        merged = {name: getattr(there, name) | getattr(self, name) for name in names}
+    def merged_with(self, stored: StudyPlan) -> StudyPlan:
+        """This plan with the arms, variants and seeds that only the stored one has."""
+        seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
+        names = ("arms", "variants", "encoders", "tuned", "tuned_settings")
+        merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
         return self.model_copy(update={**merged, "seeds": seeds})
 
-    def _meant(self, variant: str | None, arm: str | None) -> str:
-        """The identity of an arm on a variant, or of what lies below its arms; why there is none, if it is left out."""
+    def _cell(self, arm: str, seed: int, variant: str | None) -> TrialSpec:
+        return TrialSpec(id="", params=self.arms[arm], seed=seed, arm=arm, variant=variant)
+
+    def _meaning(self, variant: str | None, arm: str | None) -> str:
+        """The identity of an arm on a variant, or of the layers below the arms; of an arm left out, the reason."""
         try:
             if arm is None:
                 return self._identity(self.base(variant), variant)
             return self.identity(arm, 0, variant)
-        except UnfitError as error:
+        except ConflictError as error:
             return str(error)
 
     def _identity(self, config: RunConfig, variant: str | None) -> str:
-        written = {path: value for path, value in decisive(config).items() if path.partition(".")[0] not in ASIDE}
+        values = {
+            path: value
+            for path, value in non_defaults(config).items()
+            if path.partition(".")[0] not in NEUTRAL_SECTIONS
+        }
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
-        parts = json.dumps([written, content, RESULTS_VERSION], sort_keys=True)
+        parts = json.dumps([values, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]
 
 
-def _written_aside(layer: Layer) -> Iterator[Problem]:
+def _resolve(layers: Sequence[Layer]) -> RunConfig:
+    return _resolved(json.dumps([(layer.origin, layer.values) for layer in layers], default=repr))
+
+
+@lru_cache(maxsize=4096)
+def _resolved(layers: str) -> RunConfig:
+    """Resolved once in a process: the grid, the comparison with a stored plan and the trials share it."""
+    return resolve([Layer(origin, values) for origin, values in json.loads(layers)])
+
+
+def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
+    """What all trials must share, and so a trial must not set."""
     for path in _paths(layer.values):
-        if (section := path.partition(".")[0]) in ASIDE:
-            must = f"must not be written: {section} belongs to the preset or --set, all trials share it"
+        if (section := path.partition(".")[0]) in NEUTRAL_SECTIONS:
+            must = f"must not be set: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
         if path == "data.test_share":
-            yield Problem(path, "must not be written: all trials are scored on one test split", origin=layer.origin)
+            yield Problem(path, "must not be set: all trials are scored on one test split", origin=layer.origin)
+
+
+def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:
+    """Variants that cannot run, or cannot be compared with the first one."""
+    bases: dict[str | None, RunConfig] = {}
+    for variant in plan.digests:
+        try:
+            bases[variant] = plan.base(variant)
+        except ConfigError as error:
+            yield from error.problems
+    first = next(iter(bases), None)
+    for variant, base in bases.items():
+        for path, value, expected in (
+            ("launch", base.launch, bases[first].launch),
+            ("metric", base.task.objective(), bases[first].task.objective()),
+        ):
+            if value != expected:
+                yield Problem(f"variants.{variant}", f"must have the {path} of {first}, {expected}", str(value))
+
+
+def _problems_of_values(arm: str, values: Flat) -> Iterator[Problem]:
+    """Values of an arm that cannot be stored in a plan."""
+    for path, value in values.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            yield Problem(path, "must be a number, text, list or mapping of such", f"{value!r:.60}", f"arm {arm}")
 
 
 def _paths(values: Nested, prefix: str = "") -> list[str]:
-    """Each path that a layer writes."""
-    found = []
+    """Each path that a layer sets."""
+    paths = []
     for key, value in values.items():
         inner = _paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
-        found += inner or [f"{prefix}{key}"]
-    return found
+        paths += inner or [f"{prefix}{key}"]
+    return paths

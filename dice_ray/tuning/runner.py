@@ -1,21 +1,32 @@
-"""The one runner of sweeps and studies: the plan minus the ledger, in warm actors on Ray Tune."""
+"""The one runner of sweeps and studies: the plan minus the ledger, in reused actors on Ray Tune.
+
+Resuming, adding trials and skipping finished cells are one act. The Tuner is always new: the searcher hands out what
+the ledger lacks, and the recorder appends to the ledger. Ray is started only when there is something to run, and joined
+late, so that errors of the plan and the data are reported before anything starts.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from typing import TYPE_CHECKING
 
-from dice_ray import cluster, launch
+from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.run import cluster
+from dice_ray.run.build import prepare
+from dice_ray.run.driver import Driver, Screen, TrialCounts
+from dice_ray.run.folder import LOG
+from dice_ray.run.train import uses_ray_train
+from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning.demand import demand
-from dice_ray.tuning.ledger import Begun, Ledger, driving
+from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from dice_ray.tuning.plan_file import store
 
@@ -24,18 +35,12 @@ if TYPE_CHECKING:
     from ray.tune.search import Searcher
 
     from dice_ray.data.records import LoadReport
-    from dice_ray.tuning.callback import Recorder
-    from dice_ray.tuning.progress import Progress, Screen
-
-LEFT_OUT = "left_out.json"
-"""The artifact of a study that lists the arms which are not run on a variant, and why."""
-Show: TypeAlias = "Callable[[TextIO], AbstractContextManager[Screen]]"
-"""Makes the screen on the stdout of before, while Ray's words go to the log."""
+    from dice_ray.tuning.recorder import Recorder
 
 
 @dataclass(frozen=True)
 class Session:
-    """A folder with its plan and ledger, driven by this process."""
+    """The folder of a plan with its ledger, which this process drives."""
 
     plan: SweepPlan | StudyPlan
     folder: Path
@@ -43,80 +48,85 @@ class Session:
     writer: Writer
     screen: Screen | None
     loaded: dict[str | None, LoadReport]
-    address: str | None
-    num_cpus: int | None
-    max_hours: float | None
+    driver: Driver
 
-    def fit(
+    def run(
         self,
         searcher: Searcher,
-        scheduler: TrialScheduler | None,
+        num_trials: int,
         *,
-        missing: int,
         ids: Collection[str],
-        then: Callable[[], list[Begun]] = list,
-    ) -> Progress:
-        """Run the missing ones of these trials, and after them the cells that `then` tells; returns how far it came."""
-        from dice_ray.tuning.callback import Recorder
+        scheduler: TrialScheduler | None = None,
+        then: Callable[[], list[TrialSpec]] = list,
+    ) -> TrialCounts:
+        """Run trials, and after them the ones that `then` returns.
+
+        Args:
+            searcher: Suggests the trials.
+            num_trials: How many, at most.
+            ids: Of all trials of the plan, which the counts are of.
+            scheduler: Stops trials early.
+            then: Called when they have ended.
+        """
+        from dice_ray.tuning.recorder import Recorder
         from dice_ray.tuning.searchers import CellSearcher
 
-        stored = _stored(self.plan.name)
-        if strangers := stored - self.ledger.begun.keys() - {self.plan.name}:
+        stored = _ended_in_mlflow(self.plan.name)
+        if unknown := stored - self.ledger.specs.keys() - {self.plan.name}:
             raise RunError(
                 f"MLflow's experiment {self.plan.name!r} must hold the runs of {self.folder} alone, and holds "
-                f"{len(strangers)} that its ledger does not know: choose another name"
+                f"{len(unknown)} that its ledger does not know: choose another name"
             )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored)
-        self._tell_data()
+        self._record_data()
         try:
             with ExitStack() as stack:
-                ray = cache(lambda: stack.enter_context(self._started()))
-                if missing:
-                    self._run(ray(), searcher, scheduler, missing, recorder)
-                if cells := then():
-                    self._run(ray(), CellSearcher(cells), None, len(cells), recorder)
+                log, address = self.folder / LOG, self.driver.address
+                started = cluster.started(address, num_cpus=self.driver.num_cpus, log=log, folder=self.folder)
+                ray = cache(lambda: stack.enter_context(started))
+                if num_trials:
+                    self._tune(ray(), searcher, num_trials, recorder, scheduler)
+                if specs := then():
+                    self._tune(ray(), CellSearcher(specs), len(specs), recorder)
         finally:
             recorder.close()
-        progress = recorder.progress
+        counts = recorder.counts
         if self.screen is not None:
-            self.screen.update(progress)
-        return progress
+            self.screen.show(counts)
+        return counts
 
-    def _started(self) -> AbstractContextManager[cluster.Cluster]:
-        log = self.folder / "log.txt"
-        return cluster.started(self.address, num_cpus=self.num_cpus, log=log, folder=self.folder)
+    def _record_data(self) -> None:
+        """Store with the parent run what was read, for each variant, and the arms that were left out."""
+        plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
+        data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
+        self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
+        if isinstance(plan, StudyPlan) and (left_out := plan.grid().left_out):
+            text = json.dumps([asdict(each) for each in left_out], indent=2)
+            self.writer.text(plan.name, schema.LEFT_OUT_FILE, text)
 
-    def _tell_data(self) -> None:
-        """What was read, of each variant where there are several, and what is left out."""
-        plan, told = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
-        data = told if isinstance(plan, StudyPlan) and plan.variants else told[None]
-        self.writer.text(plan.name, "data.json", json.dumps(data, ensure_ascii=False, indent=2))
-        if isinstance(plan, StudyPlan) and (left_out := plan.left_out()):
-            self.writer.text(plan.name, LEFT_OUT, json.dumps([asdict(each) for each in left_out], indent=2))
-
-    def _run(
+    def _tune(
         self,
         ray: cluster.Cluster,
         searcher: Searcher,
-        scheduler: TrialScheduler | None,
-        missing: int,
+        num_trials: int,
         recorder: Recorder,
+        scheduler: TrialScheduler | None = None,
     ) -> None:
         from ray import tune
 
-        from dice_ray.tuning.callback import RecorderCallback
+        from dice_ray.tuning.recorder import RecorderCallback
         from dice_ray.tuning.searchers import CellSearcher
-        from dice_ray.tuning.trial import Trial, Work
+        from dice_ray.tuning.trial import TrialActor, Work
 
         needs = demand(self.plan.base())
-        trainable = tune.with_parameters(Trial, work=Work(self.plan, self.folder.resolve()))
+        trainable = tune.with_parameters(TrialActor, work=Work(self.plan, self.folder.resolve()))
         tuner = tune.Tuner(
             tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
             tune_config=tune.TuneConfig(
                 search_alg=searcher,
                 scheduler=scheduler,
-                num_samples=missing,
+                num_samples=num_trials,
                 max_concurrent_trials=needs.slots(ray.nodes),
                 reuse_actors=True,
                 trial_dirname_creator=lambda trial: trial.trial_id,
@@ -124,53 +134,105 @@ class Session:
             run_config=tune.RunConfig(
                 name=type(searcher).__name__,
                 storage_path=str(ray.scratch),
-                callbacks=[RecorderCallback(recorder, self.screen, self.max_hours)],
+                callbacks=[RecorderCallback(recorder, self.screen, self.driver.max_hours)],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
-                failure_config=tune.FailureConfig(max_failures=2),  # a lost actor or node
+                failure_config=tune.FailureConfig(max_failures=2),  # of an actor or a node
                 verbose=0,
             ),
         )
         tuner.fit()
-        if again := recorder.again():
-            self._run(ray, CellSearcher(again), None, len(again), recorder)
+        if lost := recorder.to_resubmit():
+            self._tune(ray, CellSearcher(lost), len(lost), recorder)
 
 
 @contextmanager
-def session(
-    plan: SweepPlan | StudyPlan,
-    folder: Path,
-    *,
-    address: str | None,
-    num_cpus: int | None,
-    max_hours: float | None = None,
-    show: Show | None,
-    notes: Sequence[str] = (),
-) -> Iterator[Session]:
-    """Drive a folder: its plan stored, its ledger read, Ray about to be imported, and all that speaks on the log."""
-    cluster.prepare(address)
+def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Sequence[str] = ()) -> Iterator[Session]:
+    """Drive a folder until the end of the block: plan stored, ledger read, data loaded, output in the log."""
+    cluster.prepare(driver.address)
     digests: dict[str | None, str] = {}
     loaded: dict[str | None, LoadReport] = {}
     for variant in plan.digests:
-        prepared = launch.prepare(plan.base(variant))  # the data's mistakes are told before anything starts
+        prepared = prepare(plan.base(variant))
         digests[variant] = prepared.splits.digest
-        scored = [prepared.test()] if isinstance(plan, StudyPlan) else []  # a search sees no test split
-        loaded[variant] = prepared.report(prepared.train, prepared.dev, *scored)
-    plan = plan.on(digests)
-    with driving(folder) as ledger, cluster.quiet(folder / "log.txt") as terminal, ExitStack() as stack:
+        test = [prepared.test()] if isinstance(plan, StudyPlan) else []  # a search never reads the test split
+        loaded[variant] = prepared.report(prepared.train, prepared.dev, *test)
+    plan = plan.bound_to(digests)
+    with driving(folder) as ledger, cluster.quiet(folder / LOG) as terminal, ExitStack() as stack:
         plan = store(plan, folder)
-        if show:
-            of_variants = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
-            left_out = plan.left_out() if isinstance(plan, StudyPlan) else []
-            terminal.writelines(f"{said}\n" for said in [*of_variants, *left_out, *notes])
+        if driver.show:
+            reports = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
+            left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
+            terminal.writelines(f"{line}\n" for line in [*reports, *left_out, *notes])
         writer = stack.enter_context(Writer(plan.name, folder=folder))
-        screen = stack.enter_context(show(terminal)) if show else None
-        yield Session(plan, folder, ledger, writer, screen, loaded, address, num_cpus, max_hours)
+        screen = stack.enter_context(driver.show(terminal)) if driver.show else None
+        yield Session(plan, folder, ledger, writer, screen, loaded, driver)
 
 
-def _stored(experiment: str) -> set[str]:
-    """The ids of the runs that MLflow holds as ended; none where it holds or answers nothing."""
+def _ended_in_mlflow(experiment: str) -> set[str]:
+    """The ids of the runs that MLflow holds as ended; empty where it holds nothing or does not answer."""
     try:
         runs = read(experiment)
     except (RunError, UnknownNameError):
         return set()
     return set(runs.loc[runs["status"].isin(("FINISHED", "FAILED")), "id"])
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The CPUs and GPUs of one trial: of its own process, and of each of its Ray Train workers."""
+
+    own: int
+    own_gpus: float = 0
+    num_workers: int = 0
+    worker: int = 0
+    worker_gpus: float = 0
+
+    @property
+    def cpus(self) -> int:
+        return self.own + self.num_workers * self.worker
+
+    @property
+    def gpus(self) -> float:
+        return self.own_gpus + self.num_workers * self.worker_gpus
+
+    def slots(self, nodes: Sequence[cluster.Node]) -> int:
+        """How many trials fit on these machines at once.
+
+        Tune would start more: a trial on Ray Train holds only the CPU of its own process while it waits for those of
+        its workers, and trials that wait for each other's CPUs block for minutes (Ray 2.60).
+
+        Raises:
+            RunError: Not one fits.
+        """
+        cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
+        if gpus < self.gpus:
+            raise RunError(
+                f"each trial needs {self.gpus} GPUs (launch.workers x launch.gpus), but there are {gpus} in all"
+            )
+        if cpus < self.cpus:
+            with_workers = "launch.workers x launch.threads, and 1 for the process that waits for the workers"
+            what = with_workers if self.num_workers else "launch.threads"
+            raise RunError(f"each trial needs {self.cpus} CPUs ({what}), but there are {cpus} in all")
+        process = (self.worker, self.worker_gpus) if self.num_workers else (self.own, self.own_gpus)
+        if not any(node.cpus >= process[0] and node.gpus >= process[1] for node in nodes):
+            raise RunError(
+                f"one machine must have the {process[0]} CPUs (launch.threads) and {process[1]} GPUs (launch.gpus) of "
+                f"a process, got {', '.join(f'{node.cpus} and {node.gpus}' for node in nodes)}"
+            )
+        if self.num_workers:
+            return min(cpus // self.cpus, self._slots_on_gpus(gpus, cpus))
+        return sum(min(node.cpus // self.own, self._slots_on_gpus(node.gpus, cpus)) for node in nodes)
+
+    def _slots_on_gpus(self, gpus: int, most: int) -> int:
+        """Trials that need a fraction of a GPU share one, and none spans two."""
+        if not self.gpus:
+            return most
+        return gpus * math.floor(1 / self.gpus + 1e-9) if self.gpus < 1 else int(gpus // self.gpus)
+
+
+def demand(config: RunConfig) -> Demand:
+    """The demand of a trial of this configuration."""
+    launch = config.launch
+    if not uses_ray_train(config):
+        return Demand(launch.threads, launch.gpus)
+    return Demand(1, 0, launch.workers, launch.threads, launch.gpus)

@@ -1,50 +1,68 @@
-"""How a search suggests: TPE, at random, all there is, NSGA-II, or a sampler of the user's."""
+"""Samplers and objectives of a search: TPE, random, brute force, NSGA-II, or a sampler of the user's."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import optuna
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from dice_ray.errors import InputError, UnknownNameError
-from dice_ray.tuning.space import Space, load, said
+from dice_ray.run.rehearsal import dev_metrics
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.space import Space, describe_error, load
 
-BRUTE_FORCE = "brute_force"
-POPULATION = 16
-"""Of NSGA-II: with Optuna's 50, a search of some dozen trials would stay in its first generation, drawn at random."""
-NUM_TRIED = 32
-"""Trials drawn at random to see which parameters not all of them have."""
+Made = TypeVar("Made")
+
+BRUTE_FORCE: Final = "brute_force"
+SECONDS: Final = "seconds"
+"""The objective that is the training time of a run; every other one is a metric of dev."""
+POPULATION: Final = 16
+"""Of NSGA-II: with Optuna's 50, a search of some dozen trials would stay in its first, random generation."""
+NUM_TRIED: Final = 32
+"""Random trials that show which parameters are conditional."""
 
 
 def sampler(name: str, seed: int) -> BaseSampler:
-    """The sampler of that name, or what the function at `module:function` or `file.py:function` makes of a seed.
+    """The sampler of a name, or of a function of a seed at `module:function` or `file.py:function`.
 
     Raises:
-        UnknownNameError: There is none of that name.
-        InputError: The function makes something else.
+        UnknownNameError: There is no sampler of that name.
+        InputError: The function does not make an Optuna sampler.
     """
     if name in SAMPLERS:
         with warnings.catch_warnings(category=optuna.exceptions.ExperimentalWarning, action="ignore"):
             return SAMPLERS[name](seed)
     if ":" not in name:
         raise UnknownNameError("sampler", name, SAMPLERS)
-    make = cast(Callable[[int], Any], load(name))
+    return made_by(name, "sampler", BaseSampler, seed)
+
+
+def made_by(address: str, noun: str, kind: Callable[..., Made], *arguments: object) -> Made:
+    """The object of this kind that the user's function at an address makes.
+
+    Raises:
+        InputError: It raises, or makes something else.
+    """
+    make = cast(Callable[..., object], load(address))
     try:
-        made = make(seed)
+        made = make(*arguments)
     except Exception as error:
-        raise InputError(f"{name} must make a sampler of a seed, and raised {said(error)}") from error
-    if not isinstance(made, BaseSampler):
-        raise InputError(f"a sampler must be made by its function, an Optuna sampler, and {name} returned {made!r:.80}")
-    return made
+        raise InputError(f"{address} must make a {noun}, and raised {describe_error(error)}") from error
+    assert isinstance(kind, type)
+    if not isinstance(made, kind):
+        raise InputError(f"{address} must make an Optuna {noun}, and returned {made!r:.80}")
+    return cast(Made, made)
 
 
 def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
-    """What a user should know of this sampler on the space of this address, found by trying it.
+    """Notes on this sampler on the space of this address, from a few trials.
+
+    Parameters that only some trials have are drawn at random by samplers that model all parameters together.
 
     Raises:
         InputError: It cannot suggest a trial of the space.
@@ -53,44 +71,44 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
     if isinstance(chosen, optuna.samplers.RandomSampler | optuna.samplers.BruteForceSampler):
         return []
     at_random = optuna.samplers.RandomSampler(seed=0)
-    known = _tried(space, at_random, num_objectives, NUM_TRIED)[0].study.get_trials()
+    known = _try(space, at_random, num_objectives, NUM_TRIED)[0].study.get_trials()
     try:
-        (last,) = _tried(space, chosen, num_objectives, 1, known)
+        (last,) = _try(space, chosen, num_objectives, 1, known)
     except Exception as error:
-        why = said(error.__cause__ or error)  # a space wraps what the sampler raised within it
+        why = describe_error(error.__cause__ or error)  # a space wraps an error of the sampler
         raise InputError(f"{name} must suggest a trial of {address}, and raised {why}") from error
-    if isinstance(chosen, optuna.samplers.TPESampler) and not chosen._multivariate:  # models each one by itself
+    if isinstance(chosen, optuna.samplers.TPESampler) and not chosen._multivariate:  # models each parameter alone
         return []
     searched = [{name for name, range_ in trial.distributions.items() if not range_.single()} for trial in known]
     conditional = set[str].union(*searched) - set[str].intersection(*searched)
-    alone = sorted(conditional - (last.relative_search_space or {}).keys())
-    if not alone:
+    unmodelled = sorted(conditional - (last.relative_search_space or {}).keys())
+    if not unmodelled:
         return []
-    several = f"{alone[0]} and {len(alone) - 1} others" if len(alone) > 1 else alone[0]
+    several = f"{unmodelled[0]} and {len(unmodelled) - 1} others" if len(unmodelled) > 1 else unmodelled[0]
     return [
-        f"note: the sampler {name} draws {several} at random, whatever was found before, since not every trial of "
-        f"{address} has them; tpe learns them too"
+        f"note: the sampler {name} draws {several} at random, whatever the earlier trials' scores, since not every "
+        f"trial of {address} has them; tpe models them too"
     ]
 
 
-def _tried(
+def _try(
     space: Space, chosen: BaseSampler, num_objectives: int, number: int, known: Iterable[FrozenTrial] = ()
 ) -> list[optuna.Trial]:
-    """Trials of a space that a sampler suggests, each with made-up values, after those known."""
+    """Trials that a sampler suggests after the known ones, each with an arbitrary score."""
     with quiet_optuna():
-        study = optuna.create_study(sampler=chosen, directions=["maximize"] * num_objectives)
-        study.add_trials(known)
-        found = []
+        optuna_study = optuna.create_study(sampler=chosen, directions=["maximize"] * num_objectives)
+        optuna_study.add_trials(known)
+        trials = []
         for score in range(number):
-            found.append(trial := study.ask())
+            trials.append(trial := optuna_study.ask())
             space(trial)
-            study.tell(trial, [float(score)] * num_objectives)
-    return found
+            optuna_study.tell(trial, [float(score)] * num_objectives)
+    return trials
 
 
 @contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Optuna announces a new study on the stderr of its import, which may be a notebook's."""
+    """Silence Optuna, which announces a new study on the stderr of its import, also in a notebook."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -108,10 +126,10 @@ def _tpe(seed: int) -> BaseSampler:
 
 
 class _BruteForce(optuna.samplers.BruteForceSampler):
-    """Optuna stops a study that has tried everything, which a study that is only asked does not allow."""
+    """Optuna's own stops the study when all is tried, which raises outside of `optimize`."""
 
     def after_trial(self, *args: Any, **kwargs: Any) -> None:
-        """Ends nothing: the searcher sees that a trial comes again."""
+        """Does not stop the study: the searcher recognises a configuration that is suggested again."""
 
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
@@ -120,3 +138,56 @@ SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "nsga2": _nsga2,
     BRUTE_FORCE: _BruteForce,
 }
+
+
+def metric_of(objective: str) -> str:
+    """The metric that is stored for an objective.
+
+    >>> metric_of("recall"), metric_of("seconds")
+    ('dev/recall', 'train/seconds')
+    """
+    return f"train/{SECONDS}" if objective == SECONDS else f"dev/{objective}"
+
+
+def mode_of(objective: str) -> Literal["min", "max"]:
+    """Whether an objective is minimised or maximised."""
+    return "min" if objective == SECONDS else "max"
+
+
+def signed_metric(objective: str) -> str:
+    """An objective as it is stored with a sweep: its metric, with a minus sign where it is minimised.
+
+    >>> signed_metric("recall"), signed_metric("seconds")
+    ('dev/recall', '-train/seconds')
+    """
+    return f"{'-' if mode_of(objective) == 'min' else ''}{metric_of(objective)}"
+
+
+def objective_values(
+    objectives: Sequence[str], curve: Sequence[tuple[int, float]], metrics: Sequence[Mapping[str, float]]
+) -> list[float]:
+    """The values of a finished run: metrics of its best evaluation, whose checkpoint is kept, and its whole time."""
+    _, best = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
+    return [(metrics[-1] if name == SECONDS else best)[metric_of(name)] for name in objectives]
+
+
+def check_objectives(plan: SweepPlan) -> None:
+    """The objectives of a plan must be possible together.
+
+    Raises:
+        InputError: There is only one, one is given twice, or the plan has a setting that several cannot have.
+        UnknownNameError: One is not a metric of the task on dev.
+    """
+    objectives = plan.objectives
+    if not objectives:
+        return
+    if len(set(objectives)) < max(2, len(objectives)):
+        raise InputError(f"there must be at least two objectives, all different, got {', '.join(objectives)}")
+    if plan.scheduler != "none":
+        raise InputError(f"a search for several objectives must have the scheduler none, got {plan.scheduler}")
+    if plan.seeds:
+        raise InputError("a search for several objectives must leave out --seeds: it has no best trials to run again")
+    known = [*(name.removeprefix("dev/") for name in dev_metrics(plan.base())), SECONDS]
+    for name in objectives:
+        if name not in known:
+            raise UnknownNameError("objective", name, known)

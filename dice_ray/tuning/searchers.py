@@ -1,4 +1,10 @@
-"""What hands trials to Ray Tune: Optuna for a sweep, the cells themselves for a study."""
+"""Hands trials to Ray Tune: Optuna's suggestions for a sweep, the cells themselves for a study.
+
+Ray Tune asks the searcher for trials, tells it of results, and stops a trial where the scheduler says so. Two of its
+habits shape this file (Ray 2.60): it reports every trial that did not raise as completed, also one that the scheduler
+stopped or whose configuration failed, so `SweepSearcher` tells Optuna the true state; and it pickles the searcher after
+each suggestion, so nothing here may hold a thread, a lock or a function without an address.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +15,15 @@ from typing import Any, cast
 import optuna
 from optuna.samplers._ga import BaseGASampler
 from optuna.trial import FixedTrial, TrialState
+from ray.tune.experiment import Trial
+from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import Searcher
 from ray.tune.search.optuna import OptunaSearch
 
-from dice_ray.tuning import objectives
-from dice_ray.tuning.ledger import Begun, Ended, History
+from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.samplers import BRUTE_FORCE, quiet_optuna, sampler
+from dice_ray.tuning.pruning import pruner, replay
+from dice_ray.tuning.samplers import BRUTE_FORCE, mode_of, objective_values, quiet_optuna, sampler
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.trial import SCORE, Result
 
@@ -23,35 +31,35 @@ _STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": T
 
 
 class SweepSearcher(OptunaSearch):
-    """Optuna's suggestions for a plan minus its ledger.
+    """Optuna's suggestions for the trials of a plan that its ledger lacks.
 
-    Trials that ended are known to the study, as are those of a `known` ledger; those that began are suggested first,
-    again under their own id, then the points of the plan. What Ray takes for completed is told as what it was: failed,
-    stopped by the scheduler, or done with its best score.
+    Trials that have ended, also those of a `known` history, are added to the Optuna study. Trials that have started and
+    not ended are suggested first, under their own ids; then the points of the plan; then what the sampler suggests.
 
     Attributes:
-        ids: Of all trials that there are: fewer than planned where nothing is left to try.
+        ids: Of all trials of the sweep: fewer than planned where the space is exhausted.
     """
 
-    def __init__(self, plan: SweepPlan, ledger: History, known: History | None = None) -> None:
-        # Sampling goes on: the same seed again would suggest the first trials again.
-        seed = plan.seed + len(ledger.begun)
+    def __init__(self, plan: SweepPlan, history: History, known: History | None = None) -> None:
         space = Space(plan.space)
         self._objectives: tuple[str, ...] = plan.objectives
+        # A resumed search must not draw the first trials again, so the seed grows with the number of started trials.
+        seed = plan.seed + len(history.specs)
         with quiet_optuna():
-            super().__init__(space, **_aim(plan.objectives), sampler=sampler(plan.sampler, seed))
+            super().__init__(space, **_metric_and_mode(plan.objectives), sampler=sampler(plan.sampler, seed))
         assert self._ot_study is not None
         self._study: optuna.Study = self._ot_study
+        self._study.pruner = pruner(plan.scheduler)
         self._seed_of_trials: int = plan.seed
         self.ids: list[str] = plan.ids
-        self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in ledger.begun)
-        self._again: deque[Begun] = deque(ledger.open)
-        self._told: dict[str, dict[int, Result]] = {}
+        self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in history.specs)
+        self._resumed: deque[TrialSpec] = deque(history.unfinished)
+        self._results: dict[str, dict[int, Result]] = {}
         self._tries_each_once: bool = plan.sampler == BRUTE_FORCE
-        for told in (known, ledger):
-            for ended in told.ended.values() if told is not None else ():
-                self._study.add_trial(self._ended_trial(ended, told.begun[ended.id], space))
-        for params in [*(begun.params for begun in self._again), *plan.points[len(ledger.begun) :]]:
+        for past in (known, history):
+            for outcome in past.outcomes.values() if past is not None else ():
+                self._add(outcome, past.specs[outcome.id], space)
+        for params in [*(spec.params for spec in self._resumed), *plan.points[len(history.specs) :]]:
             self._study.enqueue_trial(params)
 
     def suggest(self, trial_id: str) -> dict[str, Any]:
@@ -62,61 +70,91 @@ class SweepSearcher(OptunaSearch):
             self._study.tell(self._ot_trials[trial_id], state=TrialState.FAIL)
             self.ids[:] = [id_ for id_ in self.ids if id_ not in self._new_ids]
             return cast(dict[str, Any], Searcher.FINISHED)
-        self._told[trial_id] = {}
-        if self._again:
-            return self._again.popleft().model_dump()
-        return Begun(id=self._new_ids.popleft(), params=params, seed=self._seed_of_trials).model_dump()
+        self._results[trial_id] = {}
+        if self._resumed:
+            return self._resumed.popleft().model_dump()
+        return TrialSpec(id=self._new_ids.popleft(), params=params, seed=self._seed_of_trials).model_dump()
+
+    def report(self, trial_id: str, result: Result) -> bool:
+        """Report an evaluation to Optuna, once; returns whether the trial should be stopped early.
+
+        A trial that was restarted reports its history again, which has been judged before.
+        """
+        results = self._results[trial_id]
+        if "step" not in result or result["step"] in results:
+            return False
+        results[result["step"]] = result
+        if self._objectives:  # Optuna takes no intermediate values of several objectives
+            return False
+        trial = self._ot_trials[trial_id]
+        trial.report(result[SCORE], len(results))
+        return not result.get("finished") and trial.should_prune()
 
     def on_trial_result(self, trial_id: str, result: Result) -> None:
-        told = self._told[trial_id]
-        if "step" in result and result["step"] not in told:
-            told[result["step"]] = result
-            if not self._objectives:  # with several, Optuna takes no values in between
-                self._ot_trials[trial_id].report(result[SCORE], result["step"])
+        """The scheduler has reported it."""
 
     def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
         result = result or {}
         if not error:
-            self.on_trial_result(trial_id, result)  # the scheduler keeps back the one at which it stops
-        told = self._told.pop(trial_id)
+            self.report(trial_id, result)  # the scheduler does not see the last result of a trial
+        results = self._results.pop(trial_id)
         trial = self._ot_trials[trial_id]
-        if error or "failure" in result or not told:
+        if error or "failure" in result or not results:
             self._study.tell(trial, state=TrialState.FAIL)
         elif result.get("finished"):
-            curve = [(step, each[SCORE]) for step, each in told.items()]
-            self._study.tell(trial, self._values(curve, [_metrics(each) for each in told.values()]))
+            curve = [(step, each[SCORE]) for step, each in results.items()]
+            self._study.tell(trial, self._values(curve, [_metrics(each) for each in results.values()]))
         else:
             self._study.tell(trial, state=TrialState.PRUNED)
 
     def _values(self, curve: Sequence[tuple[int, float]], metrics: Sequence[dict[str, float]]) -> list[float]:
         if self._objectives:
-            return objectives.values(self._objectives, curve, metrics)
+            return objective_values(self._objectives, curve, metrics)
         return [max(score for _, score in curve)]
 
-    def _ended_trial(self, ended: Ended, begun: Begun, space: Space) -> optuna.trial.FrozenTrial:
-        """A trial of an earlier driver, as the study would hold it."""
-        fixed = FixedTrial(begun.params)
+    def _add(self, outcome: TrialOutcome, spec: TrialSpec, space: Space) -> None:
+        """Add a trial that an earlier driver ran to the Optuna study, as if it had run in this one."""
+        fixed = FixedTrial(spec.params)
         space(fixed)
-        is_done = ended.state == "done"
+        is_done = outcome.state == "done"
+        num_trials = len(self._study.get_trials(deepcopy=False))
         system_attrs = {}
         if isinstance(chosen := self._study.sampler, BaseGASampler) and is_done:
-            # An internal of Optuna 5: trials that carry no generation are none's parents.
+            # Internal of Optuna 5: a trial without a generation is never chosen as a parent.
             number = len(self._study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]))
             system_attrs = {chosen._get_generation_key(): number // (chosen.population_size or 1)}
-        return optuna.trial.create_trial(
-            params=fixed.params,
-            distributions=fixed.distributions,
-            values=self._values(ended.curve, ended.metrics) if is_done else None,
-            state=_STATES[ended.state],
-            intermediate_values={} if self._objectives else dict(ended.curve),
-            system_attrs=system_attrs,
+        scores = [] if self._objectives else [score for _, score in outcome.curve]
+        self._study.add_trial(
+            optuna.trial.create_trial(
+                params=fixed.params,
+                distributions=fixed.distributions,
+                state=TrialState.RUNNING,
+                intermediate_values=dict(enumerate(scores, start=1)),
+                system_attrs=system_attrs,
+            )
         )
+        replay(self._study, scores)
+        values = self._values(outcome.curve, outcome.metrics) if is_done else None
+        self._study.tell(num_trials, values, None if is_done else _STATES[outcome.state])
+
+
+class PruningScheduler(FIFOScheduler):
+    """Stops a trial as soon as the pruner of the searcher's Optuna study says so."""
+
+    def __init__(self, searcher: SweepSearcher) -> None:
+        super().__init__()
+        self._searcher = searcher
+
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
+        # Tune does not hand a result to the searcher when the scheduler stops the trial, so it is reported here.
+        should_prune = self._searcher.report(trial.trial_id, result)
+        return TrialScheduler.STOP if should_prune else TrialScheduler.CONTINUE
 
 
 class CellSearcher(Searcher):
     """Hands out cells, one after the other."""
 
-    def __init__(self, cells: Iterable[Begun]) -> None:
+    def __init__(self, cells: Iterable[TrialSpec]) -> None:
         super().__init__(metric=SCORE, mode="max")
         self._cells = deque(cells)
 
@@ -127,20 +165,21 @@ class CellSearcher(Searcher):
         """Cells do not depend on each other."""
 
     def save(self, checkpoint_path: str) -> None:
-        """The ledger is what is kept."""
+        """The ledger is the record that is resumed from."""
 
     def restore(self, checkpoint_path: str) -> None:
         """A Tuner is never restored."""
 
 
 def _metrics(result: Result) -> dict[str, float]:
-    """Of a result as Ray hands it to a searcher: flat."""
-    return {name.removeprefix("metrics/"): value for name, value in result.items() if name.startswith("metrics/")}
+    """The metrics of a result, nested as the trial reports it, or flat as Tune hands it to a searcher."""
+    nested: dict[str, float] = result.get("metrics", {})
+    flat = {name.removeprefix("metrics/"): value for name, value in result.items() if name.startswith("metrics/")}
+    return nested | flat
 
 
-def _aim(several: Sequence[str]) -> dict[str, Any]:
-    """What Ray's searcher is to maximise or minimise."""
-    if not several:
+def _metric_and_mode(objectives: Sequence[str]) -> dict[str, Any]:
+    if not objectives:
         return {"metric": SCORE, "mode": "max"}
-    # Ray looks for its metrics in every result, and a failure has none but this one; the values are told by us.
-    return {"metric": [SCORE] * len(several), "mode": [objectives.mode(name) for name in several]}
+    # Ray looks for its metrics in every result, and a failure has none but the score. The real values are told by us.
+    return {"metric": [SCORE] * len(objectives), "mode": [mode_of(name) for name in objectives]}

@@ -1,4 +1,8 @@
-"""Search spaces by their address: functions of an Optuna trial that return nothing."""
+"""Search spaces by their address: functions of an Optuna trial that suggest parameters and return nothing.
+
+Ray pickles the searcher, with its space, after each suggestion. A function of a script or a lambda cannot be pickled,
+so a space is stored as its address and loaded when it is called.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ SpaceFunction: TypeAlias = "Callable[[Trial | FixedTrial], None]"
 
 @dataclass(frozen=True)
 class Space:
-    """A space that can be pickled: it is its address, and is loaded when it is first called."""
+    """A space that can be pickled: its address, loaded at the first call."""
 
     address: str
 
@@ -34,17 +38,19 @@ class Space:
         """Suggest every parameter of a trial.
 
         Raises:
-            InputError: The function failed, or returned something: it would override what is suggested.
+            InputError: The function failed, or returned something: Ray lets a returned constant override suggestions.
         """
         function = self._function
         try:
             returned: Any = function(trial)
         except Exception as error:
-            raise InputError(f"the space {self.address} must suggest a trial, and raised {said(error)}") from error
+            raise InputError(
+                f"the space {self.address} must suggest a trial, and raised {describe_error(error)}"
+            ) from error
         if returned is not None:
             raise InputError(
                 f"a space must return nothing, and {self.address} returned {type(returned).__name__}: "
-                "constants stand in a preset or in --set"
+                "put constants into a preset or --set"
             )
 
     @cached_property
@@ -71,31 +77,32 @@ def spaces_in(module: ModuleType) -> list[str]:
 
 
 def module_at(where: str) -> ModuleType:
-    """The module of that name, or of that file if it ends in .py."""
-    return _file(Path(where)) if where.endswith(".py") else _module(where)
+    """The module of that name, or of that file if it ends in .py.
 
-
-def _module(name: str) -> ModuleType:
+    Raises:
+        InputError: There is none, or it raises.
+    """
     try:
-        return importlib.import_module(name)
+        return _module_of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    except InputError:
+        raise
     except Exception as error:
-        raise InputError(f"a space or study must be in a module that runs, and {name} raised {said(error)}") from error
+        raise InputError(
+            f"a space or study must be in a module that can be imported, and {where} raised {describe_error(error)}"
+        ) from error
 
 
-def _file(path: Path) -> ModuleType:
+def _module_of_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise InputError(f"a space or study must be in a file that is there, got {path} in {Path.cwd()}")
+        raise InputError(f"a space or study must be in an existing file, got {path} in {Path.cwd()}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise InputError(f"a space or study must be in a file that runs, and {path} raised {said(error)}") from error
+    spec.loader.exec_module(module)
     return module
 
 
-def said(error: BaseException) -> str:
-    """What a user's own code raised, in one line."""
+def describe_error(error: BaseException) -> str:
+    """An exception of the user's own code, in one line."""
     return f"{type(error).__name__}: {error}"

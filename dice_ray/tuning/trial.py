@@ -1,4 +1,12 @@
-"""A warm actor that runs one trial after the other: imports, data and weights stay."""
+"""The Ray actor that runs one trial after the other.
+
+A new actor takes 3.5 s to import torch and transformers and then loads data and weights; one that is reused takes 0.5 s
+to the first step of its next trial (`reuse_actors`, `reset_config`). An actor whose trial raises is lost. So an error
+that the configuration causes is reported as a result, with a `failure`; only errors that the machine may have caused
+are raised, and Ray then tries the trial again in another process.
+
+A trial writes its own checkpoints, into its own folder; Ray does not manage them.
+"""
 
 from __future__ import annotations
 
@@ -17,70 +25,72 @@ import torch
 from ray import tune
 from ray.exceptions import RayError
 
-from dice_ray import launch
 from dice_ray.errors import DiceRayError, RunError, first_line
+from dice_ray.run import train
+from dice_ray.run.build import objective, prepare
+from dice_ray.run.folder import LATE, TRIALS
 from dice_ray.tracking import surroundings
-from dice_ray.tuning.ledger import Begun
+from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 SCORE = "score"
-"""The metric that searcher and scheduler read of a result, always maximised."""
+"""The value in a result that searcher and scheduler read; it is maximised."""
 
 Result: TypeAlias = dict[str, Any]
-"""What a trial reports: `score`, `step`, `metrics`, `hardware`, `finished`, `failure`; at the end of a cell `test`."""
+"""A trial's report: `score`, `step`, `metrics`, `hardware`, `finished`, `failure`; at the end of a cell `test`."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What all trials of an actor have in common."""
+    """What all trials have in common."""
 
     plan: SweepPlan | StudyPlan
     folder: Path
 
 
-class Trial(tune.Trainable):
-    """One evaluation a step; its checkpoints are the run's own, in its own folder, and Ray is told of none."""
+class TrialActor(tune.Trainable):
+    """Runs a trial, one evaluation a step."""
 
     def setup(self, config: dict[str, Any], work: Work | None = None) -> None:
         assert work is not None, "given by tune.with_parameters"
         torch.set_num_interop_threads(1)
         self._work = work
-        self._results = _results(work, Begun(**config))
+        self._results = _results(work, TrialSpec(**config))
 
     def step(self) -> Result:
         return next(self._results)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self._results.close()
-        self._results = _results(self._work, Begun(**new_config))
+        self._results = _results(self._work, TrialSpec(**new_config))
         return True
 
     def cleanup(self) -> None:
         self._results.close()
 
 
-def _results(work: Work, trial: Begun) -> Generator[Result, None, None]:
-    """Every evaluation of a trial as a result; an error of its settings is a result too, and spares the actor."""
-    folder = work.folder / "trials" / trial.id
+def _results(work: Work, trial: TrialSpec) -> Generator[Result, None, None]:
+    """A result for every evaluation of a trial."""
+    folder = work.folder / TRIALS / trial.id
     try:
         if not work.folder.is_dir():
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
-        with _at_most(work.plan.trial_timeout, folder):
+        with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial)
-            objective = launch.objective(config)
+            metric = objective(config)
             if isinstance(work.plan, StudyPlan):
-                launch.prepare(config).test()  # what cannot be scored is not trained first
-            for told in launch.start(config, folder):
-                result = {SCORE: told.metrics[objective], "step": told.step, "metrics": told.metrics}
-                if told.finished and isinstance(work.plan, StudyPlan):
-                    result["test"] = launch.evaluate(config, folder, "test")
+                prepare(config).test()  # raises before the training where the test split cannot be scored
+            for evaluation in train.evaluations(config, folder):
+                result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
+                if evaluation.finished and isinstance(work.plan, StudyPlan):
+                    result["test"] = train.score(config, folder, "test")
                 result |= {"hardware": surroundings.hardware()}
-                yield {**result, "finished": told.finished, "done": told.finished}
+                yield {**result, "finished": evaluation.finished, "done": evaluation.finished}
     except DiceRayError as error:
         yield _failed(str(error))
     except Exception as error:
         if isinstance(error, RayError | torch.AcceleratorError | OSError):
-            raise  # a machine may be the reason: Ray tries the trial again, in another process
+            raise  # the machine may be the reason: Ray tries the trial again
         traceback.print_exc()
         yield _failed(f"{type(error).__name__}: {first_line(error)}")
 
@@ -90,13 +100,13 @@ def _failed(reason: str) -> Result:
 
 
 @contextmanager
-def _at_most(seconds: float | None, folder: Path) -> Iterator[None]:
-    """Ends this process when the time is up, wherever it hangs; when Ray tries the trial again, it has failed.
+def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
+    """Kill this process after the time limit, wherever it hangs. When Ray tries the trial again, it fails.
 
     Raises:
-        RunError: The time was up before.
+        RunError: The trial exceeded its limit before.
     """
-    late = folder / "late"
+    late = folder / LATE
     if late.exists():
         reason = late.read_text()
         late.unlink()
@@ -106,12 +116,12 @@ def _at_most(seconds: float | None, folder: Path) -> Iterator[None]:
         yield
         return
 
-    def end() -> None:
+    def kill() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         late.write_text(f"a trial must end within {seconds:g} s (--trial-timeout), and was still running")
         os._exit(1)
 
-    timer = threading.Timer(seconds, end)
+    timer = threading.Timer(seconds, kill)
     timer.daemon = True
     timer.start()
     try:

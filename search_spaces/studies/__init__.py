@@ -1,5 +1,5 @@
-"""Studies: ARMS maps a name to what the arm writes, BASELINE names the arm that the others are compared to.
+"""The shipped studies, one in each module: ARMS maps a name to the settings of the arm, BASELINE names one of the arms.
 
-VARIANTS, if there are any, maps a name to what is written below the arms; DATA names the presets that a study runs on
-where none is given.
+VARIANTS, if defined, maps a name to settings that all arms are run with; an arm's own settings override them. DATA, if
+defined, names the default presets of the study.
 """

@@ -1,4 +1,4 @@
-"""What losses that aim at F1 cost in accuracy, on SST-2 and SST-5: Table 9."""
+"""The cost in accuracy of losses that aim at F1, on SST-2 and SST-5: Table 9 of the paper."""
 
 from __future__ import annotations
 

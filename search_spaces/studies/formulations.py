@@ -1,4 +1,4 @@
-"""Every loss on answers found as positions, which few losses take, and as tokens, which all take: Table 6."""
+"""Every loss for question answering by position, which few losses support, and by token, which all do: Table 6."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The two sets of Table 8 whose shares the paper prints otherwise than its additions make them, in both forms.
+"""The two training sets of Table 8 whose printed shares contradict the described additions, in both versions.
 
-+ negative is printed with 21 % positives, + positive & negative with 50/50. At its size the latter is + positive, drawn
-again: what the two differ by is what a draw is worth.
+The paper prints + negative with 21 % positives and + positive & negative with 50/50. At its printed size, the latter is
+a second random draw of + positive: their difference shows the effect of the draw alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Losses on training sets with positives added, negatives added or dropped, or both added: Table 8."""
+"""Losses on training sets with positives added, negatives added, negatives dropped, or both added: Table 8."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every loss with its defaults, and the paper's own settings, against cross-entropy: Tables 3 to 7."""
+"""Every loss with its defaults, and with the paper's settings, against cross-entropy: Tables 3 to 7."""
 
 from __future__ import annotations
 
@@ -17,6 +17,6 @@ LOSSES = (
     "logit_adjusted",
     "asymmetric",
 )
-"""All but `custom`; those that do not take the links of a task are left out of its study."""
+"""All losses except `custom`; a study leaves out those that do not support the link of its task."""
 ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in LOSSES} | arms.ARMS
 BASELINE = "cross_entropy"

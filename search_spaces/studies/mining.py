@@ -1,4 +1,4 @@
-"""Are hard negatives worth as much as a dice loss? Cross-entropy and the best dice loss on ever fewer negatives."""
+"""Does mining hard negatives gain as much as a dice loss? Cross-entropy and the best dice loss with fewer negatives."""
 
 from __future__ import annotations
 

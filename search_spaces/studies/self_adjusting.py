@@ -1,4 +1,4 @@
-"""What the factor (1-p)^decay of DSC does: its strength, its gradient, the scope, and the smoothing gamma."""
+"""The effect of the factor (1-p)^decay of DSC: decay, its gradient, the scope, and the smoothing gamma."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Are a prior bias, oversampling and a tuned threshold worth as much as a dice loss?
+"""Do a prior bias, oversampling and a tuned threshold gain as much as a dice loss?
 
-Every run is scored at .5 and at the threshold tuned on dev: that is another row of a run, and no arm. The dice loss is
-the one that stands best on the generated pairs.
+Every run is scored at .5 and at the threshold tuned on dev: the report has a row for each, so that the threshold is not
+an arm. The dice loss is the one with the best score on the generated pairs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ ARMS: dict[str, dict[str, Any]] = {
         "loss": loss,
         **{
             path: value
-            for written, is_on in zip(CONTROLS.values(), chosen, strict=True)
+            for settings, is_on in zip(CONTROLS.values(), chosen, strict=True)
             if is_on
-            for path, value in written.items()
+            for path, value in settings.items()
         },
     }
     for loss, chosen in product(LOSSES, product((False, True), repeat=2))

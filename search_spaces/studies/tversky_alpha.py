@@ -1,4 +1,4 @@
-"""What alpha of the Tversky index does, beta being 1 - alpha: Table 10, by the paper's equation and in batch scope."""
+"""The effect of alpha in the Tversky loss (beta 1 - alpha): Table 10, by the paper's equation and in batch scope."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from search_spaces import arms
 
 ARMS: dict[str, dict[str, Any]] = {"cross_entropy": {"loss": "cross_entropy"}} | {
-    f"{name} {tenths / 10}": {**written, "loss.tversky.alpha": tenths / 10}
-    for name, written in (("paper_tl", arms.PAPER_TL), ("tversky", {"loss": "tversky"}))
+    f"{name} {tenths / 10}": {**settings, "loss.tversky.alpha": tenths / 10}
+    for name, settings in (("paper_tl", arms.PAPER_TL), ("tversky", {"loss": "tversky"}))
     for tenths in range(1, 10)
 }
 BASELINE = "cross_entropy"

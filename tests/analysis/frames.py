@@ -1,13 +1,15 @@
-"""Frames as the reader gives them, of made-up studies and sweeps."""
+"""Findings of made-up studies and sweeps, with frames as the reader returns them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from analysis.found import Found
+from analysis.findings import Findings
+from dice_ray.tuning.ranking import ranked_in_frame
 
 BEGIN = pd.Timestamp("2024-05-01 12:00", tz="UTC")
 
@@ -18,7 +20,7 @@ def study(
     metric: str = "test/f1",
     baseline: str = "plain",
     curves: pd.DataFrame | None = None,
-) -> Found:
+) -> Findings:
     """A study of these cells: arm, seed, and whatever columns a test needs."""
     parent = {"id": "study", "name": "study", "kind": "study", "tags.metric": metric, "tags.baseline": baseline}
     rows = [
@@ -26,25 +28,35 @@ def study(
         | dict(cell)
         for number, cell in enumerate(cells)
     ]
-    return _found([parent, *rows], curves)
+    return _findings([parent, *rows], curves)
 
 
-def sweep(trials: Iterable[Mapping[str, Any]], *, metric: str = "dev/f1", curves: pd.DataFrame | None = None) -> Found:
+def sweep(
+    trials: Iterable[Mapping[str, Any]], *, metric: str = "dev/f1", curves: pd.DataFrame | None = None
+) -> Findings:
     """A sweep of these trials, in the order of their start."""
     parent = {"id": "sweep", "name": "sweep", "kind": "sweep", "tags.metric": metric}
     rows = [
         {"id": f"{number:04d}", "kind": "trial", "parent": "sweep", "state": "done", "seed": 0} | dict(trial)
         for number, trial in enumerate(trials, start=1)
     ]
-    return _found([parent, *rows], curves)
+    return ranked(_findings([parent, *rows], curves))
 
 
-def points(*told: tuple[str, int, str, float]) -> pd.DataFrame:
-    return pd.DataFrame(list(told), columns=["id", "step", "metric", "value"])
+def ranked(findings: Findings) -> Findings:
+    """The findings with the ranking that the caller of a report gives."""
+    trials = ranked_in_frame(findings.frame)
+    reruns = {trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores}
+    return replace(findings, ranked=tuple(trial.id for trial in trials), rerun_scores=reruns)
 
 
-def _found(rows: list[dict[str, Any]], curves: pd.DataFrame | None) -> Found:
-    plain = {"arm": None, "seed": None, "state": None, "parent": None, "status": "FINISHED", "start": BEGIN}
-    frame = pd.DataFrame([plain | {"name": row["id"], "end": BEGIN + pd.Timedelta(minutes=30)} | row for row in rows])
-    told = points() if curves is None else curves
-    return Found(frame.astype({"seed": "Int64"}), read_curves=lambda: told)
+def points(*rows: tuple[str, int, str, float]) -> pd.DataFrame:
+    """Curves: id, step, metric and value of each point."""
+    return pd.DataFrame(list(rows), columns=["id", "step", "metric", "value"])
+
+
+def _findings(rows: list[dict[str, Any]], curves: pd.DataFrame | None) -> Findings:
+    shared = {"arm": None, "seed": None, "state": None, "parent": None, "status": "FINISHED", "start": BEGIN}
+    frame = pd.DataFrame([shared | {"name": row["id"], "end": BEGIN + pd.Timedelta(minutes=30)} | row for row in rows])
+    stored = points() if curves is None else curves
+    return Findings(frame.astype({"seed": "Int64"}), read_curves=lambda: stored)

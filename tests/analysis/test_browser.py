@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from analysis.figures import search
-from analysis.layout import Table
+from analysis.figures import sweep as sweep_figures
 from analysis.report import Report, side_by_side
+from analysis.tables.base import ReportTable
 from tests.analysis.frames import points, study, sweep
 from tests.analysis.test_summary import cells
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CHROMIUM = Path("/usr/bin/chromium")
 NASTY = "<script>document.title = 'taken'</script>"
-SORTED = Table(
+SORTED = ReportTable(
     "sorted",
     "A table to sort",
     pd.DataFrame(),
@@ -48,10 +48,10 @@ class Opened:
     def __init__(self, browser: Browser, file: Path) -> None:
         self.page: Page = browser.new_page(viewport={"width": 1200, "height": 900})
         self.asked: list[str] = []
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda message: self.said.append(message.text))
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("console", lambda message: self.messages.append(message.text))
+        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.goto(file.as_uri())
 
     def column(self, table: str, number: int) -> list[str]:
@@ -61,12 +61,12 @@ class Opened:
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a study and a sweep; the sweep's points are a picture within a picture."""
-    told = points(*((f"{number:04d}", step, "dev/f1", 0.5) for number in (1, 2) for step in (1, 2)))
+    curves = points(*((f"{number:04d}", step, "dev/f1", 0.5) for number in (1, 2) for step in (1, 2)))
     trials = [{"params.loss": loss, "metrics.dev/f1": 0.5} for loss in ("self_adjusting_dice", NASTY)]
     compared = study(cells(5, 0.1, **{"tags.data": NASTY, "metrics.test/precision": 0.5, "metrics.test/recall": 0.6}))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "NUM_POINTS", 1)
-        made = side_by_side({"study": compared, "sweep": sweep(trials, curves=told)})
+        patch.setattr(sweep_figures, "NUM_POINTS", 1)
+        made = side_by_side({"study": compared, "sweep": sweep(trials, curves=curves)})
         made = Report(made.title, (SORTED, *made.tables), made.figures, made.summary, made.origins)
         folder = tmp_path_factory.mktemp("report")
         return made.write(folder)[0]
@@ -83,7 +83,7 @@ def test_it_asks_for_nothing_and_says_no_error(opened: Opened, file: Path) -> No
     opened.page.emulate_media(media="print", color_scheme="dark")
     opened.page.wait_for_load_state("networkidle")
     assert opened.asked == [file.as_uri()]
-    assert opened.said == []
+    assert opened.messages == []
     assert opened.page.title() == "study, sweep"
     assert opened.page.locator("#summary p").first.inner_text().startswith("study: Winner: dice")
 
@@ -115,7 +115,7 @@ def test_a_click_sorts_numbers_by_value_and_another_turns_them_over(opened: Open
     opened.page.keyboard.press("Enter")
     assert opened.column("sorted", 1) == ["a", "b", "c", "d"]
     assert opened.page.locator("#sorted th").nth(1).get_attribute("aria-sort") is None
-    assert opened.said == []
+    assert opened.messages == []
 
 
 def test_light_and_dark_are_readable(opened: Opened) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from analysis.figures.counts import Bars, Imbalance
+from analysis.figures.imbalance import Bars, ImbalanceBars
 from analysis.imbalance import NUM_LABELS, imbalance_report
-from analysis.published import TABLE_1
-from dice_ray.data.records import LoadReport, ReadReport, Tally
+from analysis.paper.table_1 import TABLE_1
+from dice_ray.data.records import LoadReport, ReadReport, RowTally
 from dice_ray.tasks.inspection import Inspection, Lengths, SplitFacts
 
 
 def inspection(name: str, negatives: int, positives: int, labels: dict[str, int] | None = None) -> Inspection:
     facts = SplitFacts(10, negatives, positives, labels or {"O": negatives, "B": positives}, Lengths(3, 5, 9, 40), 1)
-    read = {"train": ReadReport("a.txt", 12, 10, {"no label": Tally(2, [3, 7])})}
+    read = {"train": ReadReport("a.txt", 12, 10, {"no label": RowTally(2, [3, 7])})}
     load = LoadReport(read, {"train": 10, "dev": 5}, {}, {"train and dev": 4})
     return Inspection(name, "tagging", "Words of the background, and others.", "words", {"train": facts}, load)
 
@@ -36,7 +36,7 @@ def test_without_a_published_set_nothing_is_said_of_the_paper() -> None:
 def test_what_was_dropped_and_what_stands_twice_is_said() -> None:
     text = imbalance_report([inspection("mine", 30, 3)]).text()
     assert "mine, 2 of 12 rows of a.txt dropped: no label (line 3, line 7)" in text
-    assert "mine, 4 of 5 dev records also stand in train" in text
+    assert "mine, 4 of 5 dev records also occur in train" in text
 
 
 def test_the_file_holds_all_labels() -> None:
@@ -59,6 +59,6 @@ def test_the_published_ratios_are_those_of_the_counts_but_for_one() -> None:
 
 def test_the_bars_stand_beside_their_ratio() -> None:
     (figure,) = imbalance_report([inspection("mine", 30, 3), inspection("none", 5, 0)]).figures
-    assert isinstance(figure, Imbalance)
+    assert isinstance(figure, ImbalanceBars)
     assert figure.bars == (Bars("mine", 30, 3), Bars("none", 5, 0))
     assert [bar.label for bar in figure.bars] == ["mine  (10.00 : 1)", "none  (no positives)"]

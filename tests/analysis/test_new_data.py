@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.items import of_all_counts
+from analysis.item_counts import of_all_counts
 from analysis.new_data import over_data_sets, over_seeds_and_items, ratio
 from analysis.statistics import Difference, paired_difference
 
@@ -32,9 +32,9 @@ def test_a_ratio_of_nothing_is_0() -> None:
 def test_the_two_parts_of_the_error() -> None:
     rng = np.random.default_rng(1)
     counts, baseline = rng.integers(0, 3, size=(2, 6, 300, 3))
-    found = on_new_data(counts, baseline)
+    difference = on_new_data(counts, baseline)
     differences = f1(counts.sum(1)) - f1(baseline.sum(1))
-    assert found.interval.mean == pytest.approx(differences.mean())
+    assert difference.interval.mean == pytest.approx(differences.mean())
     drawn = np.random.default_rng(2)
     means = []
     for _ in range(2000):
@@ -43,7 +43,7 @@ def test_the_two_parts_of_the_error() -> None:
     of_seeds, of_items = differences.var(ddof=1) / 6, np.var(means)
     freedom = (of_seeds + of_items) ** 2 / (of_seeds**2 / 5 + of_items**2 / 299)
     half = stats.t.ppf(0.975, freedom) * math.sqrt(of_seeds + of_items)
-    assert found.interval.high - found.interval.mean == pytest.approx(half, rel=0.1)
+    assert difference.interval.high - difference.interval.mean == pytest.approx(half, rel=0.1)
 
 
 def test_it_is_never_surer_than_on_this_test_set() -> None:
@@ -53,29 +53,29 @@ def test_it_is_never_surer_than_on_this_test_set() -> None:
         worth = rng.normal(0.5, 0.05, size=(2, 3, 1))
         right = rng.random((2, 3, 200)) < worth
         arm, baseline = (np.stack([each, ~each, ~each], -1).astype(int) for each in right)
-        found = on_new_data(arm, baseline)
+        difference = on_new_data(arm, baseline)
         ours, theirs = (dict(enumerate(f1(counts.sum(1)).tolist())) for counts in (arm, baseline))
         here = paired_difference(ours, theirs)
-        assert found.interval.high - found.interval.low >= here.interval.high - here.interval.low - 1e-12
-        assert found.p >= here.p - 1e-12
-        narrower += found.p == pytest.approx(here.p)
+        assert difference.interval.high - difference.interval.low >= here.interval.high - here.interval.low - 1e-12
+        assert difference.p >= here.p - 1e-12
+        narrower += difference.p == pytest.approx(here.p)
     assert 0 < narrower < 20
 
 
 def test_the_same_counts_are_not_tested() -> None:
     counts = np.ones((3, 10, 3), dtype=int)
-    found = on_new_data(counts, counts)
-    assert found.interval.mean == 0
-    assert math.isnan(found.p)
+    difference = on_new_data(counts, counts)
+    assert difference.interval.mean == 0
+    assert math.isnan(difference.p)
 
 
 def test_one_seed_or_one_item_has_no_interval() -> None:
     counts, baseline = np.random.default_rng(0).integers(0, 3, size=(2, 4, 5, 3))
     for seeds, items in ((slice(1), slice(5)), (slice(4), slice(1))):
-        found = on_new_data(counts[seeds, items], baseline[seeds, items])
+        difference = on_new_data(counts[seeds, items], baseline[seeds, items])
         expected = f1(counts[seeds, items].sum(1)).mean() - f1(baseline[seeds, items].sum(1)).mean()
-        assert found.interval.mean == pytest.approx(expected)
-        assert np.isnan([found.interval.low, found.interval.high, found.p]).all()
+        assert difference.interval.mean == pytest.approx(expected)
+        assert np.isnan([difference.interval.low, difference.interval.high, difference.p]).all()
 
 
 def studies(num: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -93,8 +93,8 @@ def studies(num: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def test_an_interval_on_new_data_covers_where_one_on_this_test_set_does_not() -> None:
     covered, too_narrow = [], []
     for arm, baseline in studies(300):
-        found = on_new_data(arm, baseline).interval
-        covered.append(found.low <= 0 <= found.high)
+        difference = on_new_data(arm, baseline).interval
+        covered.append(difference.low <= 0 <= difference.high)
         ours, theirs = (dict(enumerate(f1(counts.sum(1)).tolist())) for counts in (arm, baseline))
         here = paired_difference(ours, theirs).interval
         too_narrow.append(here.low <= 0 <= here.high)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from analysis.found import Found
+from analysis.findings import Findings
 from analysis.origin import Origin, origins
 from tests.analysis.frames import study, sweep
 
@@ -20,8 +20,8 @@ def test_the_plan_is_that_of_the_parent_and_the_facts_are_those_of_its_runs() ->
     (origin,) = origins(replace(study(CELLS), texts=texts))
     assert (origin.name, origin.plan, origin.file) == ("study", "plan.yaml of study", "study.plan.yaml")
     assert origin.facts == {
-        "begun": "2024-05-01 12:00 UTC",
-        "work": "1.00 hours in 2 runs",
+        "started": "2024-05-01 12:00 UTC",
+        "compute time": "1.00 hours in 2 runs",
         "data": "mrpc",
         "versions": "torch 2.13.0",
     }
@@ -31,4 +31,4 @@ def test_without_a_plan_there_is_no_command() -> None:
     assert Origin("a", None, {}).commands == ()
     (origin,) = origins(sweep([{"params.loss": "dice"}]))
     assert origin.plan is None
-    assert origins(Found(pd.DataFrame({"id": ["a"], "kind": ["run"], "parent": [None]}))) == ()
+    assert origins(Findings(pd.DataFrame({"id": ["a"], "kind": ["run"], "parent": [None]}))) == ()

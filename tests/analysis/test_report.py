@@ -17,15 +17,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import tables
-from analysis.found import Found
+from analysis.findings import Findings
 from analysis.report import Report
 from analysis.report import report as report_of
+from analysis.tables import sweep as sweep_tables
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
-from tests.analysis.frames import study
+from tests.analysis.frames import ranked, study
 
 NASTY = "<script>alert(1)</script> & 50 %"
 F1 = {
@@ -57,8 +57,14 @@ def frames(uri: str) -> dict[str, pd.DataFrame]:
     return {name: read(name, uri) for name in ("study", "sweep")}
 
 
+@pytest.fixture(scope="module")
+def reports(frames: dict[str, pd.DataFrame]) -> dict[str, Report]:
+    """The reports of the study and the sweep as stored."""
+    return {name: report(frame) for name, frame in frames.items()}
+
+
 def report(frame: pd.DataFrame) -> Report:
-    return report_of(Found(frame))
+    return report_of(ranked(Findings(frame)))
 
 
 def tell_study(writer: Writer) -> None:
@@ -115,8 +121,8 @@ def picked(row: dict[Hashable, Any], *names: str) -> list[Any]:
     return [row[name] for name in names]
 
 
-def test_arms_by_their_mean_each_against_the_baseline(frames: dict[str, pd.DataFrame]) -> None:
-    made = report(frames["study"])
+def test_arms_by_their_mean_each_against_the_baseline(reports: dict[str, Report]) -> None:
+    made = reports["study"]
     assert made.title == "loss_comparison"
     arms = rows(made, "comparison")
     assert list(arms) == [
@@ -130,35 +136,36 @@ def test_arms_by_their_mean_each_against_the_baseline(frames: dict[str, pd.DataF
     assert math.isnan(arms["cross_entropy"]["difference"])
 
 
-def test_p_is_corrected_over_all_rows_against_the_baseline(frames: dict[str, pd.DataFrame]) -> None:
+def test_p_is_corrected_over_all_rows_against_the_baseline(reports: dict[str, Report]) -> None:
     def p(scores: Sequence[float], baseline: Sequence[float]) -> float:
         return float(stats.ttest_rel(scores, baseline, nan_policy="omit").pvalue)
 
     none, dice, focal = (p(F1[name], F1["cross_entropy"]) for name in (NASTY, "dice", "focal"))
     tuned = p(TUNED["dice"], TUNED["cross_entropy"])
     assert none < dice < tuned < focal
-    arms = rows(report(frames["study"]), "comparison")
+    arms = rows(reports["study"], "comparison")
     corrected = [arms[name]["holm_p"] for name in (NASTY, "dice", "dice, tuned threshold", "focal")]
     assert corrected == pytest.approx([4 * none, 3 * dice, 2 * tuned, focal])
     assert math.isnan(arms["cross_entropy"]["holm_p"])
     assert math.isnan(arms["constant predictor"]["holm_p"])
 
 
-def test_a_tuned_threshold_is_compared_with_the_baseline_at_its_own(frames: dict[str, pd.DataFrame]) -> None:
-    made = report(frames["study"])
+def test_a_tuned_threshold_is_compared_with_the_baseline_at_its_own(
+    frames: dict[str, pd.DataFrame], reports: dict[str, Report]
+) -> None:
+    made = reports["study"]
     arms = rows(made, "comparison")
     dice, baseline = (arms[f"{name}, tuned threshold"] for name in ("dice", "cross_entropy"))
     assert picked(dice, "mean", "difference", "shared_seeds") == pytest.approx([0.768, 0.768 - 0.732, 5])
     assert picked(baseline, "mean", "seeds") == pytest.approx([0.732, 5])
     assert pd.isna(picked(baseline, "difference", "shared_seeds", "holm_p")).all()
-    note = "Scores at a tuned threshold are compared with cross_entropy at its tuned threshold, the others at .5."
-    assert note in made.text()
+    assert "Scores at a tuned threshold are compared with cross_entropy at its tuned threshold" in made.text()
     without = frames["study"].drop(columns="metrics.test/f1_tuned")
     assert "tuned threshold" not in report(without).text()
 
 
-def test_failed_and_collapsed_cells_are_counted_and_listed(frames: dict[str, pd.DataFrame]) -> None:
-    made = report(frames["study"])
+def test_failed_and_collapsed_cells_are_counted_and_listed(reports: dict[str, Report]) -> None:
+    made = reports["study"]
     arms = rows(made, "comparison")
     assert picked(arms["focal"], "seeds", "shared_seeds", "collapsed", "failed") == [4, 4, 0, 1]
     assert picked(arms[NASTY], "seeds", "collapsed", "failed") == [5, 5, 0]
@@ -169,13 +176,13 @@ def test_failed_and_collapsed_cells_are_counted_and_listed(frames: dict[str, pd.
 
 def test_the_report_says_what_its_seeds_allow(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["study"]
-    assert "At least 4 seeds shared with cross_entropy: a description, no ground for a claim." in report(frame).text()
-    assert "Told apart" not in report(frame).text()
+    assert "At least 4 seeds shared with cross_entropy: too few for a claim." in report(frame).text()
+    assert "Significantly different" not in report(frame).text()
     text = report(frame[frame["arm"] != "focal"]).text()
     assert "At least 5 seeds shared with cross_entropy: enough to show large effects only." in text
     apart = f"dice, tuned threshold (+3.60), dice (+5.20), {NASTY} (-70.40)"
-    assert [line for line in text.splitlines() if line.startswith("Told apart")] == 2 * [
-        f"Told apart from cross_entropy on this test set at p 0.05: {apart}."
+    assert [line for line in text.splitlines() if line.startswith("Significantly different")] == 2 * [
+        f"Significantly different from cross_entropy on this test set (Holm p <= 0.05): {apart}."
     ], "in the summary and below the table"
 
 
@@ -196,7 +203,7 @@ def test_a_cell_that_ran_again_counts_once(frames: dict[str, pd.DataFrame]) -> N
     again["metrics.test/f1"] = 0.85
     made = report(pd.concat([frame, again], ignore_index=True))
     assert picked(rows(made, "comparison")["dice"], "mean", "seeds") == pytest.approx([0.776, 5])
-    assert "Left out: 1 of the same arm and seed as another" in made.text()
+    assert "Left out: 1 that repeat an arm and seed" in made.text()
 
 
 @pytest.mark.parametrize(("state", "score"), [("failed", 0.9), (None, math.nan)])
@@ -217,8 +224,8 @@ def test_the_tag_says_which_cell_collapsed(frames: dict[str, pd.DataFrame]) -> N
     assert [arms[name]["collapsed"] for name in ("cross_entropy", "dice", NASTY)] == [1, 0, 4]
 
 
-def test_the_best_trials_show_what_was_searched(frames: dict[str, pd.DataFrame]) -> None:
-    made = report(frames["sweep"])
+def test_the_best_trials_show_what_was_searched(reports: dict[str, Report]) -> None:
+    made = reports["sweep"]
     trials = rows(made, "best_trials")
     assert [picked(trial, "trial", "score") for trial in trials.values()] == [
         *(["t3", 0.7], ["t0", 0.6], ["t4", 0.5], ["t1", 0.3], ["constant predictor", 0.4])
@@ -234,12 +241,12 @@ def test_the_best_trials_show_what_was_searched(frames: dict[str, pd.DataFrame])
 def test_trials_that_ran_again_are_ranked_by_the_mean_over_the_other_seeds(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["sweep"]
     again = []
-    told: dict[str, Any]
+    columns: dict[str, Any]
     for trial, seed, score in (("t0", 1001, 0.8), ("t0", 1002, 0.6), ("t3", 1001, 0.95), ("t3", 1002, math.nan)):
         row = frame[frame["id"] == trial].assign(id=f"{trial}-{seed}", kind="rerun", seed=seed)
         failed = "failed" if math.isnan(score) else "done"
-        told = {"tags.rerun_of": trial, "metrics.dev/best_f1": score, "state": failed}
-        again.append(row.assign(**told))
+        columns = {"tags.rerun_of": trial, "metrics.dev/best_f1": score, "state": failed}
+        again.append(row.assign(**columns))
     made = report(pd.concat([frame, *again], ignore_index=True))
     trials = rows(made, "best_trials")
     assert [picked(trial, "trial", "score") for trial in list(trials.values())[:3]] == [
@@ -270,7 +277,7 @@ def test_the_pareto_front_holds_what_no_other_trial_beats(frames: dict[str, pd.D
 
 
 def test_more_trials_than_are_shown(frames: dict[str, pd.DataFrame], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "NUM_BEST", 2)
+    monkeypatch.setattr(sweep_tables, "NUM_BEST", 2)
     (best,) = [table for table in report(frames["sweep"]).tables if table.name == "best_trials"]
     assert best.shown["trial"].tolist() == ["t3", "t0", "constant predictor"]
     assert len(best.data) == 5
@@ -292,8 +299,8 @@ def test_a_trial_without_a_loss_makes_no_row_of_losses(frames: dict[str, pd.Data
     assert list(rows(report(frame), "losses")) == ["focal", "dice", "cross_entropy", "constant predictor"]
 
 
-def test_what_each_loss_reached(frames: dict[str, pd.DataFrame]) -> None:
-    made = report(frames["sweep"])
+def test_what_each_loss_reached(reports: dict[str, Report]) -> None:
+    made = reports["sweep"]
     reached = rows(made, "losses")
     assert list(reached) == ["focal", "dice", "cross_entropy", "tversky", "constant predictor"]
     counts = picked(reached["dice"], "best", "median", "trials", "done", "pruned", "failed")
@@ -320,8 +327,8 @@ def test_runs_trained_alone_stand_in_a_table(uri: str) -> None:
     ]
 
 
-def test_the_files(frames: dict[str, pd.DataFrame], tmp_path: Path) -> None:
-    made = report(frames["study"])
+def test_the_files(reports: dict[str, Report], tmp_path: Path) -> None:
+    made = reports["study"]
     written = made.write(tmp_path / "new" / "folder")
     assert [path.name for path in written] == [
         *("report.html", "report.md", "report.tex", "report.txt", "comparison.csv", "comparison.tex"),
@@ -377,8 +384,8 @@ def test_the_latex_compiles(frames: dict[str, pd.DataFrame], tmp_path: Path) -> 
     assert shutil.which("pdflatex"), "it takes pdflatex: `apt-get install texlive-latex-base texlive-latex-recommended`"
     scored = {"metrics.test/f1": 0.5, "metrics.test/precision": 0.4, "metrics.test/recall": 0.7, "tags.data": NASTY}
     drawn = study([{"arm": arm, "seed": seed} | scored for arm in ("plain", NASTY) for seed in (1, 2)])
-    founds = {name: Found(frame) for name, frame in frames.items()} | {"drawn": drawn}
-    for name, made in {name: report_of(found) for name, found in founds.items()}.items():
+    experiments = {name: Findings(frame) for name, frame in frames.items()} | {"drawn": drawn}
+    for name, made in {name: report_of(found) for name, found in experiments.items()}.items():
         made.write(tmp_path / name)
         command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
         folders = {name: str(tmp_path) for name in ("HOME", "TEXMFVAR", "TEXMFCONFIG", "TEXMFHOME")}

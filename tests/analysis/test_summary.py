@@ -20,11 +20,11 @@ def cells(num_seeds: int, gain: float, **columns: Any) -> list[dict[str, Any]]:
 def test_the_winner_is_the_one_that_the_table_names() -> None:
     made = report(study(cells(10, 0.1)))
     first, apart, second, third = made.summary
-    assert first.startswith("Winner: dice, told apart from every other arm")
+    assert first.startswith("Winner: dice, significantly better than every other arm")
     assert {first, apart} < set(made.tables[0].notes)
-    assert apart == "Told apart from plain on this test set at p 0.05: dice (+10.00)."
+    assert apart == "Significantly different from plain on this test set (Holm p <= 0.05): dice (+10.00)."
     assert second == "test/f1 (%): plain has 50.55 [50.33, 50.77]; 10 shared seeds are enough for a claim."
-    assert third == "All 20 runs ended well."
+    assert third == "All 20 runs finished."
     assert made.text().splitlines()[2] == first
 
 
@@ -35,28 +35,28 @@ def test_few_seeds_name_no_winner() -> None:
 
 
 def test_each_data_set_speaks_for_itself() -> None:
-    said = list(summary(study([*cells(5, 0.1, **{"tags.data": "a"}), *cells(5, -0.1, **{"tags.data": "b"})])))
-    assert said[0].startswith("On a: Winner: dice")
-    assert said[3].startswith("On b: Winner: plain")
+    sentences = list(summary(study([*cells(5, 0.1, **{"tags.data": "a"}), *cells(5, -0.1, **{"tags.data": "b"})])))
+    assert sentences[0].startswith("On a: Winner: dice")
+    assert sentences[3].startswith("On b: Winner: plain")
 
 
 def test_what_collapsed_and_what_failed_is_counted() -> None:
-    told = cells(3, 0.1)
-    told[3] |= {"tags.collapsed": "true"}
-    told[4] |= {"state": "failed", "tags.collapsed": "true"}
-    told[5] |= {"state": None}
-    said = list(summary(study(told)))
-    assert "Cells that predict one class only: dice (1 of 2)." in said
-    assert said[-1] == "Of 6 runs 1 failed and 1 unfinished: they are listed below."
+    rows = cells(3, 0.1)
+    rows[3] |= {"tags.collapsed": "true"}
+    rows[4] |= {"state": "failed", "tags.collapsed": "true"}
+    rows[5] |= {"state": None}
+    sentences = list(summary(study(rows)))
+    assert "Cells that predict one class only: dice (1 of 2)." in sentences
+    assert sentences[-1] == "Of 6 runs, 1 failed and 1 unfinished; they are listed below."
 
 
 def test_a_sweep_tells_of_its_best_trial() -> None:
     trials = [{"params.loss": loss, "metrics.dev/f1": score} for loss, score in (("dice", 0.5), ("focal", 0.75))]
     first, second, _ = summary(sweep([*trials, {"params.loss": "tversky"}]))
     assert first == "The best of 3 trials is 0002, with focal: dev/f1 (%) 75.00."
-    assert "chose it by this very score" in second
+    assert "selected it by this same score" in second
     assert list(summary(sweep([{"params.loss": "dice", "state": "failed"}]))) == [
-        "Of 1 runs 1 failed: they are listed below."
+        "Of 1 runs, 1 failed; they are listed below."
     ]
 
 
@@ -69,11 +69,11 @@ def test_the_best_trial_is_the_one_that_the_sweep_ranks_first() -> None:
     ]
     first, second, _ = summary(sweep([*trials, *reruns]))
     assert first == "The best of 2 trials is 0001, with dice: dev/f1 (%) 55.00."
-    assert "chose it by the mean over 2 other seeds" in second
+    assert "selected it by the mean over 2 other seeds" in second
 
 
 def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None:
-    told = [*cells(5, 0.1), *({"arm": "lost", "seed": seed, "state": "failed"} for seed in range(1, 6))]
-    made = report(study(told))
+    rows = [*cells(5, 0.1), *({"arm": "lost", "seed": seed, "state": "failed"} for seed in range(1, 6))]
+    made = report(study(rows))
     assert "At least 5 seeds shared with plain: enough to show large effects only." in made.tables[0].notes
     assert made.summary[2].endswith("; 5 shared seeds are enough to show large effects only.")

@@ -16,29 +16,29 @@ from unittest import mock
 
 import psutil
 
-from dice_ray import api, cluster
+from dice_ray import api
+from dice_ray.run import cluster
 
 cluster.prepare("local")  # before the next lines import Ray
 
 from dice_ray.tuning import trial as trials  # noqa: E402
-from dice_ray.tuning.ledger import Begun  # noqa: E402
-from dice_ray.tuning.progress import Progress  # noqa: E402
+from dice_ray.tuning.ledger import TrialSpec  # noqa: E402
 
 SPACE = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:rate"
 
 
-class NoWork(trials.Trial):
+class NoWork(trials.TrialActor):
     """A trial that is at its end as soon as it is asked."""
 
     def setup(self, config: dict[str, Any], work: trials.Work | None = None) -> None:
-        self._results = _at_once(Begun(**config))
+        self._results = _at_once(TrialSpec(**config))
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
-        self._results = _at_once(Begun(**new_config))
+        self._results = _at_once(TrialSpec(**new_config))
         return True
 
 
-def _at_once(trial: Begun) -> Generator[trials.Result, None, None]:
+def _at_once(trial: TrialSpec) -> Generator[trials.Result, None, None]:
     score = 1 / (1 + abs(float(trial.params["training.lr"]) - 1e-3))
     yield {trials.SCORE: score, "step": 1, "metrics": {"dev/f1": score}, "finished": True, "done": True}
 
@@ -53,7 +53,7 @@ class Marks:
 
     at: dict[int, tuple[float, int]] = field(default_factory=dict)
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Any) -> None:
         ended = state.done + state.pruned + state.failed
         self.at.setdefault(ended, (time.monotonic(), psutil.Process().memory_info().rss))
 

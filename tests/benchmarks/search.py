@@ -15,7 +15,7 @@ import numpy as np
 
 from analysis.statistics import t_interval
 from dice_ray import api
-from dice_ray.folders import runs_folder
+from dice_ray.api.places import runs_folder
 from dice_ray.tuning.ledger import Ledger
 
 MRPC = ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt")
@@ -54,7 +54,7 @@ def best_so_far(strategy: str, seed: int, num_trials: int, settings: dict[str, A
         api.tune(
             "mrpc", settings, space="joint_tuning", trials=num_trials, seed=seed, name=name, **STRATEGIES[strategy]
         )
-    scores = [ended.score or 0.0 for ended in Ledger(runs_folder() / name / "ledger.jsonl").ended.values()]
+    scores = [ended.score or 0.0 for ended in Ledger(runs_folder() / name / "ledger.jsonl").outcomes.values()]
     best: list[float] = np.maximum.accumulate(scores).tolist()
     return best
 

@@ -21,10 +21,11 @@ from unittest import mock
 
 import torch
 
-from dice_ray import api, cluster, launch
+from dice_ray import api
+from dice_ray.api.shipped import preset_file
 from dice_ray.config.load import read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.shipped import preset_file
+from dice_ray.run import build, cluster, train
 from dice_ray.tracking.reader import read
 
 if TYPE_CHECKING:
@@ -52,14 +53,14 @@ class Work:
         return resolve([read_layer(preset_file("synthetic_pairs")), values_layer("benchmark", self.settings)])
 
     def num_tokens(self) -> int:
-        return self.epochs * sum(len(row["input_ids"]) for row in launch.prepare(self.config).train.rows)
+        return self.epochs * sum(len(row["input_ids"]) for row in build.prepare(self.config).train.rows)
 
     @classmethod
     def of_seconds(cls, seconds: float) -> Work:
         """What one thread trains in about this time."""
         probe = cls(4)
         with tempfile.TemporaryDirectory() as folder:
-            *_, last = launch.start(probe.config, Path(folder))
+            *_, last = train.evaluations(probe.config, Path(folder))
         rate = last.metrics["train/tokens_per_second"]
         return cls(max(1, round(seconds * rate / cls(1).num_tokens())))
 
@@ -93,8 +94,8 @@ def hf_trainer(config: RunConfig, rate: float | None = None) -> Trainer:
     from transformers import BertForSequenceClassification, DataCollatorWithPadding, Trainer, TrainingArguments
 
     torch.set_num_threads(1)
-    prepared = launch.prepare(config)
-    encoder: Any = launch.build(config).model
+    prepared = build.prepare(config)
+    encoder: Any = build.build(config).model
     small = encoder.encoder.config
 
     def rows(split: Any) -> list[dict[str, Any]]:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from dice_ray.config.load import values_layer
+from dice_ray.run.driver import Driver
 from dice_ray.tracking import writer as writing
 from dice_ray.tracking.store import quiet
-from dice_ray.tuning import runner, search
+from dice_ray.tuning import runner, sweep
 from dice_ray.tuning.plan import SweepPlan
 
 NUM_TRIALS = 16
@@ -36,7 +37,7 @@ class Off(writing.Writer):
     def __init__(self, experiment: str, uri: str | None = None, folder: Path | None = None) -> None:
         self.failure = None
 
-    def _tell(self, entry: object) -> None: ...
+    def _add(self, entry: object) -> None: ...
 
     def open(self, *arguments: Any, **named: Any) -> None: ...
 
@@ -57,7 +58,7 @@ def seconds(folder: Path, *, is_tracked: bool) -> tuple[float, float]:
         scheduler="none",
     )
     begun, cpu = time.perf_counter(), time.process_time()
-    progress = search.run(plan, folder, num_cpus=2)
+    progress = sweep.run(plan, folder, Driver(num_cpus=2))
     assert progress.is_finished, progress
     return time.perf_counter() - begun, time.process_time() - cpu
 

@@ -23,12 +23,12 @@ import torch.distributed as dist
 from torch import nn
 from torch.multiprocessing.spawn import spawn
 
-from dice_ray import launch
+from dice_ray.api.shipped import preset_file
 from dice_ray.config.load import Layer, read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.shipped import preset_file
+from dice_ray.run import build
 from dice_ray.training import loop, step
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit
@@ -95,7 +95,7 @@ class Cell:
 
     def parts(self, **values: Any) -> loop.Parts:
         """What is trained, on rows from all over the training split."""
-        parts = launch.build(self.config(**values))
+        parts = build.build(self.config(**values))
         rows = [parts.train.rows[number * len(parts.train.rows) // self.num_rows] for number in range(self.num_rows)]
         train = EncodedSplit(parts.train.records, rows)
         first = max(row["record"] for row in parts.dev.rows[:8]) + 1

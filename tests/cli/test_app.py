@@ -1,112 +1,122 @@
-"""The command line as a user meets it: what it prints, how it exits."""
+"""The command line as a user meets it: its output, its exit statuses, and what it asks of the api.
+
+Most tests run a command in this process, where torch, transformers and mlflow are imported once. A process of its own
+is started where that is the point: for the streams of a real terminal, exit statuses and Ctrl-C.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from typer.core import TyperGroup
+from typer.main import get_command
 
+from dice_ray import api
 from dice_ray.api import Result
-from dice_ray.cli.printing import print_end
+from dice_ray.cli import app as command_line
+from dice_ray.cli.printing import print_result
 from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
 
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
+PARAMETERS_OF_TUNE = inspect.signature(api.tune).parameters
+QUICK = ("--set", "data.source.synthetic.size=100", "--set", "training.epochs=2")
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [DICE_RAY, *arguments], env=os.environ | environment, capture_output=True, text=True, check=False
-    )
+class Output(NamedTuple):
+    """What a command printed, and its exit status."""
+
+    stdout: str
+    stderr: str
+    status: int
+
+    @property
+    def json(self) -> Any:
+        """The JSON document that is all of stdout."""
+        assert self.status == 0, self.stderr
+        assert self.stdout.count("\n") == 1
+        return json.loads(self.stdout)
 
 
-def test_a_mistake_is_told_without_a_traceback_and_exits_with_2() -> None:
-    result = run("validate", "synthetic_pairs", "--set", "loss=dic", "--set", "training.lr=0")
-    assert result.returncode == 2
+Run = Callable[..., Output]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs `dice-ray` with these arguments in this process; an error that is not the user's is raised."""
+
+    def run_in_process(*arguments: str) -> Output:
+        monkeypatch.setattr("sys.argv", ["dice-ray", *arguments])
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as exited:
+            command_line.main()
+        assert isinstance(exited.value.code, int)
+        return Output(*capfd.readouterr(), exited.value.code)
+
+    return run_in_process
+
+
+def run_process(*arguments: str) -> Output:
+    """Run `dice-ray` with these arguments as a process of its own."""
+    process = subprocess.run([DICE_RAY, *arguments], capture_output=True, text=True, check=False)
+    return Output(process.stdout, process.stderr, process.returncode)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The run `mine`, trained by a process of its own in `folder`."""
+
+    folder: Path
+    output: Output
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    folder = tmp_path_factory.mktemp("trained")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        return Trained(folder, run_process("train", "synthetic_pairs", *QUICK, "--name", "mine"))
+
+
+@pytest.fixture
+def trained_here(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> Trained:
+    """The trained run, in the working directory."""
+    monkeypatch.chdir(trained.folder)
+    return trained
+
+
+# Processes of their own
+
+
+def test_an_error_of_the_user_exits_with_2_and_prints_no_traceback() -> None:
+    result = run_process("validate", "synthetic_pairs", "--set", "loss=dic", "--set", "training.lr=0")
+    assert result.status == 2
     assert result.stderr.startswith("dice-ray: The configuration has 2 problems:\n  loss: must name one of")
     assert "did you mean loss.dice?" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
 
 
-def test_debug_shows_the_traceback_wherever_it_stands() -> None:
-    for arguments in (["--debug", "validate", "nothing"], ["validate", "nothing", "--debug"]):
-        result = run(*arguments)
-        assert result.returncode == 1
-        assert "Traceback" in result.stderr
-        assert "UnknownNameError: There is no preset named 'nothing'" in result.stderr
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["validate", "mrcp"], "did you mean 'mrpc'?"),
-        (["validate", "mine.yaml"], "a file that is there, got mine.yaml in"),
-        (["tune", "synthetic_pairs", "--space", "loss_tunning"], "did you mean 'loss_tuning'?"),
-        (["tune", "synthetic_pairs", "--space", "loss_tuning:focl"], "did you mean 'focal'?"),
-        (["tune", "--resume", "nothing"], "must hold the plan of a sweep or study"),
-        (["ablate", "loss_comparisn"], "did you mean 'loss_comparison'?"),
-        (["report", "nothing"], "nothing has been tracked in it yet"),
-        (["train", "synthetic_pairs", "--set", "model.encoder=no/such-encoder"], "model.encoder must be `tiny`"),
-        (["train", "mrpc"], "the variable DICE_RAY_DATA must be set"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
-def test_a_name_that_is_not_there_is_told_with_what_is_known(
-    arguments: list[str], told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DICE_RAY_DATA", raising=False)
-    result = run(*arguments)
-    assert result.returncode in (1, 2)
-    assert told in result.stderr
-    assert "Traceback" not in result.stderr
-
-
-def test_usage_is_checked() -> None:
-    assert "either a preset, or --resume" in run("tune").stderr
-    assert "leave out" in run("tune", "--resume", "x", "--seed", "4").stderr
-    assert run("tune", "synthetic_pairs", "--trials", "0").returncode == 2
-
-
-def test_what_is_listed_is_what_can_be_named() -> None:
-    names = json.loads(run("list", "--json").stdout)
-    assert {"synthetic_pairs", "mrpc"} <= set(names["presets"])
-    assert "loss_tuning" in names["spaces"]
-    assert "loss_comparison" in names["studies"]
-    assert {"cross_entropy", "self_adjusting_dice"} <= set(names["losses"])
-    assert run("list").stdout.split()[:2] == ["presets", min(names["presets"])]
-
-
-def test_the_losses_are_listed_and_drawn() -> None:
-    result = run("losses", "--plot", "derivatives.png")
-    assert Path("derivatives.png").read_bytes().startswith(b"\x89PNG")
-    names = json.loads(run("list", "--json").stdout)["losses"]
-    assert [line for line in result.stdout.splitlines() if line and not line.startswith((" ", "Drawn"))] == names
-    assert [row["name"] for row in json.loads(run("losses", "--json").stdout)] == names
-
-
-def test_what_validate_prints_is_a_preset() -> None:
-    first = run("validate", "synthetic_pairs", "--set", "loss.focal.gamma=3")
-    Path("mine.yaml").write_text(first.stdout)
-    assert run("validate", "mine.yaml").stdout == first.stdout
-    as_json = run("validate", "mine.yaml", "--json").stdout
-    assert as_json.count("\n") == 1
-    assert json.loads(as_json) == yaml.safe_load(first.stdout)
-
-
-def test_train_shows_its_evaluations_and_the_next_command() -> None:
-    quick = ["--set", "data.source.synthetic.size=100", "--set", "training.epochs=2", "--name", "mine"]
-    result = run("train", "synthetic_pairs", *quick)
-    assert result.returncode == 0, result.stderr
+def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Trained, run: Run) -> None:
+    result = trained_here.output
+    assert result.status == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0] == "data: 100 train, 50 dev, 50 test records"
     assert [line.split()[:4] for line in lines[1:3]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
-    assert "mine: in dice_ray_runs/mine, and in MLflow; what others said is in dice_ray_runs/mine/log.txt" in lines
+    log = "dice_ray_runs/mine/log.txt"
+    assert f"mine: results in dice_ray_runs/mine and in MLflow; third-party output: {log}" in lines
     assert lines[lines.index("Next:") :] == [
         "Next:",
         "  dice-ray evaluate mine test",
@@ -127,21 +137,211 @@ def test_train_shows_its_evaluations_and_the_next_command() -> None:
     assert "mine" in run("report", "train").stdout
 
 
-def test_data_sets_are_inspected_and_written() -> None:
+def test_ctrl_c_ends_a_run_with_130_and_no_traceback() -> None:
+    long = ("data.source.synthetic.size=100", "training.epochs=500", "training.evaluations=500")
+    settings = [argument for setting in long for argument in ("--set", setting)]
+    with subprocess.Popen(
+        [DICE_RAY, "train", "synthetic_pairs", *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        while not (line := process.stdout.readline()).startswith("epoch"):
+            assert line, "it ended before its first evaluation"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in errors
+
+
+# Errors
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(run: Run) -> None:
+    for arguments in (["--debug", "validate", "nothing"], ["validate", "nothing", "--debug"]):
+        with pytest.raises(LookupError, match="There is no preset named 'nothing'"):
+            run(*arguments)
+    assert run("validate", "nothing").status == 2
+
+
+def test_verbose_may_stand_anywhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for arguments in (["-v", "list"], ["list", "--verbose"]):
+        monkeypatch.setenv("DICE_RAY_VERBOSE", "")
+        assert run(*arguments).status == 0
+        assert os.environ["DICE_RAY_VERBOSE"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "status"),
+    [
+        (["validate", "mrcp"], "did you mean 'mrpc'?", 2),
+        (["validate", "mine.yaml"], "mine.yaml in", 2),
+        (["tune", "synthetic_pairs", "--space", "loss_tunning"], "did you mean 'loss_tuning'?", 2),
+        (["tune", "synthetic_pairs", "--space", "loss_tuning:focl"], "did you mean 'focal'?", 2),
+        (["resume", "nothing"], "nothing", 1),
+        (["tune", "--resume", "nothing"], "nothing", 1),
+        (["ablate", "loss_comparisn"], "did you mean 'loss_comparison'?", 2),
+        (["report", "nothing"], "nothing has been tracked in it yet", 1),
+        (["train", "synthetic_pairs", "--set", "model.encoder=no/such-encoder"], "model.encoder must be `tiny`", 1),
+        (["train", "mrpc"], "the variable DICE_RAY_DATA must be set", 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_name_that_does_not_exist_is_an_error_with_the_known_names(
+    arguments: list[str], message: str, status: int, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DICE_RAY_DATA", raising=False)
+    result = run(*arguments)
+    assert message in result.stderr.partition("dice-ray: ")[2]
+    assert (result.status, result.stdout) == (status, "")
+
+
+def test_usage_is_checked(run: Run) -> None:
+    assert "give a preset; to continue a sweep, `dice-ray resume NAME`" in run("tune").stderr
+    assert run("tune", "synthetic_pairs", "--trials", "0").status == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("tune", "synthetic_pairs"), ("ablate", "mining"), ("resume", "x"), ("tune", "--resume", "x")],
+    ids=" ".join,
+)
+def test_a_price_needs_a_dry_run(command: tuple[str, ...], run: Run) -> None:
+    result = run(*command, "--price-per-hour", "4")
+    assert (result.status, "--price-per-hour needs --dry-run" in result.stderr) == (2, True)
+    assert not Path("dice_ray_runs").exists()
+
+
+# What the commands ask of the api
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The arguments of each call of `api.tune` and `api.resume`, which do nothing else."""
+    noted: list[dict[str, Any]] = []
+
+    def note(what: str, *settings: object, **options: object) -> Result:
+        noted.append({"what": what, **options})
+        return Result(what, what, is_finished=False)
+
+    monkeypatch.setattr(api, "tune", note)
+    monkeypatch.setattr(api, "resume", note)
+    return noted
+
+
+def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Run, calls: list[dict[str, Any]]) -> None:
+    result = run("resume", "sw")
+    assert result.status == 130
+    assert result.stdout.endswith("Interrupted. To continue:\n  dice-ray resume sw\n")
+    more = "--trials +2 --seeds 0 --top 1 --max-hours 3 --register m --address h:1 --dry-run --price-per-hour 4 --json"
+    assert json.loads(run("resume", "sw", *more.split()).stdout)["is_finished"] is False
+    shown, given = calls
+    assert callable(shown.pop("show"))
+    nothing = dict.fromkeys(("seeds", "top", "register", "address", "max_hours"))
+    assert shown == {"what": "sw", "more_trials": 0, "dry_run": False} | nothing
+    assert given == {
+        "what": "sw",
+        "more_trials": 2,
+        "seeds": 0,
+        "top": 1,
+        "max_hours": 3.0,
+        "register": "m",
+        "address": "h:1",
+        "dry_run": True,
+        "show": None,
+    }
+
+
+def test_tune_with_resume_does_what_resume_does_and_names_it(run: Run, calls: list[dict[str, Any]]) -> None:
+    for options in ("", "--trials 2 --seeds 3 --top 1 --max-hours 3 --register m --address h:1 --dry-run --json"):
+        expected = run("resume", "sw", *options.split())
+        result = run("tune", "--resume", "sw", *options.split())
+        assert (result.stdout, result.status) == (expected.stdout, expected.status)
+        assert result.stderr == "Note: `tune --resume NAME` is deprecated; use `dice-ray resume NAME`.\n"
+        assert calls.pop() == calls.pop()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("synthetic_pairs",),
+        ("--set", "loss=dice"),
+        ("--space", "loss_tuning"),
+        ("--objective", "recall"),
+        ("--sampler", "tpe"),
+        ("--scheduler", "none"),
+        ("--seed", "0"),
+        ("--warm-start", "published"),
+        ("--trial-timeout", "9"),
+        ("--name", "other"),
+    ],
+    ids=" ".join,
+)
+def test_what_the_plan_has_fixed_is_refused_with_resume(
+    options: tuple[str, ...], run: Run, calls: list[dict[str, Any]]
+) -> None:
+    result = run("tune", "--resume", "x", *options)
+    refused = options[0] if options[0].startswith("--") else "PRESET"
+    assert (result.status, calls) == (2, [])
+    assert f"leave out {refused} " in result.stderr
+
+
+def test_tune_has_the_defaults_of_the_api_and_its_help_says_so(run: Run, calls: list[dict[str, Any]]) -> None:
+    group = get_command(command_line.app)
+    assert isinstance(group, TyperGroup)
+    options = {option.name: option for option in group.commands["tune"].params}
+    names = ("space", "trials", "seed", "seeds", "top")
+    defaults = {name: PARAMETERS_OF_TUNE[name].default for name in names}
+    assert {name: getattr(options[name], "show_default", None) for name in names} == {
+        name: str(default) for name, default in defaults.items()
+    }
+    run("tune", "synthetic_pairs")
+    assert {name: calls[0][name] for name in names} == defaults
+
+
+# Listings
+
+
+def test_the_listed_names_are_those_that_can_be_given(run: Run) -> None:
+    names = run("list", "--json").json
+    assert {"synthetic_pairs", "mrpc"} <= set(names["presets"])
+    assert "loss_tuning" in names["spaces"]
+    assert "loss_comparison" in names["studies"]
+    assert {"cross_entropy", "self_adjusting_dice"} <= set(names["losses"])
+    assert run("list").stdout.split()[:2] == ["presets", min(names["presets"])]
+
+
+def test_the_losses_are_listed_and_plotted(run: Run) -> None:
+    result = run("losses", "--plot", "derivatives.png")
+    assert Path("derivatives.png").read_bytes().startswith(b"\x89PNG")
+    names = run("list", "--json").json["losses"]
+    assert [line for line in result.stdout.splitlines() if line and not line.startswith((" ", "Written"))] == names
+    assert [row["name"] for row in run("losses", "--json").json] == names
+
+
+def test_the_output_of_validate_is_a_preset(run: Run) -> None:
+    first = run("validate", "synthetic_pairs", "--set", "loss.focal.gamma=3")
+    Path("mine.yaml").write_text(first.stdout)
+    assert run("validate", "mine.yaml").stdout == first.stdout
+    assert run("validate", "mine.yaml", "--json").json == yaml.safe_load(first.stdout)
+
+
+def test_data_sets_are_inspected_and_written(run: Run) -> None:
     result = run("inspect", "synthetic_pairs", "synthetic_tagging", "--out", "here")
-    assert result.returncode == 0, result.stderr
+    assert result.status == 0, result.stderr
     assert ["synthetic_pairs", "sentence_pair", "1,800", "200", "9"] in [
         line.split() for line in result.stdout.splitlines()
     ]
     assert {"imbalance.csv", "splits.csv", "labels.csv", "imbalance.png"} <= {
         path.name for path in Path("here").iterdir()
     }
-    (found,) = json.loads(run("inspect", "synthetic_pairs", "--json").stdout)
-    assert found["splits"]["train"]["ratio"] == 9
+    (inspection,) = run("inspect", "synthetic_pairs", "--json").json
+    assert inspection["splits"]["train"]["ratio"] == 9
     assert not Path("dice_ray_runs").exists()
 
 
-def test_a_dry_run_prints_the_plan_and_leaves_nothing() -> None:
+# Runs
+
+
+def test_a_dry_run_prints_the_plan_and_leaves_nothing(run: Run) -> None:
     settings = ("--set", "data.source.synthetic.size=100", "--set", "training.precision=fp32")
     result = run("train", "synthetic_pairs", *settings, "--name", "mine", "--dry-run")
     assert result.stdout.startswith(run("validate", "synthetic_pairs", *settings).stdout)
@@ -151,8 +351,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing() -> None:
     assert list(Path.cwd().iterdir()) == []
 
 
-def test_a_trained_run_predicts_and_is_scored() -> None:
-    assert run("train", "synthetic_pairs", "--set", "data.source.synthetic.size=100", "--name", "mine").returncode == 0
+def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -> None:
     Path("new.tsv").write_text("sentence1\tsentence2\na\tb\n")
     printed = run("predict", "mine", "new.tsv")
     assert printed.stdout.startswith("id\tlabel\tprobability_0")
@@ -163,7 +362,7 @@ def test_a_trained_run_predicts_and_is_scored() -> None:
     assert "  f1_tuned " in scored.stdout
     assert Path("items.csv").read_text().startswith("id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn\n")
     exported = run("export", "mine", "plain")
-    assert exported.stdout.startswith("Written: plain, to be loaded by AutoModel.from_pretrained\nNo stock class")
+    assert exported.stdout.startswith("Written: plain; load it with AutoModel.from_pretrained\nNo Hugging Face class")
     assert {"config.json", "model.safetensors", "tokenizer.json", "heads.safetensors", "task.json"} <= {
         path.name for path in Path("plain").iterdir()
     }
@@ -171,33 +370,31 @@ def test_a_trained_run_predicts_and_is_scored() -> None:
     assert "did you mean 'mine'?" in run("evaluate", "mime").stderr
 
 
-def test_results_and_listings_are_one_json_document() -> None:
-    quick = ("--set", "data.source.synthetic.size=100", "--name", "mine", "--json")
-    trained = json.loads(run("train", "synthetic_pairs", *quick).stdout)
-    assert trained["name"] == "mine"
-    assert trained["best"]["metric"] == "dev/f1"
+def test_results_and_listings_are_one_json_document(trained_here: Trained, run: Run) -> None:
+    trained = run("train", "synthetic_pairs", *QUICK, "--name", "mine", "--json").json
+    assert (trained["name"], trained["best"]["metric"]) == ("mine", "dev/f1")
+    assert f"mine: best dev/f1 {trained['best']['score']:.4f}\n" in trained_here.output.stdout
     assert trained["waiting"] is None
     assert Path(trained["log"]).is_file()
-    Path("new.tsv").write_text("sentence1\tsentence2\na\tb\nc\td\n")
-    predicted = json.loads(run("predict", "mine", "new.tsv", "--json").stdout)
-    header, *rows = (line.split("\t") for line in run("predict", "mine", "new.tsv").stdout.splitlines())
+    Path("two.tsv").write_text("sentence1\tsentence2\na\tb\nc\td\n")
+    predicted = run("predict", "mine", "two.tsv", "--json").json
+    header, *rows = (line.split("\t") for line in run("predict", "mine", "two.tsv").stdout.splitlines())
     assert [list(row) for row in predicted["predictions"]] == [header, header]
     assert [row["label"] for row in predicted["predictions"]] == [row[1] for row in rows]
     assert [f"{row['probability_1']:.6f}" for row in predicted["predictions"]] == [row[3] for row in rows]
-    assert (
-        json.loads(run("predict", "mine", "new.tsv", "--out", "found.tsv", "--json").stdout)["written"] == "found.tsv"
-    )
-    assert Path("found.tsv").read_text().splitlines()[0].split("\t") == header
-    exported = json.loads(run("export", "mine", "plain", "--json").stdout)
-    assert exported == {"run": "mine", "written": "plain", "loaded_by": "AutoModel"}
-    scored = json.loads(run("evaluate", "mine", "dev", "--json").stdout)
+    assert run("predict", "mine", "two.tsv", "--out", "as_json.tsv", "--json").json["written"] == "as_json.tsv"
+    assert Path("as_json.tsv").read_text().splitlines()[0].split("\t") == header
+    exported = run("export", "mine", "exported", "--json").json
+    assert exported == {"run": "mine", "written": "exported", "loaded_by": "AutoModel"}
+    scored = run("evaluate", "mine", "dev", "--json").json
     assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(trained["best"]["score"]))
-    assert scored["untold"] is None
-    (experiment,) = json.loads(run("runs", "--json").stdout)
+    assert scored["not_stored"] is None
+    (experiment,) = run("runs", "--json").json
     assert (experiment["name"], experiment["runs"]) == ("train", {"FINISHED": 1})
-    (row,) = json.loads(run("runs", "train", "--json").stdout)
+    assert [line.split()[0] for line in run("runs").stdout.splitlines()] == ["experiment", "train"]
+    (row,) = run("runs", "train", "--json").json
     assert (row["run"], row["score"]) == ("mine", pytest.approx(trained["best"]["score"]))
-    report = json.loads(run("report", "train", "--json").stdout)
+    report = run("report", "train", "--json").json
     assert report["tables"][0]["rows"]
     assert report["written"] == []
     lines = run("runs", "train").stdout.splitlines()
@@ -205,38 +402,29 @@ def test_results_and_listings_are_one_json_document() -> None:
     assert "did you mean 'train'?" in run("runs", "trian").stderr
 
 
-@pytest.mark.parametrize("command", [("tune", "synthetic_pairs"), ("ablate", "mining")], ids=lambda given: given[0])
-def test_a_price_is_of_a_dry_run(command: tuple[str, ...]) -> None:
-    refused = run(*command, "--price-per-hour", "4")
-    assert (refused.returncode, "--price-per-hour needs --dry-run" in refused.stderr) == (2, True)
-    assert not Path("dice_ray_runs").exists()
-
-
 @pytest.mark.ray
-def test_a_sweep_says_in_json_what_did_best() -> None:
+def test_the_json_of_a_sweep_names_its_best_trial(run: Run) -> None:
     quick = ("--set", "data.source.synthetic.size=100", "--trials", "1", "--name", "sw", "--json")
-    swept = json.loads(run("tune", "synthetic_pairs", *quick).stdout)
-    (row,) = json.loads(run("runs", "sw", "--json").stdout)
-    assert swept["is_finished"]
-    assert swept["best"]["name"] == row["run"]
-    assert (swept["best"]["metric"], swept["best"]["score"]) == ("dev/f1", pytest.approx(row["score"]))
-    assert swept["best"]["settings"]["loss"]
-    preset = json.loads(run("export-preset", "sw", "--json").stdout)
+    sweep = run("tune", "synthetic_pairs", *quick).json
+    (row,) = run("runs", "sw", "--json").json
+    assert sweep["is_finished"]
+    assert sweep["best"]["name"] == row["run"]
+    assert (sweep["best"]["metric"], sweep["best"]["score"]) == ("dev/f1", pytest.approx(row["score"]))
+    assert sweep["best"]["settings"]["loss"]
+    preset = run("export-preset", "sw", "--json").json
     assert preset == {"sweep": "sw", "preset": run("export-preset", "sw").stdout}
-    assert json.loads(run("export-preset", "sw", "best.yaml", "--json").stdout) == {
-        "sweep": "sw",
-        "written": "best.yaml",
-    }
+    assert run("export-preset", "sw", "best.yaml", "--json").json == {"sweep": "sw", "written": "best.yaml"}
     assert Path("best.yaml").read_text() == preset["preset"]
+    assert run("resume", "sw").stdout.endswith("Next:\n  dice-ray runs sw\n  dice-ray report sw\n")
 
 
-@pytest.mark.parametrize("holds", ["nothing", "another"])
-def test_a_result_that_mlflow_does_not_hold_is_json_all_the_same(
-    holds: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("experiment", ["nothing", "another"])
+def test_a_result_that_mlflow_does_not_hold_has_no_best_in_json(
+    experiment: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if holds == "another":
+    if experiment == "another":
         with Writer("another") as writer:
             writer.open("a", name="a", params={}, tags={schema.KIND: "sweep"})
-    print_end(Result("sw", "sw"), [], as_json=True)
-    found = json.loads(capsys.readouterr().out)
-    assert (found["name"], found["best"]) == ("sw", None)
+    print_result(Result("sw", "sw"), as_json=True)
+    document = json.loads(capsys.readouterr().out)
+    assert (document["name"], document["best"]) == ("sw", None)

@@ -1,4 +1,4 @@
-"""What the terminal shows of a run: plain lines in a pipe, one line that is redrawn on a terminal."""
+"""The screen of a run, sweep or study: plain lines in a pipe, a display that is redrawn on a terminal."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import io
 
 import pytest
 
-from dice_ray.cli.screen import ProgressScreen, TrainScreen, step_line
-from dice_ray.training.loop import Evaluation, Progress
-from dice_ray.tuning.progress import Progress as TrialProgress
+from dice_ray.cli.screen import TerminalScreen, step_line
+from dice_ray.run.driver import TrialCounts
+from dice_ray.training.loop import Evaluation, StepProgress
 
 EVALUATION = Evaluation(10, 0.5, {"train/loss": 0.5, "dev/accuracy": 0.75, "dev/collapsed": 0.0}, finished=False)
+CLEAR_LINE = "\x1b[2K"
 
 
 class Terminal(io.StringIO):
@@ -18,25 +19,29 @@ class Terminal(io.StringIO):
         return True
 
 
-def at(step: int) -> Progress:
-    return Progress(step, 100, step / 50, 0.25, 1e-4, 1000 * step, 0.1, 500.0)
+def after(step: int) -> StepProgress:
+    return StepProgress(step, 100, step / 50, 0.25, 1e-4, 1000 * step, 0.1, 500.0)
+
+
+def counts(*, running: int, done: int) -> TrialCounts:
+    return TrialCounts(running, done, 0, 0, 2, 0.5, {"loss": "[/x]", "loss.focal.gamma": 2.0}, 1.0)
 
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What time it is; the test sets it."""
+    """The current time of the screen, for the test to set."""
     now = [100.0]
     monkeypatch.setattr("dice_ray.cli.screen.time.monotonic", lambda: now[0])
     return now
 
 
-def test_in_a_pipe_a_line_comes_every_ten_seconds_and_at_each_evaluation(clock: list[float]) -> None:
+def test_a_pipe_gets_a_line_every_ten_seconds_and_one_per_evaluation(clock: list[float]) -> None:
     pipe = io.StringIO()
-    with TrainScreen(pipe) as shown:
+    with TerminalScreen(pipe) as screen:
         for step in range(1, 31):
-            shown.update(at(step))
+            screen.show(after(step))
             if step == 10:
-                shown.evaluated(EVALUATION)
+                screen.show(EVALUATION)
             clock[0] += 1
     assert pipe.getvalue().splitlines() == [
         "epoch 0.50  step 10  train/loss 0.5000  dev/accuracy 0.7500",
@@ -45,26 +50,47 @@ def test_in_a_pipe_a_line_comes_every_ten_seconds_and_at_each_evaluation(clock: 
     ]
 
 
-def test_on_a_terminal_the_evaluations_stay_and_the_last_line_goes() -> None:
+def test_on_a_terminal_evaluations_stay_and_the_last_line_is_cleared() -> None:
     terminal = Terminal()
-    with TrainScreen(terminal) as shown:
-        shown.update(at(1))
-        shown.evaluated(EVALUATION)
-        shown.update(at(2))
-    said = terminal.getvalue()
-    assert "epoch 0.50  step 10  train/loss 0.5000" in said
-    assert "step 2/100" in said
-    assert said.rstrip().endswith("\x1b[2K")  # the last line is cleared
+    with TerminalScreen(terminal) as screen:
+        screen.show(after(1))
+        screen.show(EVALUATION)
+        screen.show(after(2))
+    output = terminal.getvalue()
+    assert "epoch 0.50  step 10  train/loss 0.5000" in output
+    assert "step 2/100" in output
+    assert output.rstrip().endswith(CLEAR_LINE)
 
 
-def test_without_a_second_step_no_speed_is_claimed() -> None:
-    assert step_line(at(1), "", 0.0, 0.0) == "epoch 0.02  step 1/100  loss 0.2500"
-    assert step_line(at(1), "dev/f1 0.5000", 999.6, 61.4).endswith("dev/f1 0.5000  1000 tokens/s  1:01 left")
+def test_no_speed_is_shown_before_the_second_step() -> None:
+    assert step_line(after(1), "", 0.0, 0.0) == "epoch 0.02  step 1/100  loss 0.2500"
+    assert step_line(after(1), "dev/f1 0.5000", 999.6, 61.4).endswith("dev/f1 0.5000  1000 tokens/s  1:01 left")
 
 
-@pytest.mark.parametrize("terminal", [io.StringIO(), Terminal()], ids=["pipe", "terminal"])
-def test_settings_are_shown_as_they_are(terminal: io.StringIO) -> None:
-    state = TrialProgress(0, 1, 0, 0, 1, 0.5, {"loss": "[/x]"}, 1.0)
-    with ProgressScreen(terminal) as shown:
-        shown.update(state)
-    assert "loss=[/x]" in terminal.getvalue()
+def test_a_run_that_predicts_one_class_is_marked() -> None:
+    pipe = io.StringIO()
+    with TerminalScreen(pipe) as screen:
+        screen.show(Evaluation(10, 0.5, {"dev/f1": 0.0, "dev/collapsed": 1.0}, finished=True))
+    assert pipe.getvalue() == "epoch 0.50  step 10  dev/f1 0.0000  (predicts one class only)\n"
+
+
+def test_a_pipe_gets_a_line_whenever_a_trial_has_ended() -> None:
+    pipe = io.StringIO()
+    with TerminalScreen(pipe) as screen:
+        for running, done in ((1, 0), (2, 0), (1, 1), (1, 1), (0, 2)):
+            screen.show(counts(running=running, done=done))
+    best = "best 50.00 loss=[/x] loss.focal.gamma=2"
+    assert pipe.getvalue().splitlines() == [
+        f"    1 s  0 done, 0 stopped early, 0 failed, 1 running of 2; {best}",
+        f"    1 s  1 done, 0 stopped early, 0 failed, 1 running of 2; {best}",
+        f"    1 s  2 done, 0 stopped early, 0 failed, 0 running of 2; {best}",
+    ]
+
+
+def test_the_table_of_trials_stays_on_a_terminal_with_settings_as_they_are() -> None:
+    terminal = Terminal()
+    with TerminalScreen(terminal) as screen:
+        screen.show(counts(running=1, done=0))
+    output = terminal.getvalue()
+    assert "loss=[/x]" in output
+    assert CLEAR_LINE not in output[output.rindex("loss=[/x]") :]

@@ -1,4 +1,4 @@
-"""Layers in, one configuration or every problem out."""
+"""Layers are resolved to one configuration, or to every problem."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PRESET = Layer(
 )
 
 
-def told(*layers: Layer) -> list[str]:
+def problems_of(*layers: Layer) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         resolve(layers)
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_a_later_layer_lies_over_an_earlier_one() -> None:
+def test_a_later_layer_overrides_an_earlier_one() -> None:
     assert flat(resolve([PRESET]))["loss.focal.gamma"] == 3
     assert flat(resolve([PRESET, set_layer(["loss.focal.gamma=1"])]))["loss.focal.gamma"] == 1
     assert flat(resolve([PRESET, set_layer(["loss=focal"])]))["loss.focal.gamma"] == 3
@@ -42,7 +42,7 @@ def test_numbers_in_any_spelling() -> None:
 
 
 def test_every_problem_names_its_layer() -> None:
-    lines = told(
+    lines = problems_of(
         PRESET,
         set_layer(["training.lr=-1", "loss.focal.gama=2"]),
         values_layer("trial", {"model.head_bias": "priors"}),
@@ -55,7 +55,7 @@ def test_every_problem_names_its_layer() -> None:
 
 
 def test_two_branches_in_one_layer_are_an_error() -> None:
-    (line,) = told(PRESET, values_layer("trial", {"loss": "dice", "loss.focal.gamma": 2}))
+    (line,) = problems_of(PRESET, values_layer("trial", {"loss": "dice", "loss.focal.gamma": 2}))
     assert line.startswith("loss: must name one of its branches, got dice and focal (from trial)")
 
 
@@ -63,26 +63,26 @@ def test_a_gpu_is_whole_or_shared_by_runs_of_one_worker() -> None:
     assert resolve([PRESET, set_layer(["launch.gpus=0.5"])]).launch.gpus == 0.5
     whole = resolve([PRESET, set_layer(["launch.gpus=2.0", "launch.workers=2"])]).launch.gpus
     assert (whole, type(whole)) == (2, int), "as it is shown"
-    (line,) = told(PRESET, set_layer(["launch.gpus=1.5"]))
+    (line,) = problems_of(PRESET, set_layer(["launch.gpus=1.5"]))
     assert line == "launch.gpus: must be whole, or less than 1, got 1.5 (from --set)"
-    (line,) = told(PRESET, set_layer(["launch.gpus=0.5", "launch.workers=2"]))
+    (line,) = problems_of(PRESET, set_layer(["launch.gpus=0.5", "launch.workers=2"]))
     assert line == "launch.gpus: must be whole where launch.workers is more than 1, got 0.5 (from --set)"
 
 
-def test_what_spans_sections_is_checked() -> None:
-    (line,) = told(PRESET, set_layer(["training.batch_size=1", "launch.workers=2"]))
+def test_sections_are_checked_against_each_other() -> None:
+    (line,) = problems_of(PRESET, set_layer(["training.batch_size=1", "launch.workers=2"]))
     assert line.startswith("training.batch_size: must be at least launch.workers, 2")
     tagged = {"files": {"train": "a.conll", "reader": "conll"}}
-    (line,) = told(PRESET, Layer("mine.yaml", {"data": {"source": tagged}}))
+    (line,) = problems_of(PRESET, Layer("mine.yaml", {"data": {"source": tagged}}))
     assert line == (
         "data.source: must yield what task sentence_pair reads, PairRecord, got TaggedRecord (from mine.yaml)"
     )
     texts = {"task": "text_classification", "data": {"source": {"synthetic": {"kind": "texts"}}}}
-    lines = told(Layer("mine.yaml", texts), set_layer(["data.imbalance=add_both", "data.oversampling=balanced"]))
+    lines = problems_of(Layer("mine.yaml", texts), set_layer(["data.imbalance=add_both", "data.oversampling=balanced"]))
     assert [line.partition(" (")[0] for line in lines] == [
         f"data.{name}: must be none for a task without a positive class" for name in ("imbalance", "oversampling")
     ]
-    (line,) = told(PRESET, set_layer(["loss=asymmetric"]))
+    (line,) = problems_of(PRESET, set_layer(["loss=asymmetric"]))
     assert line.startswith("loss: must take the softmax link of task sentence_pair, got asymmetric (from --set)")
 
 
@@ -90,10 +90,10 @@ def test_what_spans_sections_is_checked() -> None:
     "loss",
     ["dice", "self_adjusting_dice", "tversky", "dice_ce", "weighted_cross_entropy", "logit_adjusted", "asymmetric"],
 )
-def test_a_loss_over_classes_is_refused_over_positions_and_taken_over_tokens(loss: str) -> None:
+def test_a_loss_over_classes_is_refused_for_positions_and_accepted_for_tokens(loss: str) -> None:
     source = {"synthetic": {"kind": "questions"}}
     preset = Layer("qa.yaml", {"task": "extractive_qa", "data": {"source": source}, "loss": loss})
-    assert told(preset) == [
+    assert problems_of(preset) == [
         "loss: must take the position link of task extractive_qa (task.extractive_qa.formulation=token has another, "
         f"which every loss takes), got {loss} (from qa.yaml). Known: cross_entropy, focal, custom."
     ]
@@ -114,7 +114,7 @@ def test_a_preset_must_be_yaml_of_sections(tmp_path: Path, text: str, must: str)
         read_layer(path)
 
 
-def test_a_preset_may_write_paths_and_never_a_key_twice(tmp_path: Path) -> None:
+def test_a_preset_may_use_paths_but_no_duplicate_keys(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("training.lr: 1\ntraining: {epochs: 2}\n")
     assert read_layer(path).values == {"training": {"lr": 1, "epochs": 2}}
@@ -126,7 +126,7 @@ def test_a_preset_may_write_paths_and_never_a_key_twice(tmp_path: Path) -> None:
         read_layer(path)
 
 
-def test_what_is_stored_is_itself_a_preset(tmp_path: Path) -> None:
+def test_a_stored_configuration_is_a_preset(tmp_path: Path) -> None:
     config = resolve([PRESET])
     stored: dict[str, Any] = yaml.safe_load(as_yaml(config))
     assert stored == nested(config)

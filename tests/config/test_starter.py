@@ -1,4 +1,4 @@
-"""A preset that is guessed: it resolves, reads every real file whole, is trained as it is, and fits what ships."""
+"""Guessed presets: they resolve, read whole real files, can be trained, and agree with the shipped presets."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ SHIPPED = (
 
 @pytest.mark.real_data
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_guess_of_a_shipped_sets_files_is_its_preset(
+def test_the_guess_for_files_of_a_shipped_preset_is_that_preset(
     name: str, data_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DICE_RAY_DATA", str(data_folder))
     shipped = resolve([read_layer(PRESETS / f"{name}.yaml")])
     source = shipped.data.source
     assert isinstance(source, FilesConfig)
-    folder = places.filled(source.folder)
+    folder = places.expand_path(source.folder)
     others = {split: folder / file for split in ("dev", "test") if (file := getattr(source, split))}
     starter, preset = api.init(folder / source.train, **others, out=Path("mine.yaml"))
     guessed = resolve([read_layer(preset)])
@@ -81,7 +81,7 @@ def test_fewer_rows_than_a_batch_are_trained_too() -> None:
     assert dice_ray.train(preset, {"training.epochs": 1}).is_finished
 
 
-def test_comments_say_why_and_yaml_says_the_values() -> None:
+def test_comments_give_reasons_and_yaml_the_values() -> None:
     starter, preset = api.init(table("train.tsv", 60))
     text = preset.read_text()
     assert text == starter.text
@@ -102,10 +102,10 @@ def test_values_come_back_from_yaml(value: Any) -> None:
     assert yaml.safe_load(text) == values
 
 
-def test_a_preset_is_not_overwritten_unless_told() -> None:
+def test_a_preset_is_not_overwritten_by_default() -> None:
     table("train.tsv", 60)
     Path("train.yaml").write_text("mine")
-    with pytest.raises(InputError, match=r"train\.yaml must not be there yet"):
+    with pytest.raises(InputError, match=r"train\.yaml must not exist yet"):
         api.init(Path("train.tsv"))
     assert Path("train.yaml").read_text() == "mine"
     api.init(Path("train.tsv"), overwrite=True)
@@ -126,23 +126,23 @@ def test_a_label_that_is_drawn_for_dev_alone_names_the_draw() -> None:
         start(Path("train.tsv"))
 
 
-def test_what_is_dropped_is_printed() -> None:
+def test_dropped_rows_are_printed() -> None:
     file = table("train.tsv", 300)
     file.write_text(file.read_text() + "\na thing without a label\t")
     printed = CliRunner().invoke(app, ["init", str(file)]).output
     assert "1 of 301 rows of train.tsv dropped: no label (line 302)" in printed
 
 
-def test_what_was_guessed_is_json_where_that_is_asked_for() -> None:
-    told = json.loads(CliRunner().invoke(app, ["init", str(table("train.tsv", 60)), "--json"]).output)
-    assert told["written"] == "train.yaml"
-    assert told["why"].keys() >= {"task", "data.source.files.reader"}
-    assert told["found"]["splits"]["train"]["labels"].keys() == {"0", "1"}
+def test_the_guess_is_printed_as_json_on_request() -> None:
+    printed = json.loads(CliRunner().invoke(app, ["init", str(table("train.tsv", 60)), "--json"]).output)
+    assert printed["written"] == "train.yaml"
+    assert printed["why"].keys() >= {"task", "data.source.files.reader"}
+    assert printed["found"]["splits"]["train"]["labels"].keys() == {"0", "1"}
     (found,) = json.loads(CliRunner().invoke(app, ["inspect", "train.yaml", "--json"]).output)
-    assert found == told["found"]
+    assert found == printed["found"]
 
 
-def test_a_rare_malformed_row_is_skipped_and_said() -> None:
+def test_a_rare_malformed_row_is_skipped_and_mentioned() -> None:
     file = table("train.tsv", 300)
     file.write_text(file.read_text() + "\nonly one cell")
     starter, preset = api.init(file)
@@ -151,18 +151,18 @@ def test_a_rare_malformed_row_is_skipped_and_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "told"),
+    ("arguments", "error", "message"),
     [
-        ({"out": Path("mine.txt")}, InputError, r"must be a \.yaml file in a folder that is there, got mine\.txt"),
+        ({"out": Path("mine.txt")}, InputError, r"must be a \.yaml file in a folder that exists, got mine\.txt"),
         ({"out": Path("no/mine.yaml")}, InputError, r"must be a \.yaml file in a folder"),
         ({"dev": Path("none.tsv")}, DataError, r"must be a file none\.tsv"),
         ({"dev": Path("other.tsv")}, DataError, r"a column named 'label', found 'text', 'labl'; did you mean 'labl'"),
-        ({"test": Path("more.tsv")}, DataError, r"every label of test must stand in the training split.*got '2'"),
+        ({"test": Path("more.tsv")}, DataError, r"every label of test must occur in the training split.*got '2'"),
     ],
 )
-def test_what_does_not_fit_is_one_error(arguments: dict[str, Path], error: type[Exception], told: str) -> None:
+def test_unusable_arguments_are_one_error(arguments: dict[str, Path], error: type[Exception], message: str) -> None:
     table("other.tsv", 20, label="labl")
     Path("more.tsv").write_text("text\tlabel\na new thing\t2\n")
-    with pytest.raises(error, match=told):
+    with pytest.raises(error, match=message):
         api.init(table("train.tsv", 60), **arguments)  # type: ignore[arg-type]
     assert not Path("train.yaml").exists()

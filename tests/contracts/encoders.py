@@ -1,4 +1,4 @@
-"""The encoder families that every task is run with: each tiny and random, with a tokenizer of its own kind."""
+"""The encoder families of the contract suite: tiny random encoders with tokenizers of their kind."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BERTS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_
 
 
 def save(family: str, folder: Path, texts: Sequence[str]) -> Path:
-    """Write an encoder of a family, and its tokenizer trained on the texts, as they are published."""
+    """Write a random encoder of a family, and its tokenizer trained on the texts, in the published format."""
     from transformers import AutoModel
 
     tokenizer, config = FAMILIES[family](texts)
@@ -137,7 +137,7 @@ def _wordpiece(texts: Sequence[str]) -> PreTrainedTokenizerBase:
 
 
 def _byte_level(texts: Sequence[str], special: list[str]) -> dict[str, Any]:
-    """A vocabulary and merges that were trained on running text, most words behind a space."""
+    """A vocabulary and merges trained on running text, in which most words follow a space."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(

@@ -1,4 +1,4 @@
-"""The losses and terms that the contract suite is run with: every registered loss, in each form of its own."""
+"""The losses and terms of the contract suite: every registered loss in several configurations."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
 
 
 class Brier(ItemLoss):
-    """A loss as a user would add it."""
+    """A loss as a user would write it."""
 
     def __init__(self, facts: TermFacts, factor: float) -> None:
         super().__init__(facts.link)
@@ -82,7 +82,7 @@ def brier(facts: TermFacts, factor: float) -> Brier:
 
 
 def load(written: object) -> LossBranch:
-    """The configuration that a preset or `--set` would give."""
+    """The configuration as a preset or `--set` gives it."""
     config: LossBranch = TypeAdapter(LossConfig).validate_python(written)
     return config
 
@@ -109,7 +109,7 @@ def draw(facts: TermFacts, num_items: int, *, seed: int = 0, scale: float = 3.0)
 
 
 def item_mask(facts: TermFacts, kept: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
-    """The term's mask that keeps these items; over positions it forbids one more, never the target."""
+    """The mask that keeps these items; over positions it also forbids one position, never the target."""
     if facts.link != "position":
         return kept
     mask = kept[:, None].expand_as(logits).clone()

@@ -1,4 +1,4 @@
-"""The tasks that the contract suite is run with: every registered task, in each form of its own, with its records."""
+"""The tasks of the contract suite: every registered task in each of its forms, with generated records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
-from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Span, TaggedRecord, TextRecord
+from dice_ray.data.records import AnswerSpan, PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 from dice_ray.data.synthetic import KINDS, SyntheticConfig, generate
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.settings import branches_of
@@ -41,7 +41,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
 CUT: dict[str, str] = {"sentence_pair": "the longer sentence of a pair is cut, and the row marked"}
 """Tasks whose rows may lose text, and why."""
 LEAST_STRIDE: dict[str, int] = {"extractive_qa": 1, "mrc_ner": 2}
-"""What windows must share so that no gold of the generated records lies whole in none: names have up to three words."""
+"""The least overlap of windows with which one holds each gold span as a whole: names have up to three words."""
 
 
 def configs() -> list[TaskBranch]:
@@ -51,13 +51,13 @@ def configs() -> list[TaskBranch]:
 
 
 def name_of(config: TaskBranch) -> str:
-    """The task and what is written of its form."""
+    """The task and the settings of its form."""
     written = [f"{key}={getattr(config, key)}" for key in sorted(config.model_fields_set)]
     return " ".join([config.name, *written])
 
 
 def records_of(config: TaskBranch, size: int = 60) -> tuple[Any, ...]:
-    """Generated records as this form of the task wants them."""
+    """Generated records for this form of the task."""
     kinds = [kind for kind, (record, _) in KINDS.items() if record in config.records]
     kind = "queries" if getattr(config, "spans", None) == "nested" else kinds[-1]
     records = generate(SyntheticConfig(kind=kind, size=size))["train"]
@@ -76,7 +76,7 @@ def records_of(config: TaskBranch, size: int = 60) -> tuple[Any, ...]:
 
 
 def ids_of(records: Sequence[Any]) -> list[str]:
-    """What is scored by itself: each record, or the sentence that several records ask about."""
+    """The ids of scored items: records, or the sentences of query records."""
     return list(dict.fromkeys(record.group if isinstance(record, QueryRecord) else record.id for record in records))
 
 
@@ -95,7 +95,7 @@ def longer(record: Any, times: int) -> Any:
             starts = [len(record.words) * time for time in range(times)]
             spans = tuple((first + start, end + start) for start in starts for first, end in record.spans)
             return replace(record, words=record.words * times, spans=spans)
-    raise AssertionError(f"say what a longer {type(record).__name__} is")
+    raise AssertionError(f"define a longer {type(record).__name__}")
 
 
 def stripped(record: Any) -> Any:
@@ -111,13 +111,13 @@ def stripped(record: Any) -> Any:
             return replace(record, answers=(), impossible=False)
         case QueryRecord():
             return replace(record, spans=())
-    raise AssertionError(f"say what {type(record).__name__} is without its label")
+    raise AssertionError(f"define a {type(record).__name__} without its label")
 
 
 def _with_second_span(record: QuestionRecord) -> QuestionRecord:
     """The same question, with the last two words as a part of the answer."""
     start = record.context.rindex(" ", 0, record.context.rindex(" ")) + 1
-    return replace(record, answers=((*record.answers[0], Span(record.context[start:], start)),))
+    return replace(record, answers=((*record.answers[0], AnswerSpan(record.context[start:], start)),))
 
 
 class Built:
@@ -137,19 +137,19 @@ class Built:
         return [self.task.collate(self.rows, every[first : first + size], self.tokenizer) for first in every[::size]]
 
     def gold_scores(self) -> Scores:
-        """The scores of logits that say nothing but the targets."""
+        """The scores of logits that predict the targets."""
         decoded = [item for batch in self.batches() for item in self.task.decode(self.gold(batch), batch)]
         decisions = self.task.decide(self.records, self.rows, decoded)
         return self.task.score(self.records, self.rows, decoded, decisions)
 
     def logits(self, batch: Batch) -> dict[str, Tensor]:
-        """What fresh heads say of random hidden states."""
+        """The logits of new heads for random hidden states."""
         generator = torch.Generator().manual_seed(0)
         hidden_BLH = torch.randn((*batch.inputs["input_ids"].shape, WIDTH), generator=generator)
         return {name: head(hidden_BLH, batch.inputs, batch.targets) for name, head in self.heads.items()}
 
     def gold(self, batch: Batch) -> dict[str, Tensor]:
-        """Logits that say the targets, in the shapes of the heads."""
+        """Logits that predict the targets, in the shapes of the heads."""
         logits = self.logits(batch)
         links = {facts.name: facts.link for facts in self.facts}
         terms = self.task.terms(logits, batch)

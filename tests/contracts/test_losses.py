@@ -1,4 +1,4 @@
-"""What holds for every registered loss on every kind of term that it takes."""
+"""The contract of every registered loss, on every kind of term that it supports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.losses.reference import REFERENCES, reference
 
 MINABLE = {name: case for name, case in CASES.items() if case[0].can_mine(case[1])}
 DIFFERENTIATED = {name: case for name, case in CASES.items() if getattr(case[0], "decay_gradient", "full") == "full"}
-"""Where `decay_gradient` is stopped, the gradient is another on purpose."""
+"""Without the configurations whose gradient deliberately is not that of the value."""
 every_case = pytest.mark.parametrize(("config", "facts"), CASES.values(), ids=CASES)
 every_minable_case = pytest.mark.parametrize(("config", "facts"), MINABLE.values(), ids=MINABLE)
 
@@ -46,7 +46,7 @@ def test_every_registered_loss_is_in_the_suite() -> None:
 
 
 @every_case
-def test_it_is_the_formula(config: LossBranch, facts: TermFacts) -> None:
+def test_it_equals_the_formula(config: LossBranch, facts: TermFacts) -> None:
     loss = config.build(facts)
     logits, targets = draw(facts, 40)
     mask = item_mask(facts, torch.arange(40) % 5 != 0, logits, targets)
@@ -81,7 +81,7 @@ def test_masked_rows_change_nothing(config: LossBranch, facts: TermFacts) -> Non
 
 
 @every_case
-def test_the_order_of_items_is_nothing(config: LossBranch, facts: TermFacts) -> None:
+def test_the_order_of_items_does_not_matter(config: LossBranch, facts: TermFacts) -> None:
     loss = config.build(facts)
     logits, targets = draw(facts, 15)
     order = torch.randperm(15, generator=torch.Generator().manual_seed(1))
@@ -92,7 +92,7 @@ def test_the_order_of_items_is_nothing(config: LossBranch, facts: TermFacts) -> 
 
 
 @every_case
-def test_odd_steps_are_finite_and_right(config: LossBranch, facts: TermFacts) -> None:
+def test_degenerate_steps_are_finite_and_correct(config: LossBranch, facts: TermFacts) -> None:
     loss = config.build(facts)
     logits, targets = draw(facts, 8)
     steps = {
@@ -157,7 +157,7 @@ def test_leading_axes_are_flattened(config: LossBranch, facts: TermFacts) -> Non
 
 
 @every_case
-def test_a_logit_that_is_not_finite_is_found(config: LossBranch, facts: TermFacts) -> None:
+def test_a_logit_that_is_not_finite_is_reported(config: LossBranch, facts: TermFacts) -> None:
     loss = config.build(facts)
     logits, targets = draw(facts, 6)
     ignored = targets.index_fill(0, torch.tensor([4]), -100)
@@ -171,7 +171,7 @@ def test_a_logit_that_is_not_finite_is_found(config: LossBranch, facts: TermFact
 
 
 @every_minable_case
-def test_mining_keeps_what_its_rule_says(config: LossBranch, facts: TermFacts) -> None:
+def test_mining_keeps_the_items_of_the_reference(config: LossBranch, facts: TermFacts) -> None:
     logits, targets = draw(facts, 30)
     targets[targets >= 0] = targets.clamp(max=len(facts.classes) - 1) * (torch.arange(30) % 3 == 0)
     for ratio in (0.3, 1.0, 1.5, 1000.0):
@@ -203,7 +203,7 @@ def test_mining_that_keeps_all_changes_nothing(config: LossBranch, facts: TermFa
     seed=st.integers(0, 1000),
     ignored=st.floats(0, 1),
 )
-def test_any_step_is_the_formula(name: str, num_items: int, scale: float, seed: int, ignored: float) -> None:
+def test_any_step_equals_the_formula(name: str, num_items: int, scale: float, seed: int, ignored: float) -> None:
     config, facts = CASES[name]
     logits, targets = draw(facts, num_items, seed=seed, scale=scale)
     targets[torch.from_numpy(np.random.default_rng(seed).random(num_items) < ignored)] = -100
@@ -225,7 +225,7 @@ def test_autocast_changes_nothing(config: LossBranch, facts: TermFacts) -> None:
 
 @pytest.mark.slow
 @every_case
-def test_compiled_it_gives_the_same(config: LossBranch, facts: TermFacts) -> None:
+def test_the_compiled_loss_is_the_same(config: LossBranch, facts: TermFacts) -> None:
     loss = config.build(facts)
     logits, targets = draw(facts, 16)
     torch._dynamo.reset()

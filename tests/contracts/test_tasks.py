@@ -1,4 +1,4 @@
-"""Every registered task keeps the contract of a task: nothing is lost between a record and its score."""
+"""The contract of a task, for every registered task: nothing is lost between a record and its score."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from dice_ray.losses.items import bad_input, valid
+from dice_ray.losses.items import bad_input, valid_items
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
@@ -29,7 +29,7 @@ from tests.contracts.tasks import (
 EVERY = pytest.mark.parametrize("config", configs(), ids=name_of)
 
 
-def test_every_task_is_here() -> None:
+def test_every_registered_task_is_tested() -> None:
     assert {config.name for config in configs()} == set(branches_of(TaskConfig))
     assert set(FORMS) <= set(branches_of(TaskConfig))
 
@@ -71,7 +71,7 @@ def test_terms_have_the_shapes_that_losses_take(config: TaskBranch) -> None:
             of_mask = shape[:-1] if link == "softmax" else shape
             assert term.mask is None or (term.mask.shape == of_mask and term.mask.dtype == torch.bool)
             assert bad_input(link, term.logits, term.targets, term.mask) is None
-            valid_N = valid(facts[name].link, term.targets, term.mask)
+            valid_N = valid_items(facts[name].link, term.targets, term.mask)
             num_items[name] += term.targets.numel() if valid_N is None else int(valid_N.sum())
     assert num_items == {name: term.num_items for name, term in facts.items()}
 
@@ -152,13 +152,13 @@ def _read(built: Built) -> list[set[int]]:
 @pytest.mark.parametrize(
     "name", [name for name, task in branches_of(TaskConfig).items() if "stride" in task.model_fields]
 )
-def test_windows_must_move_on(name: str) -> None:
+def test_the_stride_must_be_at_most_half_a_window(name: str) -> None:
     with pytest.raises(ValidationError, match="at most half of max_length 16"):
         branches_of(TaskConfig)[name].model_validate({"max_length": 16, "stride": 9})
 
 
 @EVERY
-def test_what_it_counts_is_what_its_records_hold(config: TaskBranch) -> None:
+def test_counts_are_additive_over_records(config: TaskBranch) -> None:
     records = records_of(config)
     negatives, positives = config.negatives_and_positives(records)
     groups = [getattr(record, "group", record.id) for record in records]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dice_ray.data.augment import AugmentConfig, FileConfig, FoundConfig, GivenConfig, copies
+from dice_ray.data.augment import AugmentConfig, FileEntitiesConfig, FoundEntitiesConfig, GivenEntitiesConfig, copies
 from dice_ray.data.entities import Gazetteer
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
@@ -68,17 +68,17 @@ def test_no_more_entities_of_a_kind_are_swapped_than_others_are_left() -> None:
 
 def test_entities_come_from_the_split_from_a_file_or_as_given(tmp_path: Path) -> None:
     records = [PairRecord(str(n), f"they met in {city}", f"so in {city}", "1") for n, city in enumerate(CITIES)]
-    found = FoundConfig(finder="rules")
-    assert {*found.gazetteer(records).places} == {*CITIES}
+    found = FoundEntitiesConfig(finder="rules")
+    assert {*found.gazetteer(records).indices} == {*CITIES}
     file = tmp_path / "cities.txt"
     file.write_text("Rome\nOslo\n", encoding="utf-8")
-    of_file = FileConfig(path=str(file))
-    assert {*of_file.gazetteer(records).places} == {"Rome", "Oslo"}
-    given_ones = GivenConfig(by_kind={"city": ["Rome"]})
-    assert {*given_ones.gazetteer(records).places} == {"Rome"}
+    of_file = FileEntitiesConfig(path=str(file))
+    assert {*of_file.gazetteer(records).indices} == {"Rome", "Oslo"}
+    given_ones = GivenEntitiesConfig(by_kind={"city": ["Rome"]})
+    assert {*given_ones.gazetteer(records).indices} == {"Rome"}
     keys = [AugmentConfig(entities=each).key() for each in (found, of_file, given_ones)]
     assert AugmentConfig(entities=of_file, swap="any").key() not in keys
     file.write_text("Rome\nParis\n", encoding="utf-8")
     assert AugmentConfig(entities=of_file).key() not in keys
     with pytest.raises(DataError, match=r"entities\.file\.path: there must be a file gone\.txt, and there is none"):
-        FileConfig(path="gone.txt").key()
+        FileEntitiesConfig(path="gone.txt").key()

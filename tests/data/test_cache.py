@@ -1,4 +1,4 @@
-"""The cache: entries are whole or not there, whoever writes, damages, kills or clears meanwhile."""
+"""The cache: an entry is complete or not used, while other processes write, damage, die or clear."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from dice_ray.cli.app import app
 from dice_ray.data import cache
-from dice_ray.data.arrow import Rows, Writer, batch_of_rows
-from dice_ray.data.reading import store
+from dice_ray.data.arrow import ArrowWriter, Rows, batch_of_rows
+from dice_ray.data.reading import store_splits
 from dice_ray.data.sources import DataConfig, load
 from dice_ray.errors import DataError
 
@@ -25,16 +27,18 @@ WRITER = """
 import os, sys, time
 from pathlib import Path
 from dice_ray.data import cache
-from dice_ray.data.arrow import Rows, Writer, batch_of_rows
+from dice_ray.data.arrow import ArrowWriter, Rows, batch_of_rows
 
 def write(folder):
-    with Writer(folder / "train.arrow") as file:
+    with ArrowWriter(folder / "train.arrow") as file:
         file.write(batch_of_rows([{"number": 1}, {"number": 2}]))
         print("writing", flush=True)
-        time.sleep(float(sys.argv[1]))
+        cache.folder().with_name(f"writing-{os.getpid()}").touch()
+        while len(list(cache.folder().parent.glob("writing-*"))) < int(sys.argv[1]):
+            time.sleep(0.01)
     return {"train": 2}, {"writer": os.getpid()}
 
-entry = cache.entry("rows", {"of": "the test"}, {"data": "x"}, write)
+entry = cache.get_or_write("rows", {"of": "the test"}, {"data": "x"}, write)
 print(entry.holds["writer"], [row["number"] for row in Rows(entry.tables["train"])])
 """
 
@@ -44,25 +48,26 @@ def _an_empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DICE_RAY_CACHE", str(tmp_path / "cache"))
 
 
-def writer(seconds: float) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(seconds)], stdout=subprocess.PIPE, text=True)
+def writer(num_writers: int) -> subprocess.Popen[str]:
+    """A process that writes an entry and, with its draft open, waits until this many writers have come as far."""
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(num_writers)], stdout=subprocess.PIPE, text=True)
 
 
-def written(times: list[str], key: str = "a") -> cache.Entry:
+def written(times: list[str], key: str = "a") -> cache.CacheEntry:
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         times.append(key)
-        with Writer(folder / "train.arrow") as file:
+        with ArrowWriter(folder / "train.arrow") as file:
             file.write(batch_of_rows([{"name": f"{key}{number}", "ids": [number] * 500} for number in range(40)]))
         return {"train": 40}, {"key": key}
 
-    return cache.entry("rows", {"key": key}, {"data": key, "task": "tagging"}, write)
+    return cache.get_or_write("rows", {"key": key}, {"data": key, "task": "tagging"}, write)
 
 
-def names(entry: cache.Entry) -> list[str]:
+def names(entry: cache.CacheEntry) -> list[str]:
     return [row["name"] for row in Rows(entry.tables["train"])]
 
 
-def test_an_entry_is_written_once_and_found_again() -> None:
+def test_an_entry_is_written_once_and_opened_again() -> None:
     times: list[str] = []
     first, again, other = written(times), written(times), written(times, "b")
     assert times == ["a", "b"]
@@ -71,30 +76,30 @@ def test_an_entry_is_written_once_and_found_again() -> None:
     assert again.holds == {"key": "a"}
 
 
-def test_writers_at_the_same_time_agree_on_one_entry() -> None:
-    processes = [writer(3) for _ in range(4)]
-    said = [process.communicate(timeout=200)[0].splitlines() for process in processes]
-    assert sum(lines[0] == "writing" for lines in said) >= 2, "they were to overlap"
-    assert {lines[-1] for lines in said} == {said[0][-1]}
-    assert said[0][-1].endswith("[1, 2]")
-    assert int(said[0][-1].split()[0]) in {process.pid for process in processes}
+def test_concurrent_writers_agree_on_one_entry() -> None:
+    processes = [writer(3) for _ in range(3)]
+    outputs = [process.communicate(timeout=200)[0].splitlines() for process in processes]
+    assert all(lines[0] == "writing" for lines in outputs)
+    assert {lines[-1] for lines in outputs} == {outputs[0][-1]}
+    assert outputs[0][-1].endswith("[1, 2]")
+    assert int(outputs[0][-1].split()[0]) in {process.pid for process in processes}
     assert [place.name.partition("-")[0] for place in cache.folder().iterdir()] == ["rows"]
 
 
-def test_a_writer_that_is_killed_leaves_nothing_that_is_trusted() -> None:
-    process = writer(600)
+def test_the_draft_of_a_killed_writer_is_not_used_and_is_deleted() -> None:
+    process = writer(1_000_000)
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
     (draft,) = cache.folder().iterdir()
-    assert cache.listed() == []
+    assert cache.list_entries() == []
     times: list[str] = []
     written(times)
-    assert draft.exists(), "its writer lives"
+    assert draft.exists(), "the draft of a living writer must stay"
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert draft.exists()
-    assert [len(one.rows) for one in cache.listed()] == [1]
-    again = writer(0)
+    assert [len(one.rows) for one in cache.list_entries()] == [1]
+    again = writer(1)
     assert again.communicate(timeout=200)[0].splitlines() == ["writing", f"{again.pid} [1, 2]"]
     assert not draft.exists()
 
@@ -113,11 +118,11 @@ def without_its_file(entry: Path, other: Path) -> None:
     (entry / "train.arrow").unlink()
 
 
-def with_half_an_account(entry: Path, other: Path) -> None:
+def with_a_truncated_manifest(entry: Path, other: Path) -> None:
     os.truncate(entry / "entry.json", 60)
 
 
-def with_another_account(entry: Path, other: Path) -> None:
+def with_an_edited_manifest(entry: Path, other: Path) -> None:
     file = entry / "entry.json"
     file.write_text(file.read_text().replace('"rows": {"train": 40}', '"rows": {"train": 41}'))
 
@@ -135,11 +140,11 @@ def a_file(entry: Path, other: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        *(truncated, changed_in_the_middle, without_its_file, with_half_an_account, with_another_account),
+        *(truncated, changed_in_the_middle, without_its_file, with_a_truncated_manifest, with_an_edited_manifest),
         *(of_another_key, a_file),
     ],
 )
-def test_a_damaged_or_foreign_entry_is_written_anew(damage: Callable[[Path, Path], None]) -> None:
+def test_a_damaged_or_foreign_entry_is_replaced(damage: Callable[[Path, Path], None]) -> None:
     times: list[str] = []
     first, other = written(times), written(times, "b")
     damage(first.folder, other.folder)
@@ -155,26 +160,26 @@ def test_another_version_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
     written(times)
     assert times == ["a", "a"]
-    assert len(cache.listed()) == 2
+    assert len(cache.list_entries()) == 2
 
 
-def test_a_writer_that_fails_leaves_nothing() -> None:
+def test_a_failed_writer_leaves_nothing() -> None:
     def write(folder: Path) -> tuple[dict[str, int], dict[str, Any]]:
         (folder / "train.arrow").write_text("half")
         raise DataError("a bad row")
 
     with pytest.raises(DataError, match="a bad row"):
-        cache.entry("rows", {}, {}, write)
+        cache.get_or_write("rows", {}, {}, write)
     assert list(cache.folder().iterdir()) == []
 
 
-def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() -> None:
+def test_entries_are_listed_and_cleared_and_open_ones_stay_readable() -> None:
     times: list[str] = []
     first, second = written(times), written(times, "b")
     long_ago = time.time() - 1000
     os.utime(second.folder / "entry.json", (long_ago, long_ago))
     (cache.folder() / "mine.txt").write_text("no entry")
-    listed = cache.listed()
+    listed = cache.list_entries()
     assert [one.name for one in listed] == [first.folder.name, second.folder.name]
     assert (listed[0].kind, listed[0].about, listed[0].rows) == (
         "rows",
@@ -183,7 +188,7 @@ def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() 
     )
     assert listed[0].size == sum(file.stat().st_size for file in first.folder.iterdir())
     written(times, "b")
-    assert [one.name for one in cache.listed()] == [second.folder.name, first.folder.name]
+    assert [one.name for one in cache.list_entries()] == [second.folder.name, first.folder.name]
     rows = Rows(first.tables["train"])
     assert rows[1]["name"] == "a1"
     assert cache.clear() == 2
@@ -193,7 +198,7 @@ def test_entries_are_listed_and_cleared_and_stay_readable_where_they_are_open() 
     assert cache.clear() == 0
 
 
-def test_the_folder_is_for_its_user_alone_and_lies_where_it_is_told(
+def test_the_folder_is_private_and_set_by_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DICE_RAY_CACHE")
@@ -218,22 +223,22 @@ def sentences(folder: Path, tag: str) -> DataConfig:
     return DataConfig.model_validate({"source": {"files": files}})
 
 
-def test_a_changed_file_is_read_anew_and_an_unchanged_one_is_not(
+def test_a_changed_file_is_read_again_and_an_unchanged_one_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = load(sentences(tmp_path, "B-PER"))
     assert first.train[0].tags == ("B-PER", "O")
-    assert len(cache.listed()) == 1
+    assert len(cache.list_entries()) == 1
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert load(sentences(elsewhere, "B-PER")) == first
-    assert len(cache.listed()) == 1
+    assert len(cache.list_entries()) == 1
     assert load(sentences(tmp_path, "B-LOC")).train[0].tags == ("B-LOC", "O")
-    assert len(cache.listed()) == 2
+    assert len(cache.list_entries()) == 2
     config = sentences(tmp_path, "B-LOC")
     assert load(config.model_copy(update={"split_seed": 1})).dev != load(config).dev
-    assert len(cache.listed()) == 3
-    monkeypatch.setattr("dice_ray.data.sources.store", None)
+    assert len(cache.list_entries()) == 3
+    monkeypatch.setattr("dice_ray.data.sources.store_splits", None)
     assert load(config).train[0].tags == ("B-LOC", "O")
 
 
@@ -242,26 +247,26 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path, monkey
 
     def disturbed(*arguments: Any) -> Any:
         (tmp_path / "tags.txt").write_text("\n".join(["B-ORG O"] * 20))
-        return store(*arguments)
+        return store_splits(*arguments)
 
-    monkeypatch.setattr("dice_ray.data.sources.store", disturbed)
-    with pytest.raises(DataError, match="must stay as they are while they are read"):
+    monkeypatch.setattr("dice_ray.data.sources.store_splits", disturbed)
+    with pytest.raises(DataError, match="must not change while they are read"):
         load(config)
-    assert cache.listed() == []
+    assert cache.list_entries() == []
 
 
-def test_what_is_listed_is_told_by_the_command(tmp_path: Path) -> None:
+def test_the_command_lists_and_clears_entries(tmp_path: Path) -> None:
     load(sentences(tmp_path, "B-PER"))
 
-    def said(*options: str) -> str:
-        command = [sys.executable, "-m", "dice_ray.cli.app", "cache", *options]
-        script = f"import sys; sys.argv = {command[2:]!r}; from dice_ray.cli.app import main; main()"
-        return subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout
+    def output(*options: str) -> str:
+        result = CliRunner().invoke(app, ["cache", *options], catch_exceptions=False)
+        assert result.exit_code == 0
+        return result.stdout
 
-    assert f"{tmp_path.name}: train 18, dev 2\n1 entries" in said()
-    told = json.loads(said("--json"))
-    assert told["folder"] == str(cache.folder())
-    assert [one["rows"] for one in told["entries"]] == [{"train": 18, "dev": 2}]
-    assert said("--clear") == f"Cleared 1 entries from {cache.folder()}.\n"
-    assert json.loads(said("--clear", "--json"))["cleared"] == 0
-    assert said() == f"0 entries, 0.0 MB, in {cache.folder()}\n"
+    assert f"{tmp_path.name}: train 18, dev 2\n1 entries" in output()
+    listed = json.loads(output("--json"))
+    assert listed["folder"] == str(cache.folder())
+    assert [entry["rows"] for entry in listed["entries"]] == [{"train": 18, "dev": 2}]
+    assert output("--clear") == f"Cleared 1 entries from {cache.folder()}.\n"
+    assert json.loads(output("--clear", "--json"))["cleared"] == 0
+    assert output() == f"0 entries, 0.0 MB, in {cache.folder()}\n"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.data.entities import AUTO, RULES, Gazetteer, found_in, read, resolved
+from dice_ray.data.entities import AUTO, RULES, Gazetteer, find_entities, read_entities, resolve_finder
 from dice_ray.errors import DataError
 
 TEXTS = (
@@ -21,7 +21,7 @@ TEXTS = (
 
 
 def entities_of(*texts: str) -> dict[str, set[str]]:
-    return {kind: set(each) for kind, each in found_in(lambda: texts, RULES).items()}
+    return {kind: set(each) for kind, each in find_entities(lambda: texts, RULES).items()}
 
 
 def test_rules_find_names_numbers_and_days() -> None:
@@ -58,10 +58,10 @@ def test_a_file_has_an_entity_a_line_and_its_kind_before_a_tab(tmp_path: Path) -
     file = tmp_path / "entities.tsv"
     for encoding in ("utf-8", "utf-8-sig"):
         file.write_text("city\tRome\ncity\tNew York\n\nlamp\n", encoding=encoding)
-        assert read(file) == {"city": ["Rome", "New York"], "entity": ["lamp"]}
+        assert read_entities(file) == {"city": ["Rome", "New York"], "entity": ["lamp"]}
     file.write_bytes("Zürich".encode("latin-1"))
     with pytest.raises(DataError, match=r"entities\.tsv must be text in UTF-8"):
-        read(file)
+        read_entities(file)
 
 
 @pytest.mark.parametrize("line", ["\tRome", "city\t", "city\tRome\tItaly"])
@@ -69,7 +69,7 @@ def test_a_line_of_another_form_is_refused(line: str, tmp_path: Path) -> None:
     file = tmp_path / "entities.tsv"
     file.write_text(f"city\tParis\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match="line 2: must be an entity, or a kind, a tab and an entity"):
-        read(file)
+        read_entities(file)
 
 
 def test_an_entity_begins_with_a_word() -> None:
@@ -81,17 +81,17 @@ def test_spacy_is_used_where_it_and_its_pipeline_are_installed(tmp_path: Path) -
     try:
         import spacy
     except ImportError:
-        assert resolved(AUTO) == RULES
+        assert resolve_finder(AUTO) == RULES
         with pytest.raises(DataError, match="where spaCy is not installed, got 'en_core_web_sm'"):
-            found_in(lambda: TEXTS, "en_core_web_sm")
+            find_entities(lambda: TEXTS, "en_core_web_sm")
         return
     language = spacy.blank("en")
     language.add_pipe("entity_ruler").add_patterns(
         [{"label": "GPE", "pattern": "New Delhi"}, {"label": "GPE", "pattern": "Rome"}]
     )
     language.to_disk(tmp_path / "pipeline")
-    assert found_in(lambda: TEXTS, str(tmp_path / "pipeline")) == {"GPE": ["New Delhi", "Rome"]}
+    assert find_entities(lambda: TEXTS, str(tmp_path / "pipeline")) == {"GPE": ["New Delhi", "Rome"]}
     with pytest.raises(
         DataError, match="must be a spaCy pipeline that is installed, or a folder of one, got 'nothing'"
     ):
-        found_in(lambda: TEXTS, "nothing")
+        find_entities(lambda: TEXTS, "nothing")

@@ -1,4 +1,4 @@
-"""A file that is no split: read by the reader of the data, and beside generated data by a usual one."""
+"""Files that are no split: read by the reader of the data, for generated data by a common one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_generated_pairs_are_read_from_a_table(tmp_path: Path) -> None:
     assert (report.origin, report.kept) == ("new.tsv", 1)
 
 
-def test_the_data_s_own_reader_reads(tmp_path: Path) -> None:
+def test_files_are_read_by_the_reader_of_the_data(tmp_path: Path) -> None:
     (tmp_path / "new.txt").write_text("B-PER Ann\nO sat\n\nodd\n")
     reader = ConllConfig(word=1, tag=0)
     config = DataConfig(source=FilesConfig(train="gone.txt", reader=reader, on_bad_row="skip"))
@@ -37,11 +37,11 @@ def test_the_data_s_own_reader_reads(tmp_path: Path) -> None:
     assert [tally.count for tally in report.dropped.values()] == [1]
 
 
-def test_what_holds_no_record_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"there must be a file .*new\.tsv"):
         files.read(DataConfig(), tmp_path / "new.tsv", "ignored")
     (tmp_path / "new.tsv").write_text("sentence1\tsentence2\tlabel\na\tb\t\n")
     with pytest.raises(
-        DataError, match=r"must hold a record that the reader `tables` finds.* 1 rows dropped: no label"
+        DataError, match=r"must hold at least one record for the reader `tables`.* 1 rows dropped: no label"
     ):
         files.read(DataConfig(), tmp_path / "new.tsv", "read")

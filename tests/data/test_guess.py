@@ -1,4 +1,4 @@
-"""What is guessed of a file: every real file, small ones of every format, and what cannot be guessed."""
+"""Guesses: real files of questions, small files of every format, and files of no known format."""
 
 from __future__ import annotations
 
@@ -233,14 +233,14 @@ def test_small_files_of_every_format(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["spans.txt", "header.tsv", "pairs.jsonl", "squad1.json"])
-def test_packed_files_with_a_mark_and_crlf_are_the_same(name: str) -> None:
+def test_gzip_files_with_a_bom_and_crlf_give_the_same_guess(name: str) -> None:
     text, reader, task = CASES[name]
     Path(f"{name}.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode()))
     found = guess(Path(f"{name}.gz"))
     assert (found.reader, found.task) == (reader, task)
 
 
-def test_no_word_is_taken_for_a_comment() -> None:
+def test_no_word_is_taken_as_a_comment() -> None:
     Path("train.txt").write_text("# id 1 of 2\n" + conll([["# O", "a B-X"], ["b O", "c O"]] * 3))
     with pytest.raises(DataError, match="CoNLL columns: line 2: expected 5 columns as in the first line"):
         guess(Path("train.txt"))
@@ -255,7 +255,7 @@ def test_impossible_questions_are_scored_as_squad_2() -> None:
 @pytest.mark.parametrize(
     ("sentences", "tags", "pattern"), [("train.words", "train.tags", "*.tags"), ("in.txt", "tags.txt", "tags.txt")]
 )
-def test_tags_beside_their_sentences(sentences: str, tags: str, pattern: str) -> None:
+def test_tags_in_a_file_of_their_own(sentences: str, tags: str, pattern: str) -> None:
     Path(sentences).write_text("Ada met Grace\nshe left\n")
     Path(tags).write_text("B-PER O B-PER\nO O\n")
     found = guess(Path(sentences))
@@ -267,7 +267,7 @@ def test_tags_beside_their_sentences(sentences: str, tags: str, pattern: str) ->
 def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
     Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")
     Path("tags.jsonl").write_text(beside)
-    with pytest.raises(DataError, match=r"beside: (its first line is JSON|with tags\.jsonl: more different tags)"):
+    with pytest.raises(DataError, match=r"beside: (its first line is JSON|with tags\.jsonl: too many different tags)"):
         guess(Path("train.jsonl"))
 
 
@@ -282,22 +282,22 @@ def test_parquet() -> None:
     }
 
 
-def test_a_rare_malformed_row_is_said() -> None:
+def test_a_rare_malformed_row_is_reported() -> None:
     lines = table([("text", "label"), *rows("a", "b", size=300)], "\t").splitlines()
     Path("train.tsv").write_text("\n".join([*lines, "only one cell"]))
     (bad,) = guess(Path("train.tsv")).bad
     assert bad.place == 302
 
 
-def test_what_could_be_meant_too_is_said() -> None:
+def test_other_candidate_columns_are_reported() -> None:
     lines = [{"sentence": t, "title": f"on {t}", "label": y, "topic": y * 2} for t, y in rows("a", "b", "c")]
     Path("train.jsonl").write_text("\n".join(map(json.dumps, lines)))
     why = guess(Path("train.jsonl")).why["data.source.files.reader.jsonl.columns"]
-    assert why.endswith("Columns that could be meant too: 'topic', 'title'.")
+    assert why.endswith("Other candidate columns: 'topic', 'title'.")
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "must hold rows, and it is empty"),
         (b"\xff\xfe", "expected UTF-8, found byte 0xff"),
@@ -305,8 +305,8 @@ def test_what_could_be_meant_too_is_said() -> None:
         (b"caf\xe9\tx\n", "byte 0xe9 at position 4: if the file is in LATIN1, `iconv -f LATIN1 -t UTF-8` converts it"),
         (b"text\tlabel\n", "a table: only a header, no row"),
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
-        (b"just a sentence\nand no more\n", "as mrpc of a table, wnut17 of tagged words, squad2 of questions"),
-        (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar parts all rows"),
+        (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
+        (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar splits all rows"),
         (b"premise\thypothesis\tlabel\n" + b"".join(b"one day %d\tno day %d\t%d\n" % (n, n, n % 3) for n in range(30)),
          "the texts 'premise' and 'hypothesis' make pairs, which have two labels, and 'label' has 3"),
         (b"".join(b'{"premise": "day %d", "hypothesis": "no %d", "label": %d}\n' % (n, n, n % 3) for n in range(30)),
@@ -315,14 +315,14 @@ def test_what_could_be_meant_too_is_said() -> None:
         (b"PAR1 and no more", "the file: expected Parquet, found Parquet magic bytes"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_guessed_is_one_error(content: bytes, told: str) -> None:
+def test_a_file_of_no_known_format_is_one_error(content: bytes, message: str) -> None:
     Path("train.txt").write_bytes(content)
     with pytest.raises(DataError) as raised:
         guess(Path("train.txt"))
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_file_that_is_not_there_is_told() -> None:
+def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(DataError, match=r"must be a file none\.txt"):
         guess(Path("none.txt"))
 

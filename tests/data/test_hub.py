@@ -1,4 +1,4 @@
-"""The hub: data sets on the disk as `load_dataset` reads them, what is not there, and what is never run."""
+"""The hub: local data sets as `load_dataset` reads them, missing ones, and scripts that are never run."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_configurations_of_a_folder_are_chosen_by_name(tmp_path: Path) -> None:
     config = hub(tmp_path / "glue", config="rte")
     assert {record.label for record in load(config).train} == {"not_equivalent"}
     assert describe(config) == "glue/rte"
-    with pytest.raises(DataError, match=r"glue' must be readable to load_dataset: .*'cola' not found.*mrpc"):
+    with pytest.raises(DataError, match=r"glue' must be readable by load_dataset: .*'cola' not found.*mrpc"):
         load(hub(tmp_path / "glue", config="cola"))
 
 
@@ -114,7 +114,7 @@ def test_lists_of_class_labels_are_tags_and_several_labels(tmp_path: Path) -> No
     assert text.labels == ("B-PER", "O")
 
 
-def test_a_split_or_column_that_is_not_there_names_the_known_ones(glue: Path) -> None:
+def test_a_missing_split_or_column_names_the_known_ones(glue: Path) -> None:
     with pytest.raises(DataError, match=r"source.hub.dev: .* a split 'valid' in glue; did you mean 'validation'\?"):
         load(hub(glue, dev="valid"))
     columns = {"pair": {"first": "sentence", "second": "sentence2"}}
@@ -149,7 +149,7 @@ def test_a_loading_script_is_refused_and_never_run(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     (folder / "scripted.py").write_text(f"open({str(ran)!r}, 'w').close()\n")
     pairs(1, 0).to_parquet(folder / "train.parquet")
-    with pytest.raises(DataError, match="scripted' must hold data alone, and has a loading script, which is never run"):
+    with pytest.raises(DataError, match="scripted' must hold only data, and has a loading script, which is never run"):
         load(hub(folder))
     with pytest.raises(DataError, match=r"and .*scripted\.py is a file: files are read by data.source.files"):
         load(hub(folder / "scripted.py"))
@@ -158,11 +158,11 @@ def test_a_loading_script_is_refused_and_never_run(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match=r"the folder .*empty' must be readable to load_dataset: .*data files"):
+    with pytest.raises(DataError, match=r"the folder .*empty' must be readable by load_dataset: .*data files"):
         load(hub(tmp_path / "empty"))
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken/train.parquet").write_bytes(b"PAR1")
-    with pytest.raises(DataError, match=r"the folder .*broken' must be readable to load_dataset: .*[Pp]arquet"):
+    with pytest.raises(DataError, match=r"the folder .*broken' must be readable by load_dataset: .*[Pp]arquet"):
         load(hub(tmp_path / "broken"))
     with pytest.raises(DataError, match=r"hub.revision: must be left out for a folder"):
         load(hub(tmp_path / "empty", revision="main"))
@@ -195,5 +195,5 @@ def test_without_a_network_one_error_says_what_works(tmp_path: Path) -> None:
         [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, env=environment, cwd=tmp_path
     )
     assert ran.stderr == ""
-    assert ran.stdout.startswith("data.source.hub.id: 'glue' is no folder on this machine, so the hub must be reached")
+    assert ran.stdout.startswith("data.source.hub.id: 'glue' is no local folder, so the hub must be reached")
     assert "Without a network, give the folder of a copy; files are read by data.source.files" in ran.stdout

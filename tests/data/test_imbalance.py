@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dice_ray.data import sources
-from dice_ray.data.augment import AugmentConfig, GivenConfig
+from dice_ray.data.augment import AugmentConfig, GivenEntitiesConfig
 from dice_ray.data.imbalance import (
     AddBothConfig,
     AddNegativeConfig,
     AddPositiveConfig,
     Altered,
     AlteredConfig,
+    ClassCounts,
     ComposedConfig,
-    Counts,
     DropNegativeConfig,
     RatioConfig,
-    altered,
+    alter,
     label,
 )
 from dice_ray.data.records import PairRecord, TextRecord
@@ -30,10 +30,10 @@ from dice_ray.data.sources import DataConfig
 from dice_ray.errors import DataError
 from dice_ray.settings import nest
 
-QQP = Counts(negatives=229_239, positives=134_633)
+QQP = ClassCounts(negatives=229_239, positives=134_633)
 """Table 8's 363,871 examples, 37 % of them positive, and its k of 94,606, but for one example of an odd sum."""
 WORDS = tuple(f"w{number}" for number in range(40))
-AUGMENT = AugmentConfig(entities=GivenConfig(by_kind={"word": list(WORDS)}), swap="any")
+AUGMENT = AugmentConfig(entities=GivenEntitiesConfig(by_kind={"word": list(WORDS)}), swap="any")
 
 
 def pairs(negatives: int, positives: int) -> list[PairRecord]:
@@ -42,7 +42,7 @@ def pairs(negatives: int, positives: int) -> list[PairRecord]:
 
 
 def set_of(config: AlteredConfig, train: Sequence[PairRecord], held_out: Sequence[PairRecord] = ()) -> list[PairRecord]:
-    found: Altered = altered(config, AUGMENT, train, {hash(record.content) for record in held_out}, "1")
+    found: Altered = alter(config, AUGMENT, train, {hash(record.content) for record in held_out}, "1")
     added = [record for record in found.added if isinstance(record, PairRecord)]
     assert len(added) == len(found.added)
     return [train[place] for place in found.kept] + added
@@ -61,7 +61,7 @@ def set_of(config: AlteredConfig, train: Sequence[PairRecord], held_out: Sequenc
     ],
 )
 def test_the_sets_of_table_8_have_its_sizes(config: AlteredConfig, total: int, share: float) -> None:
-    wanted = config.wanted(QQP)
+    wanted = config.target(QQP)
     assert sum(wanted) == total
     assert wanted.positives / total == pytest.approx(share, abs=0.0005)
 
@@ -88,7 +88,7 @@ def test_a_set_has_what_is_wanted_and_every_copy_names_its_source(
     train = pairs(negatives, positives)
     found = set_of(config, train)
     counts = Counter(map(label, found))
-    assert Counts(counts["0"], counts["1"]) == config.wanted(Counts(negatives, positives))
+    assert ClassCounts(counts["0"], counts["1"]) == config.target(ClassCounts(negatives, positives))
     assert len({record.content for record in found}) == len(found) == len({record.id for record in found})
     by_id = {record.id: record for record in train}
     for record in found:
@@ -135,36 +135,38 @@ def test_as_many_positives_as_negatives_leave_nothing_to_add_but_the_sweep_runs(
 
 
 def test_too_few_different_copies_are_an_error_that_says_how_many_there_are() -> None:
-    augment = AugmentConfig(entities=GivenConfig(by_kind={"word": ["w0", "w1", "w2", "w38"]}), swap="any")
+    augment = AugmentConfig(entities=GivenEntitiesConfig(by_kind={"word": ["w0", "w1", "w2", "w38"]}), swap="any")
     with pytest.raises(DataError, match=r"must add 35 positive records that differ from all others, and only 6 can"):
-        altered(AddPositiveConfig(), augment, pairs(38, 3), set(), "1")
+        alter(AddPositiveConfig(), augment, pairs(38, 3), set(), "1")
 
 
 def test_a_class_without_records_is_an_error() -> None:
     with pytest.raises(DataError, match=r"the positive label is '2', and the labels are \['0', '1'\]"):
-        altered(RatioConfig(negatives=1), AUGMENT, pairs(5, 5), set(), "2")
+        alter(RatioConfig(negatives=1), AUGMENT, pairs(5, 5), set(), "2")
     with pytest.raises(DataError, match="must leave a record of each class, got 10 negatives and 0 positives"):
         set_of(RatioConfig(negatives=100), pairs(5, 5))
 
 
 def test_texts_are_altered_too() -> None:
     train = [TextRecord(str(number), f"w{number} {number}", ("yes" if number < 5 else "no",)) for number in range(30)]
-    found = altered(AddPositiveConfig(), AUGMENT, train, set(), "yes")
+    found = alter(AddPositiveConfig(), AUGMENT, train, set(), "yes")
     assert len(found.kept) == 30
     assert {label(record) for record in found.added} == {"yes"}
     assert len(found.added) == 20
-    assert found.told == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 " + (
-        "positives; 20 are copies with given entities swapped"
+    assert (
+        found.description
+        == "25 negatives and 25 positives by data.imbalance add_positive, of 25 negatives and 5 "
+        + ("positives; 20 are copies with given entities swapped")
     )
 
 
-def test_what_stays_is_in_its_order_and_no_copy_comes_twice() -> None:
+def test_kept_records_are_in_order_and_no_copy_occurs_twice() -> None:
     train = [PairRecord(str(number), f"is w{number % 4} it?", f"{number // 4}", "1") for number in range(20)]
     train += [PairRecord(f"n{number}", "no", str(number), "0") for number in range(60)]
-    found = altered(AddPositiveConfig(), AUGMENT, train, set(), "1")
+    found = alter(AddPositiveConfig(), AUGMENT, train, set(), "1")
     assert found.kept == list(range(80))
     assert len({record.content for record in [*train, *found.added]}) == 120
-    dropped = altered(DropNegativeConfig(), AUGMENT, train, set(), "1")
+    dropped = alter(DropNegativeConfig(), AUGMENT, train, set(), "1")
     assert dropped.kept == sorted(dropped.kept)
 
 
@@ -173,7 +175,7 @@ def data(**written: object) -> DataConfig:
     return DataConfig(**nest(flat | {f"data.{path.replace('__', '.')}": v for path, v in written.items()})["data"])
 
 
-def test_dev_and_test_stay_and_the_report_says_what_became_of_train() -> None:
+def test_dev_and_test_stay_and_the_report_describes_the_altered_train() -> None:
     small = {"source__synthetic__size": 200}
     read, dropped = sources.load(data(**small)), sources.load(data(**small, imbalance="drop_negative"), "1")
     assert (dropped.dev, dropped.test) == (read.dev, read.test)
@@ -188,7 +190,7 @@ def test_dev_and_test_stay_and_the_report_says_what_became_of_train() -> None:
     assert other.digest not in (read.digest, dropped.digest)
 
 
-def test_what_entities_a_file_holds_decides_which_entry_of_the_cache_is_read(tmp_path: Path) -> None:
+def test_the_cache_key_depends_on_the_entities_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "things.txt"
     config = DataConfig.model_validate(
         {

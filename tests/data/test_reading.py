@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data import reading
-from dice_ray.data.arrow import Records, Table, Writer, batch_of_records
-from dice_ray.data.readers.base import Bad, Drop, Found, Kept
-from dice_ray.data.reading import Known, Part, Reading, drawn, store
+from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
+from dice_ray.data.readers.base import Bad, Drop, Kept, RowResult
+from dice_ray.data.reading import SeenHashes, SplitReader, SplitSource, draw_groups, store_splits
 from dice_ray.data.records import (
+    AnswerSpan,
     PairRecord,
     QueryRecord,
     QuestionRecord,
     Record,
-    Span,
+    RowTally,
     TaggedRecord,
-    Tally,
     TextRecord,
     digest,
 )
@@ -34,7 +34,7 @@ RECORDS: list[list[Record]] = [
     [TextRecord("1", "", ()), TextRecord("2", "b", ("x", "y"))],
     [TaggedRecord("1", ("a", "\xa0"), ("B-X", "O")), TaggedRecord("2", (), ())],
     [
-        QuestionRecord("1", "q", "c", ((Span("c", 0),), (Span("d", -1), Span("e", 5))), False, "g"),
+        QuestionRecord("1", "q", "c", ((AnswerSpan("c", 0),), (AnswerSpan("d", -1), AnswerSpan("e", 5))), False, "g"),
         QuestionRecord("2", "q", "c", (), True, "g"),
     ],
     [QueryRecord("1", ("a", "b"), "q", "T", ((0, 1), (0, 2)), "1"), QueryRecord("2", ("a",), "q", "U", (), "1")],
@@ -46,16 +46,16 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "CHUNK", 3)
 
 
-def kept(ids: Sequence[str]) -> list[Found]:
+def kept(ids: Sequence[str]) -> list[RowResult]:
     return [Kept(line, TextRecord(id_, f"text {line}", ("x",))) for line, id_ in enumerate(ids, start=1)]
 
 
 @pytest.mark.parametrize("records", RECORDS, ids=lambda records: type(records[0]).__name__)
-def test_every_kind_of_record_comes_back_as_it_was(records: list[Record], tmp_path: Path) -> None:
-    with Writer(tmp_path / "a.arrow") as file:
+def test_every_kind_of_record_is_read_back_unchanged(records: list[Record], tmp_path: Path) -> None:
+    with ArrowWriter(tmp_path / "a.arrow") as file:
         for chunk in (records[:1], records[1:]):
             file.write(batch_of_records(chunk))
-    found = Records(Table(tmp_path / "a.arrow"), type(records[0]))
+    found = Records(ArrowTable(tmp_path / "a.arrow"), type(records[0]))
     assert list(found) == records
     assert found == records
     assert found != [*records[:-1], records[0]]
@@ -67,8 +67,8 @@ def test_every_kind_of_record_comes_back_as_it_was(records: list[Record], tmp_pa
 
 
 @given(chunks=st.lists(st.lists(st.integers(0, 30)), max_size=30))
-def test_what_is_known_is_what_was_met(chunks: list[list[int]]) -> None:
-    known, before = Known(), set[int]()
+def test_seen_hashes_are_those_added_before(chunks: list[list[int]]) -> None:
+    known, before = SeenHashes(), set[int]()
     for chunk in chunks:
         expected = []
         for value in chunk:
@@ -84,11 +84,11 @@ def test_dev_is_drawn_from_the_groups_in_the_order_of_the_file(groups: list[int]
     order = list(dict.fromkeys(groups))
     random.Random(seed).shuffle(order)
     chosen = set(order[: max(1, round(share * len(order)))])
-    assert drawn(np.array(groups), share, seed).tolist() == [group in chosen for group in groups]
+    assert draw_groups(np.array(groups), share, seed).tolist() == [group in chosen for group in groups]
 
 
 @pytest.mark.parametrize("second", [3, 5, 9])
-def test_an_id_that_stands_twice_is_found_in_any_chunk(second: int) -> None:
+def test_a_repeated_id_is_found_in_any_chunk(second: int) -> None:
     ids = [str(line) for line in range(1, 11)]
     ids[second - 1] = "2"
     with pytest.raises(
@@ -97,25 +97,25 @@ def test_an_id_that_stands_twice_is_found_in_any_chunk(second: int) -> None:
         gather(Path("a"), iter(kept(ids)), "error")
     records, report = gather(Path("a"), iter(kept(ids)), "skip")
     assert len(records) == 9
-    assert report.dropped == {"not an id that no other row has": Tally(1, [second])}
+    assert report.dropped == {"not an id that no other row has": RowTally(1, [second])}
 
 
-def test_repeated_ids_are_told_in_a_number_of_passes_that_does_not_grow() -> None:
+def test_repeated_ids_are_reported_in_a_constant_number_of_passes() -> None:
     ids = [str(line % 20) for line in range(60)]
     starts = []
 
-    def rows() -> Iterator[Found]:
+    def rows() -> Iterator[RowResult]:
         starts.append(1)
         yield from kept(ids)
 
-    reader = Reading(Part("a", Path("a"), rows, "skip"))
+    reader = SplitReader(SplitSource("a", Path("a"), rows, "skip"))
     assert [record.id for records in reader.chunks() for record in records] == ids[:20]
-    assert reader.report().dropped == {"not an id that no other row has": Tally(40, [21, 22, 23, 24, 25])}
+    assert reader.report().dropped == {"not an id that no other row has": RowTally(40, [21, 22, 23, 24, 25])}
     assert len(starts) == 3
 
 
-def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
-    def rows() -> Iterator[Found]:
+def test_of_several_errors_the_first_in_the_file_is_raised() -> None:
+    def rows() -> Iterator[RowResult]:
         yield from kept(["1", "1"])
         yield Bad(3, "a table", "a hole")
         raise DataError("the end is missing")
@@ -127,18 +127,18 @@ def test_of_several_mistakes_the_first_in_the_file_is_told() -> None:
 
 
 def test_drops_and_notes_are_counted_over_all_chunks() -> None:
-    rows: list[Found] = [Drop(line, "no label") for line in range(1, 8)]
+    rows: list[RowResult] = [Drop(line, "no label") for line in range(1, 8)]
     rows += [Kept(line, TextRecord(str(line), "a", ()), "odd") for line in range(8, 11)]
-    reader = Reading(Part("a", Path("a"), lambda: rows))
+    reader = SplitReader(SplitSource("a", Path("a"), lambda: rows))
     assert [len(chunk) for chunk in reader.chunks()] == [2, 1]
     report = reader.report()
     assert (report.rows, report.kept) == (10, 3)
-    assert report.dropped == {"no label": Tally(7, [1, 2, 3, 4, 5])}
-    assert report.noted == {"odd": Tally(3, [8, 9, 10])}
+    assert report.dropped == {"no label": RowTally(7, [1, 2, 3, 4, 5])}
+    assert report.noted == {"odd": RowTally(3, [8, 9, 10])}
 
 
-def test_half_a_character_is_a_bad_row() -> None:
-    rows: list[Found] = [*kept(["1", "2"]), Kept(3, TextRecord("3", "\ud83d", ("x",)))]
+def test_half_a_surrogate_pair_is_a_bad_row() -> None:
+    rows: list[RowResult] = [*kept(["1", "2"]), Kept(3, TextRecord("3", "\ud83d", ("x",)))]
     with pytest.raises(DataError, match="line 3: expected text in UTF-8, found half of a surrogate pair"):
         gather(Path("a"), iter(rows), "error")
     records, report = gather(Path("a"), iter(rows), "skip")
@@ -147,9 +147,9 @@ def test_half_a_character_is_a_bad_row() -> None:
 
 
 def test_a_drawn_dev_split_is_stored_apart(tmp_path: Path) -> None:
-    part = Part("a", Path("a"), lambda: kept([str(line) for line in range(1, 21)]))
-    report, found = store({"train": part}, TextRecord, {"dev": 0.2}, 0, tmp_path)
-    train, dev = (Records(Table(tmp_path / f"{split}.arrow"), TextRecord) for split in ("train", "dev"))
+    part = SplitSource("a", Path("a"), lambda: kept([str(line) for line in range(1, 21)]))
+    report, found = store_splits({"train": part}, TextRecord, {"dev": 0.2}, 0, tmp_path)
+    train, dev = (Records(ArrowTable(tmp_path / f"{split}.arrow"), TextRecord) for split in ("train", "dev"))
     assert report.sizes == {"train": 16, "dev": 4}
     assert sorted(int(record.id) for record in [*train, *dev]) == list(range(1, 21))
     order = list(range(1, 21))

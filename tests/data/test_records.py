@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dice_ray.data.records import LoadReport, ReadReport, Tally
+from dice_ray.data.records import LoadReport, ReadReport, RowTally
 
 CLEAN = LoadReport(
     read={"train": ReadReport("a.tsv", 40, 40), "test": ReadReport("b.tsv", 9, 9)},
@@ -19,8 +19,8 @@ def test_a_clean_load_is_a_line() -> None:
     assert str(CLEAN) == "data: 36 train, 4 dev, 9 test records (dev is 0.1 of train, drawn with seed 0)"
 
 
-def test_what_was_dropped_noted_shared_and_cut_has_a_line_each() -> None:
-    read = ReadReport("a.tsv", 50, 40, {"no label": Tally(10, [3, 5])}, {"an odd offset": Tally(1, ["data[0]"])})
+def test_dropped_noted_shared_and_truncated_rows_have_a_line_each() -> None:
+    read = ReadReport("a.tsv", 50, 40, {"no label": RowTally(10, [3, 5])}, {"an odd offset": RowTally(1, ["data[0]"])})
     report = LoadReport(
         read={"train": read},
         sizes={"train": 36, "dev": 4},
@@ -32,7 +32,7 @@ def test_what_was_dropped_noted_shared_and_cut_has_a_line_each() -> None:
         "data: 36 train, 4 dev records",
         "  10 of 50 rows of a.tsv dropped: no label (line 3, line 5, ...)",
         "  1 of 50 rows of a.tsv noted: an odd offset (data[0])",
-        "  2 of 4 dev records also stand in train",
-        "  7 of 36 train records cut to the longest row, max_length",
+        "  2 of 4 dev records also occur in train",
+        "  7 of 36 train records truncated to max_length",
     ]
     assert json.loads(report.as_json()) == report.plain()

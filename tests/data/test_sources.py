@@ -83,7 +83,7 @@ def test_a_test_split_is_drawn_before_dev_and_by_the_same_seed(tmp_path: Path) -
     assert config.test_per_train() == pytest.approx(10 / 27)
 
 
-def test_what_stands_twice_is_not_tested_on(tmp_path: Path) -> None:
+def test_duplicates_of_training_records_are_not_tested_on(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", [f"a{number % 20}\tb\t1" for number in range(40)])
     config = files(tmp_path, train="a.tsv")
     assert load(config).report.shared, "a dev split is drawn by records"
@@ -91,7 +91,7 @@ def test_what_stands_twice_is_not_tested_on(tmp_path: Path) -> None:
     assert (len(splits.test), splits.report.shared) == (10, {})
 
 
-def test_a_dev_split_that_is_there_stays_where_a_test_split_is_drawn(tmp_path: Path) -> None:
+def test_an_existing_dev_split_stays_if_a_test_split_is_drawn(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", [f"a{number}\tb\t1" for number in range(40)])
     table(tmp_path, "b.tsv", ["c\td\t1"])
     config = files(tmp_path, train="a.tsv", dev="b.tsv").model_copy(update={"test_share": 0.25})
@@ -122,7 +122,7 @@ def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:
     assert (dropped.count, dropped.first) == (8, [3, 4, 5, 6, 7])
 
 
-def test_an_id_that_stands_twice_is_a_bad_row(tmp_path: Path) -> None:
+def test_a_repeated_id_is_a_bad_row(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", ["a\tb\t1", "a\tc\t0"])
     config = files(tmp_path, train="a.tsv", **{"reader.tables.columns.pair.id": "sentence1"})
     with pytest.raises(
@@ -154,7 +154,7 @@ def test_a_folder_may_hold_variables_and_a_home(tmp_path: Path, monkeypatch: pyt
     monkeypatch.delenv("CORPORA")
     with pytest.raises(DataError, match="the variable CORPORA must be set"):
         load(files("$CORPORA/x", train="a.tsv"))
-    with pytest.raises(DataError, match="is a plain dollar sign"):
+    with pytest.raises(DataError, match=r"write `\$\$` for a dollar sign"):
         load(files("x$", train="a.tsv"))
 
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import psutil
 
-from dice_ray.cluster import LOOPBACK
+from dice_ray.run.cluster import LOOPBACK
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tuning.ledger import Ledger
 from tests.machines import machines
@@ -31,7 +31,7 @@ DRIVER: Final = f"""
 import sys
 from pathlib import Path
 from dice_ray.config.load import values_layer
-from dice_ray.tuning import search
+from dice_ray.tuning import sweep
 from dice_ray.tuning.plan import SweepPlan
 
 data = {{"task": "sentence_pair", "data.source": "synthetic", "data.source.synthetic.size": 200}}
@@ -40,7 +40,7 @@ steps = {{"loss.custom.parameters": {{"file": "steps"}}}}
 quick = {{"training.epochs": 2, "training.evaluations": 4, "training.batch_size": 8}}
 layers = (values_layer("preset", data | loss | steps | quick),)
 plan = SweepPlan(name="sweep", layers=layers, space="tests.tuning.spaces:rate", trials={NUM_TRIALS}, scheduler="none")
-assert search.run(plan, Path("sweep"), num_cpus=2, address=sys.argv[1]).is_finished
+assert sweep.run(plan, Path("sweep"), Driver(num_cpus=2, address=sys.argv[1])).is_finished
 """
 
 
@@ -68,24 +68,27 @@ class Kill:
             return [f"the driver ended with {self.code}"]
         file = self.folder / "sweep" / "ledger.jsonl"
         ledger = Ledger(file)
-        if failed := [ended for ended in ledger.ended.values() if ended.state == "failed"]:
+        if failed := [ended for ended in ledger.outcomes.values() if ended.state == "failed"]:
             return [f"{ended.id} failed: {ended.failure}" for ended in failed]
         found = []
-        if sorted(ledger.ended) != [f"{number:04d}" for number in range(1, NUM_TRIALS + 1)]:
-            found.append(f"ended: {sorted(ledger.ended)}")
+        if sorted(ledger.outcomes) != [f"{number:04d}" for number in range(1, NUM_TRIALS + 1)]:
+            found.append(f"ended: {sorted(ledger.outcomes)}")
         if file.read_bytes().count(b"\n") != 2 * NUM_TRIALS:
             found.append("a trial began or ended twice")
-        kept = (self.before.begun.items() <= ledger.begun.items(), self.before.ended.items() <= ledger.ended.items())
+        kept = (
+            self.before.specs.items() <= ledger.specs.items(),
+            self.before.outcomes.items() <= ledger.outcomes.items(),
+        )
         if not all(kept):
             found.append("the ledger forgot what it had noted")
         store = f"sqlite:///{self.folder / 'mlflow.db'}"
         runs, points = read("sweep", store), curves("sweep", store)
-        if sorted(runs["id"]) != sorted([*ledger.ended, "sweep"]) or set(runs["status"]) != {"FINISHED"}:
+        if sorted(runs["id"]) != sorted([*ledger.outcomes, "sweep"]) or set(runs["status"]) != {"FINISHED"}:
             found.append(f"in MLflow: {runs[['id', 'status']].to_dict('records')}")
         stored = points[["id", "step", "metric", "value"]].itertuples(index=False, name=None)
         if Counter(stored) != Counter(_points(ledger)):
             found.append("the points of MLflow are not those of the ledger")
-        stops = [[0, *(step for step, _ in ended.curve)] for ended in ledger.ended.values()]
+        stops = [[0, *(step for step, _ in ended.curve)] for ended in ledger.outcomes.values()]
         least = sum(steps[-1] for steps in stops)
         most = least + self.stopped * max(step - before for before, step in pairwise(stops[0]))
         if not least <= (trained := (self.folder / "steps").stat().st_size) <= most:
@@ -109,7 +112,7 @@ def driver_killed(folder: Path, scratch: Path) -> Kill:
         assert not alive, "the trials outlive their driver"
     before = _ledger(folder)
     with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
-        return Kill(f"driver, {when}", before, len(before.open), driver.wait(600), folder)
+        return Kill(f"driver, {when}", before, len(before.unfinished), driver.wait(600), folder)
 
 
 def trial_killed(folder: Path, scratch: Path) -> Kill:
@@ -169,7 +172,7 @@ def _ledger(folder: Path) -> Ledger:
 
 
 def _points(ledger: Ledger) -> Iterator[tuple[str, int, str, float]]:
-    for id_, ended in ledger.ended.items():
+    for id_, ended in ledger.outcomes.items():
         for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
             yield from ((id_, step, name, value) for name, value in metrics.items())
         yield id_, ended.curve[-1][0], "dev/best_f1", max(score for _, score in ended.curve)

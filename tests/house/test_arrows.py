@@ -31,7 +31,7 @@ BREACHES = [
     ("analysis reads the tracked runs, the losses and the terms alone", "analysis", "dice_ray.tracking.writer"),
     ("analysis reads the tracked runs, the losses and the terms alone", "analysis", "search_spaces"),
     ("the command line knows the api and the errors alone", "dice_ray.cli", "dice_ray.config.load"),
-    ("ray in launch, cluster and tuning alone", "dice_ray.training", "ray.train"),
+    ("ray in run and tuning alone", "dice_ray.training", "ray.train"),
     ("mlflow in tracking alone", "analysis", "mlflow"),
     ("transformers in models and tasks alone", "dice_ray.losses", "transformers"),
     ("yaml in config.load and tuning.plan_file alone", "dice_ray.config.schema", "yaml"),

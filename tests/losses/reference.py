@@ -1,4 +1,4 @@
-"""Every loss once more, from its formula alone: float64 NumPy, one-hot targets, one item and class after the other."""
+"""A reference for every loss, from its formula: float64 NumPy, one-hot targets, loops over items and classes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def mean(losses: Sequence[float]) -> float:
 
 
 def mined(y: Array, score: Array, label: int, ratio: float) -> list[int]:
-    """The items that a class keeps: its positives and the hardest of the others."""
+    """The items that a class keeps: its positives and the hardest negatives."""
     positives = [index for index in range(len(y)) if y[index] == label]
     negatives = [index for index in range(len(y)) if y[index] != label]
     if not ratio or not positives:

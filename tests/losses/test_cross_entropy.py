@@ -1,4 +1,4 @@
-"""Cross entropy and what is made of it, against torch and by hand."""
+"""Cross entropy and the losses derived from it, against torch and by hand."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ TWO = TermFacts("label", "softmax", ("no", "yes"), (9, 1), 0)
 
 
 @pytest.mark.parametrize("num_classes", [2, 5, 20])
-def test_it_is_torchs(num_classes: int) -> None:
-    ours, torchs = (torch.randn(64, num_classes, generator=torch.Generator().manual_seed(0)) for _ in range(2))
+def test_it_equals_that_of_torch(num_classes: int) -> None:
+    ours, theirs = (torch.randn(64, num_classes, generator=torch.Generator().manual_seed(0)) for _ in range(2))
     targets = torch.randint(-1, num_classes, (64,))
     targets[targets == -1] = -100
     value = CrossEntropyLoss()(ours.requires_grad_(), targets)
-    expected = F.cross_entropy(torchs.requires_grad_(), targets)
+    expected = F.cross_entropy(theirs.requires_grad_(), targets)
     value.backward()
     expected.backward()
     torch.testing.assert_close(value, expected)
-    torch.testing.assert_close(ours.grad, torchs.grad)
+    torch.testing.assert_close(ours.grad, theirs.grad)
 
 
 def test_a_gap_of_ten_thousand_is_a_loss_of_ten_thousand() -> None:
@@ -60,13 +60,13 @@ def not_a_loss(facts: TermFacts) -> str:
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         ("no_such_package.losses:build", "must name a module that can be imported"),
         ("tests.contracts.losses:brierr", "did you mean brier"),
-        ("tests.losses.test_cross_entropy:not_a_loss", "must build a dice_ray.losses.base.Loss, got str"),
+        ("tests.losses.test_cross_entropy:not_a_loss", "must return a dice_ray.losses.base.Loss, got str"),
     ],
 )
-def test_a_custom_loss_that_cannot_be_built(target: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_custom_loss_that_cannot_be_built(target: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         CustomConfig(target=target).build(TWO)

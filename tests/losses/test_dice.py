@@ -1,4 +1,4 @@
-"""The dice family by hand, between its members, and where the published code goes wrong."""
+"""The dice family: values by hand, relations between its losses, and errors of the published code."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def test_parameters_out_of_range() -> None:
 
 
 def test_parameters_without_effect() -> None:
-    def told(config: DiceConfig | SelfAdjustingDiceConfig | TverskyConfig, facts: TermFacts) -> list[str]:
+    def messages(config: DiceConfig | SelfAdjustingDiceConfig | TverskyConfig, facts: TermFacts) -> list[str]:
         return [f"{problem.path}: {problem.must}" for problem in config.problems(facts, "loss.x")]
 
     pooled = "loss.x.average: has no effect"
-    assert told(DiceConfig(average="pooled"), TAGS) == []
-    assert told(DiceConfig(average="pooled"), TWO)[0].startswith(f"{pooled} with the one foreground class")
-    assert told(DiceConfig(average="pooled", scope="example"), TAGS)[0].startswith(f"{pooled} in example scope")
-    assert "alpha has no effect" in told(TverskyConfig(scope="example", gamma=0), TWO)[0]
+    assert messages(DiceConfig(average="pooled"), TAGS) == []
+    assert messages(DiceConfig(average="pooled"), TWO)[0].startswith(f"{pooled} with the one foreground class")
+    assert messages(DiceConfig(average="pooled", scope="example"), TAGS)[0].startswith(f"{pooled} in example scope")
+    assert "alpha has no effect" in messages(TverskyConfig(scope="example", gamma=0), TWO)[0]
     stopped = SelfAdjustingDiceConfig(decay=0, decay_gradient="stopped")
-    assert told(stopped, TWO) == ["loss.x.decay_gradient: has no effect with decay 0, must be full"]
+    assert messages(stopped, TWO) == ["loss.x.decay_gradient: has no effect with decay 0, must be full"]
 
 
-def test_above_its_peak_the_full_gradient_turns_over_and_the_stopped_does_not() -> None:
+def test_above_its_peak_the_full_gradient_changes_sign_and_the_stopped_does_not() -> None:
     full = SelfAdjustingDiceConfig(scope="example", denominator="linear", decay=1)
     stopped = full.model_copy(update={"decay_gradient": "stopped"})
     logits, ones = torch.tensor([-1.0, 1.0]), torch.tensor([1, 1])
@@ -113,8 +113,8 @@ def test_the_published_form_gives_nan_where_ours_is_finite(dtype: torch.dtype, n
 
 
 @pytest.mark.parametrize("gap", [5.0, 17.0, 30.0, 60.0])
-def test_it_is_accurate_where_one_minus_p_is_zero_for_the_floating_point(gap: float) -> None:
-    """Of several classes as of two: the gradient in fp32 is that of fp64, to a gap of 69."""
+def test_it_is_accurate_where_one_minus_p_rounds_to_zero(gap: float) -> None:
+    """The gradient in fp32 equals that in fp64, up to a gap of 69."""
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(6, 5, dtype=torch.float64, generator=generator)
     logits[:, 2] += gap
@@ -133,14 +133,14 @@ def test_sums_over_many_items_are_formed_in_fp32() -> None:
 
 
 def test_a_mask_does_not_grow_with_the_square_of_the_items() -> None:
-    """A mask of shape [N, 1] against N scores made N x N numbers, and masked nothing."""
+    """Published: a mask of shape [N, 1] broadcast against N scores to N x N numbers, and masked nothing."""
     logits, targets = torch.randn(200_000, 1), torch.zeros(200_000, 1, dtype=torch.long)
     mask = torch.zeros(200_000, 1, dtype=torch.bool)
     assert DiceLoss(link="sigmoid")(logits, targets, mask) == 0
 
 
 def test_one_scope_at_a_time() -> None:
-    """Published for several classes: numerators of items over a denominator of the set, the mean of neither."""
+    """Published for several classes: numerators of single items over a denominator of the whole set."""
     logits, targets = torch.zeros(4, 3), torch.tensor([0, 1, 2, 0])
     batch = DiceLoss(DiceConfig(gamma=0, denominator="linear"), background=0)(logits, targets)
     assert batch.item() == pytest.approx(1 - (2 / 3) / (4 / 3 + 1))

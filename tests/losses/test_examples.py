@@ -1,4 +1,4 @@
-"""The examples in the docstrings of the losses give what they say."""
+"""The examples in the docstrings of the losses are executed."""
 
 from __future__ import annotations
 

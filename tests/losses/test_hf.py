@@ -1,4 +1,4 @@
-"""A stock Trainer of Hugging Face fine-tunes a tiny encoder with any loss."""
+"""The Hugging Face Trainer fine-tunes a tiny encoder with any loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOPICS = TermFacts("topic", "sigmoid", ("no", "yes"), (80, 20), 0)
 
 
 def rows() -> list[dict[str, Tensor]]:
-    """Sixteen sentences of unequal length, the tag of a word given by the word."""
+    """Sixteen sentences of unequal length; the tag of a word is determined by the word."""
     generator = torch.Generator().manual_seed(0)
     ids = torch.randint(5, 35, (16, 8), generator=generator)
     labels = ids % 3
@@ -81,11 +81,11 @@ def test_accumulation_changes_nothing_for_a_mean_over_items(tmp_path: Path) -> N
         torch.testing.assert_close(ours, others, rtol=1e-3, atol=1e-4)
 
 
-def test_a_set_level_loss_of_a_micro_batch_is_weighed_by_its_items_and_told() -> None:
+def test_a_batch_scope_loss_is_weighted_by_the_items_of_its_micro_batch_with_a_warning() -> None:
     loss, whole = compute_loss_func(DiceConfig(), TAGS), DiceConfig().build(TAGS)
     logits, labels = torch.randn(2, 5, 3), torch.randint(3, (2, 5))
     labels[0, 0] = -100
-    with pytest.warns(UserWarning, match="that of each micro-batch"):
+    with pytest.warns(UserWarning, match="on each micro-batch, not on the whole step"):
         value = loss({"logits": logits}, labels, num_items_in_batch=torch.tensor(36))
     torch.testing.assert_close(value, whole(logits, labels) * 9 / 36)
     with warnings.catch_warnings():
@@ -103,7 +103,7 @@ def test_several_labels_count_as_many_items() -> None:
     torch.testing.assert_close(loss({"logits": logits}, labels), expected)
 
 
-def test_what_cannot_be_used_is_refused() -> None:
+def test_unsuitable_losses_and_missing_labels_are_refused() -> None:
     with pytest.raises(ConfigError, match="no effect in example scope"):
         compute_loss_func(DiceConfig(scope="example", average="pooled"), TAGS)
     with pytest.raises(LossInputError, match="must hold labels"):

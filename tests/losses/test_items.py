@@ -1,4 +1,4 @@
-"""Tensors that no loss can take get an error that says which, where and what is known."""
+"""Invalid logits, targets and masks raise an error that names the row and the allowed values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 
 from dice_ray.errors import LossInputError
 from dice_ray.losses import CrossEntropyLoss, DiceLoss
-from dice_ray.losses.items import bad_input, read
+from dice_ray.losses.items import bad_input, flatten_items
 from dice_ray.terms import Link
 
 ZEROS = torch.zeros(4, 3)
@@ -15,29 +15,29 @@ TARGETS = torch.tensor([0, 1, 2, 0])
 
 
 @pytest.mark.parametrize(
-    ("link", "logits", "targets", "mask", "said"),
+    ("link", "logits", "targets", "mask", "message"),
     [
         ("softmax", ZEROS, TARGETS[:3], None, r"Targets must have the shape \(4,\) for logits of \(4, 3\).*got \(3,\)"),
         ("softmax", ZEROS, TARGETS, torch.ones(4, 1), r"mask must have the shape \(4,\).*got \(4, 1\)"),
-        ("softmax", ZEROS[:, :1], TARGETS, None, r"two or more on the last axis, got logits of \(4, 1\)"),
+        ("softmax", ZEROS[:, :1], TARGETS, None, r"two or more entries on the last axis, got logits of \(4, 1\)"),
         ("softmax", ZEROS, TARGETS + 1, None, r"in 0 to 2 for 3 classes.*got 3 in row 2"),
         ("softmax", ZEROS, TARGETS - 1, None, r"in 0 to 2 for 3 classes.*got -1 in row 0"),
-        ("softmax", ZEROS, TARGETS.float(), None, "must be whole numbers, got torch.float32"),
+        ("softmax", ZEROS, TARGETS.float(), None, "must be integers, got torch.float32"),
         (
             "sigmoid",
             ZEROS[:, :1],
             TARGETS,
             None,
-            r"Targets must have the shape \(4, 1\).*one logit an item.*got \(4,\)",
+            r"Targets must have the shape \(4, 1\).*one logit per item.*got \(4,\)",
         ),
         ("sigmoid", ZEROS[:, 0], TARGETS, None, r"in 0 to 1 for 2 classes.*got 2 in row 2"),
         ("position", ZEROS, TARGETS, torch.ones(4), r"mask must have the shape \(4, 3\).*logits_NL.*got \(4,\)"),
     ],
 )
 def test_shapes_and_targets_that_do_not_fit(
-    link: Link, logits: torch.Tensor, targets: torch.Tensor, mask: torch.Tensor | None, said: str
+    link: Link, logits: torch.Tensor, targets: torch.Tensor, mask: torch.Tensor | None, message: str
 ) -> None:
-    with pytest.raises(LossInputError, match=said):
+    with pytest.raises(LossInputError, match=message):
         CrossEntropyLoss(link)(logits, targets, mask)
 
 
@@ -47,7 +47,7 @@ def test_an_ignored_target_need_not_be_in_range() -> None:
     assert CrossEntropyLoss()(ZEROS, targets, mask) == CrossEntropyLoss()(ZEROS[:2], targets[:2])
 
 
-def test_a_bad_logit_is_named_by_its_place_in_the_batch() -> None:
+def test_an_invalid_logit_is_reported_with_its_index_in_the_batch() -> None:
     logits = torch.zeros(2, 3, 4)
     logits[1, 2, 3] = torch.inf
     targets = torch.zeros(2, 3, dtype=torch.long)
@@ -73,7 +73,7 @@ def test_a_forbidden_position_has_no_probability_and_no_gradient() -> None:
 
 def test_several_labels_are_as_many_two_class_items() -> None:
     logits, targets = torch.randn(5, 3), torch.randint(2, (5, 3))
-    items = read("sigmoid", logits, targets, None)
+    items = flatten_items("sigmoid", logits, targets, None)
     assert items.logits.shape == (15,)
     assert CrossEntropyLoss("sigmoid").num_items(targets) == 15
     expected = torch.nn.functional.binary_cross_entropy_with_logits(logits, targets.float())

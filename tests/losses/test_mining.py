@@ -1,4 +1,4 @@
-"""What mining keeps, by hand; and the faults of the published code."""
+"""The items that mining keeps, computed by hand; regression tests for errors in the published code."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from dice_ray.losses import CrossEntropyConfig, DiceConfig, FocalLoss, SelfAdjustingDiceLoss
-from dice_ray.losses.items import read
-from dice_ray.losses.mining import MiningConfig, kept
+from dice_ray.losses.items import flatten_items
+from dice_ray.losses.mining import MiningConfig, select_items
 from dice_ray.terms import TermFacts
 
 SCORES = torch.tensor([2.0, -1.0, 3.0, 0.0, 1.0, -2.0])
@@ -15,7 +15,7 @@ TARGETS = torch.tensor([1, 0, 0, 0, 0, 1])
 
 
 def kept_items(ratio: float, targets: torch.Tensor = TARGETS, mask: torch.Tensor | None = None) -> list[int]:
-    return kept(read("sigmoid", SCORES, targets, mask), ratio)[:, 1].nonzero()[:, 0].tolist()
+    return select_items(flatten_items("sigmoid", SCORES, targets, mask), ratio)[:, 1].nonzero()[:, 0].tolist()
 
 
 def test_the_hardest_negatives_are_those_most_probable_to_be_positive() -> None:
@@ -27,8 +27,8 @@ def test_the_hardest_negatives_are_those_most_probable_to_be_positive() -> None:
 
 
 def test_the_number_kept_is_that_of_the_decimal_ratio() -> None:
-    items = read("sigmoid", torch.arange(300.0), (torch.arange(300) < 100).long(), None)
-    assert kept(items, 0.07)[:, 1].sum() == 107
+    items = flatten_items("sigmoid", torch.arange(300.0), (torch.arange(300) < 100).long(), None)
+    assert select_items(items, 0.07)[:, 1].sum() == 107
 
 
 def test_masked_items_are_neither_kept_nor_counted() -> None:
@@ -41,15 +41,15 @@ def test_without_positives_or_without_negatives_all_are_kept() -> None:
     assert kept_items(0.5, torch.ones_like(TARGETS)) == list(range(6))
 
 
-def test_of_equals_the_earlier_is_kept() -> None:
-    items = read("softmax", torch.zeros(4, 3), torch.tensor([1, 0, 0, 2]), None)
-    assert kept(items, 1).int().tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1]]
+def test_of_ties_the_earlier_item_is_kept() -> None:
+    items = flatten_items("softmax", torch.zeros(4, 3), torch.tensor([1, 0, 0, 2]), None)
+    assert select_items(items, 1).int().tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1]]
 
 
-def test_each_of_several_classes_has_its_own() -> None:
+def test_each_of_several_classes_keeps_its_own_negatives() -> None:
     logits = torch.tensor([[5.0, 1, 0], [0, 5, 4], [0, 3, 5], [5, 0, 2]])
-    items = read("softmax", logits, torch.tensor([0, 1, 2, 0]), None)
-    assert kept(items, 1).int().tolist() == [[1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0]]
+    items = flatten_items("softmax", logits, torch.tensor([0, 1, 2, 0]), None)
+    assert select_items(items, 1).int().tolist() == [[1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0]]
 
 
 def test_a_dropped_item_has_no_gradient() -> None:

@@ -1,4 +1,4 @@
-"""One worker with all items, several workers, and micro-batches have one loss and one gradient."""
+"""One worker, several workers and micro-batches give the same loss and the same gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from dice_ray.losses.base import Loss
 from dice_ray.losses.mining import MiningConfig
-from dice_ray.losses.reduction import num_workers, step_loss, summed
+from dice_ray.losses.reduction import num_workers, step_loss, sum_over_workers
 from tests.contracts.losses import CASES, draw
 
 NUM_ITEMS = 64
@@ -42,7 +42,7 @@ def gradient(model: nn.Module) -> Tensor:
     return torch.cat([parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None])
 
 
-def in_one_piece(name: str) -> tuple[Tensor, Tensor]:
+def on_one_worker(name: str) -> tuple[Tensor, Tensor]:
     model, loss, features, targets = model_and_step(name)
     value = step_loss(loss, loss.statistics(model(features), targets))
     value.backward()
@@ -71,7 +71,7 @@ def worker(rank: int, workers: int, file: str, names: list[str]) -> None:
 def test_two_workers_are_exact(tmp_path: Path) -> None:
     names = sorted(STEPS)
     for index, name in enumerate(names):
-        torch.save(in_one_piece(name), tmp_path / f"group-{index}")
+        torch.save(on_one_worker(name), tmp_path / f"group-{index}")
     spawn(worker, (2, str(tmp_path / "group"), names), nprocs=2)
     assert (tmp_path / "group-done").exists()
 
@@ -79,11 +79,11 @@ def test_two_workers_are_exact(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(name for name in STEPS if name.endswith("0.0")))
 def test_micro_batches_are_exact(name: str) -> None:
     """A mean over items needs the number of items; other losses the gradient in the logits of the whole step."""
-    want_value, want_gradient = in_one_piece(name)
+    want_value, want_gradient = on_one_worker(name)
     model, loss, features, targets = model_and_step(name)
     parts = list(zip(features.split(16), targets.split(16), strict=True))
     if loss.is_item_mean:
-        num_items = summed(torch.stack([loss.num_items(part) for _, part in parts]).sum())
+        num_items = sum_over_workers(torch.stack([loss.num_items(part) for _, part in parts]).sum())
         values = [step_loss(loss, loss.statistics(model(x), part), num_items=num_items) for x, part in parts]
         for value in values:
             value.backward()
@@ -99,9 +99,9 @@ def test_micro_batches_are_exact(name: str) -> None:
     torch.testing.assert_close(gradient(model), want_gradient)
 
 
-def test_the_mean_of_shards_is_another_loss() -> None:
-    """What averaging a set-level loss over shards would do: the reason for all this."""
-    _, want = in_one_piece("dice-0-two, mining 0.0")
+def test_the_mean_over_shards_is_a_different_loss() -> None:
+    """Averaging a batch-scope loss over shards, as is usual, gives another gradient: the reason for `reduction.py`."""
+    _, want = on_one_worker("dice-0-two, mining 0.0")
     model, loss, features, targets = model_and_step("dice-0-two, mining 0.0")
     for x, part in zip(features.split(16), targets.split(16), strict=True):
         (loss(model(x), part) / 4).backward()

@@ -1,4 +1,4 @@
-"""The rows of the registry."""
+"""The table of the registered losses."""
 
 from __future__ import annotations
 

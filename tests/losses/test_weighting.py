@@ -1,4 +1,4 @@
-"""Class weights, and what of them does not fit the training split."""
+"""Class weights, and those that do not fit the training split."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dice_ray.errors import ConfigError
 from dice_ray.losses import FocalConfig, WeightedCrossEntropyConfig
-from dice_ray.losses.weighting import EffectiveNumberConfig, GivenConfig, InverseConfig, LgConfig
+from dice_ray.losses.weighting import EffectiveNumberConfig, GivenWeightsConfig, InverseConfig, LgConfig
 from dice_ray.terms import TermFacts
 
 FACTS = TermFacts("tag", "softmax", ("O", "B-PER", "I-PER"), (90, 9, 1), 0)
@@ -22,7 +22,7 @@ def test_lg_is_the_papers() -> None:
 
 def test_the_other_weightings_by_hand() -> None:
     assert InverseConfig().class_weights(FACTS) == pytest.approx([100 / 270, 100 / 27, 100 / 3])
-    assert GivenConfig(weights={"B-PER": 5}).class_weights(FACTS) == (1, 5, 1)
+    assert GivenWeightsConfig(weights={"B-PER": 5}).class_weights(FACTS) == (1, 5, 1)
     weights = EffectiveNumberConfig(beta=0.5).class_weights(TermFacts("t", "softmax", ("a", "b", "c"), (1, 2, 3)))
     raw = [1, 0.5 / 0.75, 0.5 / 0.875]
     assert weights == pytest.approx([3 * weight / sum(raw) for weight in raw])
@@ -40,13 +40,13 @@ def test_a_k_that_is_too_small_names_the_class_and_the_least() -> None:
 
 
 def test_a_weight_of_an_unknown_class_names_the_nearest() -> None:
-    (problem,) = GivenConfig(weights={"B-PRE": 2}).problems(FACTS, "weighting.given")
+    (problem,) = GivenWeightsConfig(weights={"B-PRE": 2}).problems(FACTS, "weighting.given")
     assert (problem.got, problem.suggestion) == ("'B-PRE'", "B-PER")
     with pytest.raises(ValidationError):
-        GivenConfig(weights={"O": -1})
+        GivenWeightsConfig(weights={"O": -1})
 
 
-def test_positions_have_no_classes_to_weigh() -> None:
+def test_positions_have_no_class_weights() -> None:
     facts = TermFacts("start", "position", ("none", "answer"), (1, 9), 0)
     (problem,) = FocalConfig(weighting=InverseConfig()).problems(facts, "loss.focal")
     assert (problem.path, problem.got) == ("loss.focal.weighting", "inverse")
@@ -54,14 +54,14 @@ def test_positions_have_no_classes_to_weigh() -> None:
     assert FocalConfig().problems(facts, "loss.focal") == []
 
 
-def test_an_absent_class_counts_as_one_item_and_is_told() -> None:
+def test_an_absent_class_counts_as_one_item_with_a_warning() -> None:
     facts = TermFacts("tag", "softmax", ("O", "A", "B"), (9, 1, 0), 0)
-    with pytest.warns(UserWarning, match="holds no B for term 'tag'"):
+    with pytest.warns(UserWarning, match="has no B for term 'tag'"):
         weights = InverseConfig().class_weights(facts)
     assert weights == pytest.approx([11 / 27, 11 / 3, 11 / 3])
 
 
 def test_the_sum_is_divided_by_items_not_by_weights() -> None:
-    loss = WeightedCrossEntropyConfig(weighting=GivenConfig(weights={"B-PER": 5})).build(FACTS)
+    loss = WeightedCrossEntropyConfig(weighting=GivenWeightsConfig(weights={"B-PER": 5})).build(FACTS)
     logits, targets = torch.zeros(4, 3), torch.tensor([1, 1, 1, 1])
     assert loss(logits, targets).item() == pytest.approx(5 * math.log(3))

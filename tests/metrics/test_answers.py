@@ -1,4 +1,4 @@
-"""Answer scores against the steps of the published evaluation scripts, by brute force, and by hand."""
+"""Answer scores against reimplemented evaluation scripts, by brute force, and by hand."""
 
 from __future__ import annotations
 

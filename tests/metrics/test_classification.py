@@ -1,4 +1,4 @@
-"""Classification scores against scikit-learn, by hand, and at their edges."""
+"""Classification scores against scikit-learn, by hand, and for edge cases."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_best_threshold_lies_between_and_near_a_half() -> None:
 
 
 @given(arrays(np.int64, st.integers(0, 30), elements=st.integers(0, 1)))
-def test_the_constant_predictor_calls_all_positive(labels: Labels) -> None:
+def test_the_constant_predictor_predicts_all_positive(labels: Labels) -> None:
     expected = reference.f1_score(labels, np.ones_like(labels), zero_division=0) if len(labels) else 0
     assert constant_f1(labels) == pytest.approx(expected)
 

@@ -1,4 +1,4 @@
-"""Span scores against conlleval's own procedure, and by hand."""
+"""Span scores against the algorithm of conlleval, and by hand."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.metrics.classification import Counts, ItemCounts
-from dice_ray.metrics.spans import added, span_counts, span_item, span_scores, spans_of
+from dice_ray.metrics.spans import span_counts, span_item, span_scores, spans_of, sum_counts
 
 TAGS = ["O", "B-A", "I-A", "B-B", "I-B"]
 
 
 def conlleval(gold: list[str], predicted: list[str]) -> tuple[int, int, int]:
-    """Right, found and wanted chunks, word by word as the Perl script walks."""
+    """Correct, predicted and gold chunks, counted word by word as in the Perl script."""
 
     def starts(before: str, tag: str) -> bool:
         return tag[0] == "B" or (tag[0] == "I" and (before == "O" or before[2:] != tag[2:]))
@@ -52,7 +52,7 @@ def test_counts_are_those_of_conlleval(pairs: list[tuple[str, str]]) -> None:
 def test_scores_by_hand_over_two_texts_and_nested_spans() -> None:
     first = span_counts({("A", 0, 2), ("A", 0, 5), ("B", 3, 4)}, {("A", 0, 2), ("B", 3, 5)})
     second = span_counts([("A", 0, 1)], [("A", 0, 1), ("C", 0, 1)])
-    counts = added([first, second])
+    counts = sum_counts([first, second])
     assert counts == {"A": Counts(2, 0, 1), "B": Counts(0, 1, 1), "C": Counts(0, 1, 0)}
     assert span_scores(counts) == pytest.approx(
         {"f1": 0.5, "precision": 0.5, "recall": 0.5, "f1_A": 0.8, "f1_B": 0.0, "f1_C": 0.0}

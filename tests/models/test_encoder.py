@@ -1,4 +1,4 @@
-"""The tiny encoder and its tokenizer; heads that start as they are told."""
+"""The tiny encoder and its tokenizer; the initialisation of heads."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_padding_changes_no_logit() -> None:
     torch.testing.assert_close(padded["label"][:1], alone["label"])
 
 
-def test_a_text_is_read_where_its_classification_token_stands() -> None:
+def test_a_text_head_reads_the_position_of_the_classification_token() -> None:
     head = TextHead(4, 2, dropout=0.0)
     hidden_BLH = torch.randn(3, 5, 4)
     logits_BC = head(hidden_BLH, {}, {"cls": torch.tensor([0, 4, 2])})
@@ -85,13 +85,13 @@ def test_a_text_is_read_where_its_classification_token_stands() -> None:
 
 
 class WithoutSegments(nn.Module):
-    """An encoder that takes no segment ids, though its tokenizer gives them."""
+    """An encoder that does not accept segment ids, though its tokenizer returns them."""
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> SimpleNamespace:
         return SimpleNamespace(last_hidden_state=(input_ids * attention_mask)[..., None].float())
 
 
-def test_what_an_encoder_does_not_take_is_left_out() -> None:
+def test_inputs_that_an_encoder_does_not_accept_are_dropped() -> None:
     heads = {"tag": TokenHead(1, 2, dropout=0.0)}
     model = EncoderWithHeads(WithoutSegments(), heads)  # type: ignore[arg-type]
     inputs = dict(load_tokenizer(ModelConfig(), TEXTS)(TEXTS[:2], padding=True, return_tensors="pt"))
@@ -99,6 +99,6 @@ def test_what_an_encoder_does_not_take_is_left_out() -> None:
     assert model(inputs, {})["tag"].shape == (*inputs["input_ids"].shape, 2)
 
 
-def test_what_starts_at_random_is_said() -> None:
+def test_fresh_names_the_random_parts() -> None:
     assert ModelConfig().fresh == "encoder and heads, bias zero"
     assert ModelConfig(encoder="minilm", head_bias="prior").fresh == "heads, bias prior"

@@ -1,4 +1,4 @@
-"""Exported folders: what Hugging Face's own classes load from them gives the logits of the run."""
+"""Exported folders: the Hugging Face classes that load them give the logits of the run."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from transformers import (
 )
 
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, TextHead, TokenHead, load_tokenizer
-from dice_ray.models.export import HEADS, _says_the_same, export
-from dice_ray.models.pretrained import keep_what_is_read
+from dice_ray.models.export import HEADS, _has_equal_logits, export
+from dice_ray.models.pretrained import freeze_unused_parameters
 
 TEXTS = ["the router is broken", "it is lovely, thanks a lot"]
 TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -34,15 +34,15 @@ def built(family: str, head: nn.Module, **settings: Any) -> tuple[EncoderWithHea
     config = AutoConfig.for_model(family, vocab_size=len(tokenizer), pad_token_id=0, **settings)
     nn.init.normal_(head.get_submodule("output").bias)  # type: ignore[arg-type]
     encoder = AutoModel.from_config(config)
-    keep_what_is_read(encoder, tokenizer)
+    freeze_unused_parameters(encoder, tokenizer)
     return EncoderWithHeads(encoder, {"tag": head}).eval(), tokenizer
 
 
 @torch.no_grad()
 def logits(model: EncoderWithHeads, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     first = {"cls": torch.zeros(len(batch["input_ids"]), dtype=torch.long)}
-    found: torch.Tensor = model(batch, first)["tag"]
-    return found
+    logits_BLC: torch.Tensor = model(batch, first)["tag"]
+    return logits_BLC
 
 
 @pytest.mark.parametrize(
@@ -79,16 +79,16 @@ def test_heads_of_start_and_end_are_those_of_question_answering(tmp_path: Path) 
     assert export(both, tokenizer, ("none", "answer"), tmp_path) == "AutoModelForQuestionAnswering"
     stock = AutoModelForQuestionAnswering.from_pretrained(tmp_path)
     batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
-    found, ours = stock(**batch), both(batch, {})
-    torch.testing.assert_close(found.start_logits, ours["start"][..., 0], rtol=1e-5, atol=1e-5)
-    torch.testing.assert_close(found.end_logits, ours["end"][..., 0], rtol=1e-5, atol=1e-5)
-    assert not torch.allclose(found.start_logits, found.end_logits, atol=1e-3)
+    theirs, ours = stock(**batch), both(batch, {})
+    torch.testing.assert_close(theirs.start_logits, ours["start"][..., 0], rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(theirs.end_logits, ours["end"][..., 0], rtol=1e-5, atol=1e-5)
+    assert not torch.allclose(theirs.start_logits, theirs.end_logits, atol=1e-3)
 
 
 @pytest.mark.parametrize(
     ("family", "head"),
     [("bert", TextHead(32, 3, 0.1)), ("modernbert", TokenHead(32, 3, 0.1))],
-    ids=["no stock class reads the first token so", "the stock class has a layer more"],
+    ids=["no stock class reads the first token like ours", "the stock class has another layer"],
 )
 @torch.no_grad()
 def test_other_heads_lie_beside_the_encoder(tmp_path: Path, family: str, head: nn.Module) -> None:
@@ -100,12 +100,12 @@ def test_other_heads_lie_beside_the_encoder(tmp_path: Path, family: str, head: n
     hidden_BLH = encoder(**batch).last_hidden_state
     if isinstance(head, TextHead):
         hidden_BLH = hidden_BLH[:, 0]
-    found = hidden_BLH @ weights["tag.output.weight"].T + weights["tag.output.bias"]
-    torch.testing.assert_close(found, logits(model, batch), rtol=1e-5, atol=1e-5)
+    theirs = hidden_BLH @ weights["tag.output.weight"].T + weights["tag.output.bias"]
+    torch.testing.assert_close(theirs, logits(model, batch), rtol=1e-5, atol=1e-5)
 
 
-def test_a_stock_class_that_says_something_else_is_not_taken() -> None:
+def test_a_stock_class_with_other_logits_is_not_used() -> None:
     model, tokenizer = built("bert", TokenHead(32, 3, 0.1), **TINY)
     probe = dict(tokenizer(TEXTS[:1], return_tensors="pt"))
     stock = AutoModelForTokenClassification.from_config(AutoConfig.for_model("bert", num_labels=3, **TINY)).eval()
-    assert not _says_the_same(stock, model, probe)
+    assert not _has_equal_logits(stock, model, probe)

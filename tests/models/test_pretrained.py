@@ -1,4 +1,4 @@
-"""Pretrained encoders: where they are found, what is refused of them, and that no weight is fresh."""
+"""Pretrained encoders: where they are loaded from, which are refused, and that no weight is random."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.models import pretrained
 from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
+from dice_ray.run import train
 from tests.contracts.encoders import save
 
 TEXTS = ["the router is broken", "we sent a new one", "the phone feels slow, and is warm"] * 20
@@ -81,12 +81,12 @@ class TestMiniLM:
 
     def test_without_package_and_hub_the_error_names_both(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(pretrained, "MINILM_PACKAGE", "no_such_package")
-        with pytest.raises(RunError, match=r"dice-ray\[minilm\].*hub as sentence-transformers/all-MiniLM-L6-v2"):
+        with pytest.raises(RunError, match=r"dice-ray\[minilm\].*sentence-transformers/all-MiniLM-L6-v2 from the hub"):
             load_tokenizer(ModelConfig(encoder="minilm"), [])
 
 
 class TestAFolder:
-    def test_loading_draws_nothing_and_says_nothing(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_loading_draws_no_numbers_and_prints_nothing(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
         change_weights(folder, lambda weights: {n: w for n, w in weights.items() if not n.startswith("pooler")})
         capfd.readouterr()
         before = torch.get_rng_state()
@@ -94,16 +94,16 @@ class TestAFolder:
         assert torch.equal(torch.get_rng_state(), before)
         assert capfd.readouterr() == ("", "")
 
-    def test_half_precision_is_trained_in_single(self, folder: Path) -> None:
+    def test_half_precision_weights_are_loaded_in_fp32(self, folder: Path) -> None:
         change_weights(folder, lambda weights: {name: weight.half() for name, weight in weights.items()})
         change(folder / "config.json", dtype="float16")
         config = ModelConfig(encoder=str(folder))
         encoder = load_encoder(config, load_tokenizer(config, []))
         assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
 
-    def test_a_user_may_write_his_home(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_tilde_is_expanded(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HOME", str(folder.parent))
-        assert pretrained.located("~/bert") == str(folder)
+        assert pretrained.resolve_source("~/bert") == str(folder)
 
     def test_its_digest_is_that_of_its_content(self, folder: Path) -> None:
         before = pretrained.digest(str(folder))
@@ -181,21 +181,21 @@ def no_json(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (without_layer, r"must hold all weights of its BertModel, and lacks 16, .* at random: encoder\.layer\.1\."),
+        (without_layer, r"must have all weights of its BertModel, but lacks 16, .* be random: encoder\.layer\.1\."),
         (torn, r"a folder with safetensors weights, .*got '.*'"),
         (pickled, r"a folder with safetensors weights, .*model\.safetensors"),
         (other_width, r"a folder with safetensors weights, .*got '.*'"),
         (remote_code, r"a folder with safetensors weights, .*got '.*'"),
         (no_json, r"a folder with safetensors weights, .*got '.*'"),
         (small_table, r"must give ids below 50, the rows of the encoder's embedding table: its highest is \d+"),
-        (decoder_too, r"must be an encoder alone, .* has a decoder too"),
+        (decoder_too, r"must be an encoder without a decoder, .* which has one"),
         (no_tokenizer, r"the tokenizer of model\.encoder .* must have a vocabulary"),
         (slow_tokenizer, r"must be a fast one \(tokenizer\.json\), .*: got a CanineTokenizer"),
         (no_padding, r"must have a padding token"),
         (no_class_token, r"must put a classification token first or last in a text"),
     ],
 )
-def test_what_cannot_be_used_is_one_clear_error(
+def test_an_unusable_encoder_raises_one_clear_error(
     folder: Path, spoil: Callable[[Path], None], message: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     spoil(folder)
@@ -206,7 +206,7 @@ def test_what_cannot_be_used_is_one_clear_error(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_folder_that_is_not_there_is_not_looked_for_on_the_hub(tmp_path: Path) -> None:
+def test_a_missing_folder_is_not_looked_up_on_the_hub(tmp_path: Path) -> None:
     for name in (str(tmp_path / "nothing"), "./nothing", "~/nothing/at/all"):
         with pytest.raises(RunError, match=r"there is no folder .*nothing"):
             load_tokenizer(ModelConfig(encoder=name), [])
@@ -220,7 +220,7 @@ def test_rows_longer_than_the_positions_are_refused_before_training(family: str,
         "model": {"encoder": str(save(family, tmp_path / family, TEXTS))},
     }
     with pytest.raises(ConfigError, match=rf"task\.sentence_pair\.max_length: must be at most {longest}, .*got 513"):
-        next(launch.start(resolve([Layer("test", written)]), tmp_path))
+        next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
 
 
 def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Path) -> None:
@@ -231,10 +231,10 @@ def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Pa
         "model": {"encoder": str(folder)},
     }
     with pytest.raises(ConfigError, match=r"model\.encoder: must pad on the right"):
-        next(launch.start(resolve([Layer("test", written)]), tmp_path))
+        next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
 
 
-def test_a_byte_level_tokenizer_reads_a_word_of_a_list_as_that_of_a_text(tmp_path: Path) -> None:
+def test_a_byte_level_tokenizer_reads_words_alike_in_lists_and_texts(tmp_path: Path) -> None:
     for family in ("roberta", "deberta", "modernbert"):
         tokenizer = load_tokenizer(ModelConfig(encoder=str(save(family, tmp_path / family, TEXTS))), [])
         words, text = TEXTS[0].split(), tokenizer(TEXTS[0])
@@ -247,7 +247,7 @@ def test_a_byte_level_tokenizer_reads_a_word_of_a_list_as_that_of_a_text(tmp_pat
             assert (min(first for first, _ in spans), max(after for _, after in spans)) == (0, len(word))
 
 
-def test_xlnet_tells_its_segments(tmp_path: Path) -> None:
+def test_xlnet_returns_its_segment_ids(tmp_path: Path) -> None:
     tokenizer = load_tokenizer(ModelConfig(encoder=str(save("xlnet", tmp_path / "xlnet", TEXTS))), [])
     pair = tokenizer(TEXTS[0], TEXTS[1])
     first = pair["input_ids"].index(tokenizer.sep_token_id) + 1

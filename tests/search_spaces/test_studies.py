@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dice_ray import api
-from dice_ray.api.studies import layers_by_variant, study_of
+from dice_ray.api.studies import layers_by_variant, read_study
 from dice_ray.losses import LossConfig
 from dice_ray.settings import branches_of
 from dice_ray.tuning.plan import StudyPlan, Variant
@@ -21,7 +21,7 @@ LEFT_OUT = {"loss_comparison": 1, "formulations": 11}
 
 
 def plan_of(name: str) -> StudyPlan:
-    study = study_of(name)
+    study = read_study(name)
     preset, settings = ON.get(name, (study.data[0], {}))
     found = layers_by_variant([preset], settings, [], study.variants)
     variants = {variant: Variant(layers=tuple(layers)) for variant, layers in found.items() if variant is not None}
@@ -34,7 +34,7 @@ def plan_of(name: str) -> StudyPlan:
 @pytest.mark.parametrize("name", api.names()["studies"])
 def test_a_study_has_a_plan(name: str) -> None:
     plan = plan_of(name)
-    cells, left_out = plan.cells(), plan.left_out()
+    cells, left_out = plan.grid().cells, plan.grid().left_out
     assert len(left_out) == LEFT_OUT.get(name, 0), left_out
     assert len(cells) == 2 * (len(plan.arms) * len(plan.digests) - len(left_out))
     assert len({cell.id for cell in cells}) == len(cells)
@@ -48,10 +48,10 @@ def test_the_comparison_has_every_loss_but_custom_and_the_arms_of_the_paper() ->
 
 
 def test_what_cannot_take_a_link_is_left_out_with_the_reason() -> None:
-    (left_out,) = plan_of("loss_comparison").left_out()
+    (left_out,) = plan_of("loss_comparison").grid().left_out
     assert (left_out.variant, left_out.arm) == (None, "asymmetric")
     assert "must take the softmax link of task sentence_pair, got asymmetric" in left_out.reason
-    found = plan_of("formulations").left_out()
+    found = plan_of("formulations").grid().left_out
     assert {each.variant for each in found} == {"position"}
     assert set(loss_comparison.ARMS) - {each.arm for each in found} == {"cross_entropy", "focal"}
 
@@ -61,7 +61,7 @@ def test_the_arms_are_those_of_the_tables() -> None:
     columns = ["original", "+ positive", "+ negative", "- negative", "+ positive & negative"]
     assert list(imbalance_degree.VARIANTS)[:5] == columns
     plan = plan_of("tversky_alpha")
-    for cell in plan.cells():
+    for cell in plan.grid().cells:
         if cell.arm != "cross_entropy":
             assert cell.arm is not None
             loss: Any = plan.config(cell).loss

@@ -1,4 +1,4 @@
-"""SQuAD's evaluation as its authors publish the steps, over a whole data set: the reference for ours, written apart."""
+"""SQuAD's evaluation after its published steps, over a whole data set: an independent reference for ours."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def evaluate(gold: dict[str, list[str]], predictions: dict[str, str]) -> dict[st
 
 
 def best_f1(gold: dict[str, list[str]], predictions: dict[str, str], no_answer: dict[str, float]) -> float:
-    """The best mean F1 over all thresholds above which a question is left unanswered, as the published walk has it."""
+    """The best mean F1 over all thresholds above which a question is left unanswered, as in the published search."""
     score = best = float(sum(not texts for texts in gold.values()))
     for id in sorted(no_answer, key=lambda id: no_answer[id]):
         if gold[id]:

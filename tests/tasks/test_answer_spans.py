@@ -1,4 +1,4 @@
-"""Spans of tokens: the best one, the likely ones and the gold ones, against all that there are."""
+"""Spans of tokens: the best, likely and gold ones, compared with an exhaustive search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.tasks.answer_spans import best_spans, likely_spans, token_characters, token_spans, usable
 
 SCORES = st.integers(1, 12).flatmap(
@@ -44,11 +44,11 @@ def test_a_likely_span_ends_at_the_nearest_end(flags: list[tuple[bool, bool]], l
     assert likely_spans(torch.tensor(starts), torch.tensor(ends), longest) == expected
 
 
-def test_the_first_answer_that_stands_at_its_place_is_used() -> None:
-    def question(*answers: tuple[Span, ...], impossible: bool = False) -> QuestionRecord:
+def test_the_first_answer_that_is_located_is_used() -> None:
+    def question(*answers: tuple[AnswerSpan, ...], impossible: bool = False) -> QuestionRecord:
         return QuestionRecord("1", "?", "a b c", answers, impossible, "1")
 
-    a, b, lost = Span("a", 0), Span("b", 2), Span("b", -1)
+    a, b, lost = AnswerSpan("a", 0), AnswerSpan("b", 2), AnswerSpan("b", -1)
     assert usable(question((lost,), (b,), (a,))) == (b,)
     assert usable(question((b, a))) == (a, b)
     assert usable(question((a, lost))) is None
@@ -65,7 +65,14 @@ def test_tokens_cover_characters_without_spaces() -> None:
 
 def test_a_span_takes_in_the_tokens_it_begins_and_ends_in() -> None:
     characters_T2 = np.array([[4, 8], [8, 9], [10, 14]])  # a window after other tokens
-    spans = [Span("", 0), Span("xxx", 5), Span("xxxxxx", 6), Span("xx", 3), Span("xx", 12), Span("xxx", 13)]
+    spans = [
+        AnswerSpan("", 0),
+        AnswerSpan("xxx", 5),
+        AnswerSpan("xxxxxx", 6),
+        AnswerSpan("xx", 3),
+        AnswerSpan("xx", 12),
+        AnswerSpan("xxx", 13),
+    ]
     assert token_spans(spans, characters_T2, 4, 14) == [(1, 0, 0), (2, 0, 2), (4, 2, 2)]
     assert token_spans(spans, characters_T2, 0, 16) == [(1, 0, 0), (2, 0, 2), (3, 0, 0), (4, 2, 2), (5, 2, 2)]
-    assert token_spans([Span("x", 9)], characters_T2, 4, 14) == []  # only a space, which no token covers
+    assert token_spans([AnswerSpan("x", 9)], characters_T2, 4, 14) == []  # only a space, which no token covers

@@ -1,4 +1,4 @@
-"""Rows from the cache: those that a task encodes, for every task, chunk by chunk and mapped into memory."""
+"""Cached rows equal those that a task encodes, for every task, chunk by chunk and memory-mapped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from dice_ray.data import cache, reading
 from dice_ray.data.records import LoadReport, Splits
 from dice_ray.data.sources import DataConfig, load
-from dice_ray.models.encoder import ModelConfig, load_tokenizer, written
+from dice_ray.models.encoder import ModelConfig, load_tokenizer, tokenizer_json
 from dice_ray.tasks.base import Row, TaskBranch
 from dice_ray.tasks.encoding import encode
 from dice_ray.tasks.sentence_pair import SentencePairConfig
@@ -78,7 +78,7 @@ def test_a_second_start_encodes_nothing_and_counts_nothing(monkeypatch: pytest.M
     monkeypatch.setattr(SentencePairConfig, "classes", no_pass)
     again = encode(SentencePairConfig(), ModelConfig(), splits, "generated")
     assert again.facts == first.facts
-    assert written(again.tokenizer) == written(first.tokenizer)
+    assert tokenizer_json(again.tokenizer) == tokenizer_json(first.tokenizer)
     assert plain(again.train[7]) == plain(first.train[7])
 
 
@@ -96,14 +96,14 @@ def test_data_task_and_tokenizer_each_make_another_entry(tmp_path: Path) -> None
         (SentencePairConfig(), ModelConfig(), load(DataConfig.model_validate({"source": {"synthetic": {"seed": 1}}}))),
     ):
         encode(config, model, data, "generated")
-        found.append(sum(one.kind == "rows" for one in cache.listed()))
+        found.append(sum(one.kind == "rows" for one in cache.list_entries()))
     assert found == [1, 2, 3, 4, 5]
     tokenizer = load_tokenizer(tokenizers[0], ())
-    before = written(tokenizer)
+    before = tokenizer_json(tokenizer)
     tokenizer(["a router"], truncation=True, max_length=4, padding=True)
-    assert written(tokenizer) == before
+    assert tokenizer_json(tokenizer) == before
     encode(SentencePairConfig(), tokenizers[0], splits, "generated")
-    assert sum(one.kind == "rows" for one in cache.listed()) == 5
+    assert sum(one.kind == "rows" for one in cache.list_entries()) == 5
 
 
 @pytest.mark.parametrize("name", FROZEN)

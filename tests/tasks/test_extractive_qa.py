@@ -1,4 +1,4 @@
-"""Reading comprehension: what is trained, decoded and scored, by whose evaluation. Generated questions are learnt."""
+"""Extractive question answering: targets, decoding, scores by each evaluation; generated questions are learnt."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from tokenizers import processors
 from transformers import PreTrainedTokenizerBase
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.squad import SquadConfig
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.run import train
 from dice_ray.tasks.answer_spans import answers_of
 from dice_ray.tasks.base import Row, Scores, Task
 from dice_ray.tasks.extractive_qa import NO_TARGET, TERMS, ExtractiveQAConfig
@@ -35,7 +35,9 @@ def question(id: str, *answers: str | tuple[str, ...], context: str = CONTEXT, *
     found = []
     for answer in answers:
         spans = (answer,) if isinstance(answer, str) else answer
-        found.append(tuple(Span(text.strip("!"), -1 if text[-1] == "!" else context.index(text)) for text in spans))
+        found.append(
+            tuple(AnswerSpan(text.strip("!"), -1 if text[-1] == "!" else context.index(text)) for text in spans)
+        )
     return QuestionRecord(id, "who ?", context, tuple(found), of.get("impossible", not answers), group=id)
 
 
@@ -69,7 +71,7 @@ def test_the_gold_of_a_window_without_the_answer_is_cls() -> None:
     assert [(facts.link, facts.counts) for facts in token.facts] == [("sigmoid", (num_items - 4, 4))] * 2
 
 
-def test_of_several_annotators_the_first_whose_answer_stands_is_trained_and_all_are_scored() -> None:
+def test_the_first_located_answer_is_trained_and_all_are_scored() -> None:
     of = built((question("1", "Bob!", "met Bob", "Bob"), question("2")))
     row = of.rows[0]
     assert [CONTEXT[row["begins"][row[name][0] - row["context"]] :][:3] for name in TERMS] == ["met", "Bob"]
@@ -91,7 +93,7 @@ def test_of_several_spans_one_trains_the_first_in_the_window(
     assert {name: of.rows[0][name] for name in TERMS} == places
 
 
-def test_a_misplaced_answer_teaches_nothing_and_is_counted() -> None:
+def test_a_misplaced_answer_is_not_trained_on_and_is_counted() -> None:
     records = (question("1", "Bob!"), question("2", ("Ann", "Bob!")), question("3", "Oslo"), question("4"))
     for formulation in ("position", "token"):
         of = built(records[:1] + records[2:], formulation=formulation)
@@ -173,7 +175,7 @@ def test_a_chunk_counts_its_records_from_its_own_start() -> None:
     assert {tuple(row) for row in of.rows} == {tuple(of.rows[0])}
 
 
-def test_rows_may_come_back_as_arrays_that_nobody_may_write() -> None:
+def test_rows_may_be_read_only_arrays() -> None:
     of = built(formulation="token")
 
     def array(values: list[int]) -> np.ndarray:
@@ -206,7 +208,7 @@ def xlnet_like(task: Task[Any]) -> PreTrainedTokenizerBase:
 
 
 @pytest.mark.parametrize("formulation", ["position", "token"])
-def test_padding_on_the_left_and_cls_at_the_end_say_the_same(formulation: str) -> None:
+def test_padding_on_the_left_and_cls_at_the_end_give_the_same_predictions(formulation: str) -> None:
     records = (question("1", "Bob"), question("2", context="Ann"), question("3", "left"))
     of = built(records, formulation=formulation)
     plain = of.gold_scores()
@@ -272,7 +274,7 @@ def test_choices_that_do_not_fit_are_refused(settings: dict[str, Any], message: 
     [
         ({"scoring": "squad_v1"}, RECORDS, "scoring must be squad_v2 for .* got squad_v1 and 1 of 3 questions"),
         ({}, (question("1", ("Ann", "Bob")),), "scoring must be quoref for .* got squad_v2 and 1 of 1 questions"),
-        ({}, (question("1", "Ann!"), question("2")), "stands at its answer_start .* {'misplaced': 1, 'impossible': 1}"),
+        ({}, (question("1", "Ann!"), question("2")), "is at its answer_start .* {'misplaced': 1, 'impossible': 1}"),
     ],
 )
 def test_training_questions_that_do_not_fit_are_an_error(
@@ -293,7 +295,7 @@ def test_a_tokenizer_without_cls_is_an_error() -> None:
     of.tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
         single="$A", pair="$A $B:1", special_tokens=[]
     )
-    with pytest.raises(DataError, match=r"must set its classification token '\[CLS\]' first or last .*\['who'"):
+    with pytest.raises(DataError, match=r"must put its classification token '\[CLS\]' first or last .*\['who'"):
         of.task.encode(of.records, of.tokenizer)
 
 
@@ -348,7 +350,7 @@ def test_scores_equal_the_published_evaluation(data_folder: Path, file: str, ver
 
 @pytest.mark.parametrize(("formulation", "loss"), [("position", "cross_entropy"), ("token", "dice")])
 def test_a_tiny_encoder_learns_the_generated_questions(tmp_path: Path, formulation: str, loss: str) -> None:
-    """By 30 points over the constant predictor's 40: a perfect model stands at 85."""
+    """By 30 points over the constant predictor's 40: a perfect model reaches 85."""
     preset = {
         "task": {"extractive_qa": {"formulation": formulation}},
         "data": {"source": {"synthetic": {"kind": "questions", "positive_share": 0.6, "noise": 0.25}}},
@@ -356,8 +358,8 @@ def test_a_tiny_encoder_learns_the_generated_questions(tmp_path: Path, formulati
         "training": {"epochs": 8, "batch_size": 16, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(told.metrics["dev/f1"] for told in launch.start(config, tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert test["test/constant_f1"] == pytest.approx(0.4, abs=0.01)
     assert best > 0.7
     assert test["test/f1"] > test["test/constant_f1"] + 0.3

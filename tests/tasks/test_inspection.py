@@ -1,4 +1,4 @@
-"""What an inspection says of a data set, by hand on small ones and against the files themselves on real ones."""
+"""Inspections: by hand on small data sets, and compared with the files on real ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_tagged_sentences_are_counted_by_words() -> None:
     assert found.convention.startswith("Words (or characters) of the background")
 
 
-def test_what_is_negative_is_the_tasks_to_say() -> None:
+def test_each_task_defines_what_is_negative() -> None:
     several = TextClassificationConfig(labels="several")
     many = (TextRecord("1", "x", ("a", "b")), TextRecord("2", "y", ()), TextRecord("3", "z", ("c",)))
     assert SentencePairConfig().negatives_and_positives(PAIRS) == (3, 1)

@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from tokenizers import processors
 from torch import Tensor
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.conll import ConllConfig
-from dice_ray.data.readers.mrc_ner import MrcNerConfig as MrcNerReader
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig as MrcNerReader
 from dice_ray.data.records import PairRecord, QueryRecord, TaggedRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import ConfigError, DataError
+from dice_ray.run import train
 from dice_ray.tasks.base import Batch, Scores
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.queries import QUERIES
@@ -70,7 +70,7 @@ def nested(tmp_path: Path) -> tuple[QueryRecord, ...]:
     return tuple(record for record in records if isinstance(record, QueryRecord))
 
 
-def test_each_type_is_asked_for_before_the_sentence() -> None:
+def test_each_type_has_its_query_before_the_sentence() -> None:
     task = built(queries={"PER": "which people", "LOC": "which places"})
     assert [text_of(task, row) for row in range(2)] == [
         "[CLS] which places [SEP] anna berg met anna [SEP]",
@@ -93,7 +93,7 @@ def test_items_are_words_spans_and_rows_never_the_query() -> None:
     }
 
 
-def test_what_a_row_says_is_counted_against_the_type_that_it_asks_for() -> None:
+def test_a_row_counts_spans_of_its_own_type_only() -> None:
     scores = scored(built(), {(1, 0): 0.8}, {(0, 1): 0.9}, {(1, 1): 0.9}, {(1, 0): 0.7})
     found = [scores.metrics[name] for name in ("precision", "recall", "f1_PER", "f1_LOC")]
     assert found == pytest.approx([1 / 2, 1 / 3, 2 / 3, 0])
@@ -139,14 +139,14 @@ def test_sentences_whose_ids_begin_alike_are_scored_one_by_one(tmp_path: Path) -
 
 
 def contrary(task: Built, batch: Batch, *places: tuple[str, tuple[int, ...]]) -> dict[str, Tensor]:
-    """Logits that say the targets, but for these places of terms, where they say the contrary."""
+    """Logits that predict the targets, but the contrary at these places of terms."""
     logits = task.gold(batch)
     for name, place in places:
         logits[name][place] *= -1
     return logits
 
 
-def test_a_span_needs_the_yes_of_every_term() -> None:
+def test_a_span_needs_every_term_to_be_positive() -> None:
     task = built()
     (batch,) = task.batches()
     assert [list(found) for found in task.task.decode(task.gold(batch), batch)] == [[], [(0, 1), (3, 0)], [(1, 0)], []]
@@ -205,7 +205,7 @@ def test_a_span_that_is_too_long_or_of_an_unknown_type_is_missed() -> None:
     assert [item.fn for item in task.gold_scores().items] == [0, 1]
 
 
-def test_a_word_of_which_nothing_is_left_is_no_item() -> None:
+def test_a_dropped_word_is_no_item() -> None:
     task = built((TaggedRecord("1", ("anna", "\u200b", "berg"), ("B-PER", "I-PER", "I-PER")),))
     assert task.rows[0]["words"] == [0, 2]
     assert task.gold_scores().metrics["f1"] == 1
@@ -287,25 +287,25 @@ def test_queries_are_given_shipped_the_file_s_own_or_the_names_of_types(nested: 
 
 
 def test_a_type_without_a_query_is_named() -> None:
-    with pytest.raises(DataError, match=r"given by type\) must hold one for each type .* none for 'LOC'. Known: PER"):
+    with pytest.raises(DataError, match=r"given by type\) must hold one for each type .* but lack 'LOC'. Known: PER"):
         built(queries={"PER": "which people"})
-    with pytest.raises(DataError, match=r"queries, wnut17\) must hold one .* none for 'LOC'. Known: person, "):
+    with pytest.raises(DataError, match=r"queries, wnut17\) must hold one .* but lack 'LOC'. Known: person, "):
         built(queries="wnut17")
-    with pytest.raises(ValidationError, match=r"or shipped ones: conll03, .*; did you mean conll03\?"):
+    with pytest.raises(ValidationError, match=r"or the name of shipped ones: conll03, .*; did you mean conll03\?"):
         MrcNerConfig.model_validate({"queries": "conl03"})
     with pytest.raises(ValidationError, match="at least 1 character"):
         MrcNerConfig.model_validate({"queries": {"PER": " "}})
 
 
 def test_records_that_do_not_fit_are_an_error() -> None:
-    with pytest.raises(DataError, match="sentence 1 has 'NOUN'; plain tags, one a word, are for task tagging"):
+    with pytest.raises(DataError, match="sentence 1 has 'NOUN'; use the task tagging for plain tags"):
         built((TaggedRecord("1", ("a",), ("NOUN",)),))
     with pytest.raises(DataError, match="at least one span, or one query, in the training split"):
         built((TaggedRecord("1", ("a",), ("O",)),))
     synthetic = {"task": "mrc_ner", "data": {"source": {"synthetic": {"kind": "pairs"}}}}
     with pytest.raises(ConfigError, match=f"TaggedRecord or QueryRecord, got {PairRecord.__name__}"):
         resolve([Layer("preset", synthetic)])
-    with pytest.raises(DataError, match="behind the longest question, of 13 tokens"):
+    with pytest.raises(DataError, match="after the longest question, of 13 tokens"):
         built(queries={"PER": "a very long query " * 3 + "indeed", "LOC": "x"}, max_length=16)
 
 
@@ -359,7 +359,7 @@ def test_tagged_files_are_read_as_they_are(tmp_path: Path) -> None:
 
 
 def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
-    """By 50 points over the constant predictor: a perfect model stands at 73, or 76 where it takes the doubtful in."""
+    """By 50 points over the constant predictor: a perfect model reaches 73, or 76 if it predicts doubtful spans."""
     preset = {
         "task": {"mrc_ner": {"spans": "nested"}},
         "data": {"source": {"synthetic": {"kind": "queries", "size": 2400}}},
@@ -367,8 +367,8 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
         "training": {"epochs": 4, "batch_size": 32, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(told.metrics["dev/f1"] for told in launch.start(config, tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert best > 0.6
     assert test["test/f1"] > test["test/constant_f1"] + 0.5
     assert test["test/f1_LOC"] > 0.9

@@ -1,4 +1,4 @@
-"""The files of predictions: read back by what reads their formats, they say the same."""
+"""Files of predictions are read back without loss by readers of their formats."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from dice_ray.data.readers.base import Kept
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.records import TaggedRecord
-from dice_ray.tasks.predictions import Conll, Json, Table
+from dice_ray.tasks.predictions import Conll, Json, TablePredictions
 
 
 def test_a_table_is_tsv_whatever_its_cells_hold() -> None:
     rows = [('say "hi"', "a\tb", 0.25), ("2", "", 1e-9)]
-    table = Table(("id", "label", "probability_1"), rows)
+    table = TablePredictions(("id", "label", "probability_1"), rows)
     assert table.plain()[1] == {"id": "2", "label": "", "probability_1": 1e-9}
     text = table.text()
     assert list(csv.reader(text.splitlines(), delimiter="\t")) == [

@@ -29,7 +29,7 @@ def test_the_first_piece_of_every_word_decides_it_once(words: list[str], stride:
             assert pieces[place] == TOKENIZER.tokenize(words[word])[0]
 
 
-def test_a_word_is_decided_where_its_poorer_side_is_richest() -> None:
+def test_a_word_is_decided_in_the_window_with_the_most_context() -> None:
     words = [None, *range(8), None], [None, *range(4, 12), None], [None, *range(8, 16), None]
     assert [list(items) for items in decided(words)] == [[*range(6)], [6, 7, 8, 9], [*range(10, 16)]]
 
@@ -49,7 +49,7 @@ def test_windows_overlap_by_the_stride_and_name_their_record(texts: list[str]) -
 
 
 @pytest.mark.parametrize("split", [False, True])
-def test_a_question_stands_before_every_window(split: bool) -> None:
+def test_a_question_precedes_every_window(split: bool) -> None:
     text, question = "a bc de " * 9 + "ff", "bc ff"
     texts = [text.split() if split else text, ["a"] if split else "a"]
     questions = [question.split() if split else question] * 2

@@ -17,7 +17,7 @@ WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), min_size=1, max_siz
 
 
 @given(words=WORDS, stride=st.integers(0, 8), max_span=st.integers(1, 6))
-def test_every_span_in_a_window_is_decided_once_where_its_poorer_side_is_richest(
+def test_every_span_in_a_window_is_decided_once_where_it_has_the_most_context(
     words: list[str], stride: int, max_span: int
 ) -> None:
     rows = windows(TOKENIZER, [words], max_length=16, stride=stride)
@@ -61,7 +61,7 @@ def test_a_word_is_decided_where_its_own_span_is(words: list[str], stride: int) 
         assert {word: place for word, place, above, upto in rows if above == 0 < upto} == items
 
 
-def test_words_of_which_nothing_is_left_are_no_part_of_a_span() -> None:
+def test_dropped_words_are_no_part_of_a_span() -> None:
     ((words, places, above, upto),) = candidates([[None, 0, 0, 2, 3, None]], stride=0, max_span=2)
     assert (words, places, above, upto) == ([0, 2, 3], [1, 3, 4], [0, 0, 0], [2, 2, 1])
     assert candidates([[None, None]], stride=0, max_span=2) == [([], [], [], [])]
@@ -75,7 +75,7 @@ def test_spans_beside_a_gold_one_share_its_begin_or_its_end() -> None:
     assert beside(above, upto, [], []) == set()
 
 
-def test_the_most_probable_of_overlapping_spans_stands_whatever_the_order() -> None:
+def test_the_most_probable_of_overlapping_spans_is_kept_in_any_order() -> None:
     spans = {("A", 0, 2): 0.7, ("B", 1, 4): 0.8, ("A", 3, 5): 0.9, ("C", 0, 1): 0.7, ("B", 0, 1): 0.7}
     expected = {("A", 3, 5), ("B", 0, 1)}
     assert without_overlaps(spans) == without_overlaps(dict(reversed(spans.items()))) == expected

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.run import train
 from dice_ray.tasks.base import Scores
 from dice_ray.tasks.tagging import NO_TARGET, Tagging, TaggingConfig
 
@@ -91,7 +91,7 @@ def test_one_predicted_class_is_collapsed() -> None:
     assert not scored(built(), NAMES, ["O"] * 3, ["O", "B-LOC", "O"]).collapsed
 
 
-def test_a_word_of_which_nothing_is_left_is_missed_and_counted() -> None:
+def test_a_dropped_word_is_missed_and_counted() -> None:
     records = (TaggedRecord("1", ("a", "\u200b", "b"), ("O", "B-PER", "O")), TaggedRecord("2", ("\ufffd",), ("O",)))
     scores = scored(built(records), records, ["O", "O"], [])
     assert scores.metrics["words_dropped"] == 2
@@ -99,7 +99,7 @@ def test_a_word_of_which_nothing_is_left_is_missed_and_counted() -> None:
     assert (scores.items[0].fn, scores.items[1].fn) == (1, 0)
 
 
-def test_words_are_predicted_in_columns_and_those_of_which_nothing_is_left_too() -> None:
+def test_words_are_predicted_in_columns_dropped_ones_too() -> None:
     records = (TaggedRecord("1", ("anna", "\u200b", "called"), ()),)
     for background, lost in (("O", "O"), (None, "_")):
         task = built(background=background)
@@ -131,7 +131,7 @@ def test_a_tag_that_training_does_not_have_is_no_target_and_missed() -> None:
     assert scored(task, records, ["O", "B-LOC"]).items[0].fn == 1
 
 
-def test_items_stand_where_padding_leaves_them() -> None:
+def test_padding_shifts_the_items() -> None:
     task = built()
     tokenizer = load_tokenizer(ModelConfig(), task.texts(NAMES))
     rows = task.encode(NAMES, tokenizer)
@@ -165,15 +165,15 @@ def test_tags_that_do_not_fit_are_an_error(settings: dict[str, Any], tags: tuple
 
 
 def test_a_tiny_encoder_learns_the_generated_names(tmp_path: Path) -> None:
-    """By 60 points over the constant predictor: a perfect model stands at 67, or 73 where it takes the doubtful in."""
+    """By 60 points over the constant predictor: a perfect model reaches 67, or 73 if it predicts doubtful spans."""
     preset = {
         "task": "tagging",
         "data": {"source": {"synthetic": {"kind": "tagging", "size": 600}}},
         "training": {"epochs": 3, "batch_size": 16, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
-    best = max(told.metrics["dev/f1"] for told in launch.start(config, tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert best > 0.6
     assert test["test/f1"] > test["test/constant_f1"] + 0.6
     assert test["test/f1_LOC"] == 1

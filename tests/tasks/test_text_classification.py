@@ -1,4 +1,4 @@
-"""Text classification: one label, a positive one, several. Windows decide together; generated texts are learnt."""
+"""Text classification: one label, a positive one, several; windows; generated texts are learnt."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import torch
 from pydantic import ValidationError
 from sklearn.metrics import accuracy_score, f1_score
 
-from dice_ray import launch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.run import train
 from dice_ray.tasks.text_classification import TextClassificationConfig, TextTask
 
 LABELS = ["a", "b", "c", "a", "a"]
@@ -117,7 +117,7 @@ def test_several_labels_are_as_many_items_of_two_classes() -> None:
     assert term.targets.tolist() == [[1, 1, 0], [0, 0, 1]]
 
 
-def test_the_windows_of_a_text_decide_together() -> None:
+def test_probabilities_are_averaged_over_the_windows_of_a_text() -> None:
     records = (TextRecord("1", "a b c d e f g h i j", ("b",)), TextRecord("2", "b", ("a",)))
     task = built(records, max_length=8, stride=0)
     tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
@@ -140,7 +140,7 @@ def test_the_windows_of_a_text_decide_together() -> None:
         ({"labels": "several", "score": "macro_f1"}, "macro_f1"),
     ],
 )
-def test_what_decides_is_stated_or_follows_from_the_labels(settings: dict[str, Any], objective: str) -> None:
+def test_the_objective_is_given_or_follows_from_the_labels(settings: dict[str, Any], objective: str) -> None:
     assert TextClassificationConfig.model_validate(settings).objective() == objective
 
 
@@ -170,13 +170,13 @@ def test_labels_that_do_not_fit_are_an_error() -> None:
 
 @pytest.mark.parametrize("labels", ["one", "several"])
 def test_a_tiny_encoder_learns_the_generated_texts(tmp_path: Path, labels: str) -> None:
-    """By 50 points of macro F1 over the constant predictor; without the rare class it would stand at 74."""
+    """By 50 points of macro F1 over the constant predictor; without the rare class it would reach 74."""
     preset = {
         "task": {"text_classification": {"labels": labels, "score": "macro_f1"}},
         "data": {"source": {"synthetic": {"kind": "texts", "size": 800}}},
         "training": {"epochs": 4, "batch_size": 16, "lr": 2e-3},
     }
-    list(launch.start(config := resolve([Layer("preset", preset)]), tmp_path))
-    test = launch.evaluate(config, tmp_path, "test")
+    list(train.evaluations(config := resolve([Layer("preset", preset)]), tmp_path))
+    test = train.score(config, tmp_path, "test")
     assert test["test/macro_f1"] > test["test/constant_macro_f1"] + 0.5
     assert test["test/f1_safety"] > 0.6

@@ -1,17 +1,17 @@
-"""Entries join into fewer calls, and come back from their lines."""
+"""Points are merged into fewer entries without a change of what each run stores."""
 
 from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dice_ray.tracking.entries import NUM_METRICS, End, Entry, Open, Point, Points, Tags, joined
+from dice_ray.tracking.entries import NUM_METRICS, End, MetricPoint, Open, Points, RunEntry, Tags, merge_points
 
 KEYS = st.sampled_from(["a", "b", "c"])
 
 
 def points(key: str, count: int) -> Points:
-    return Points(key, tuple(Point("dev/f1", 0.5, step, 0) for step in range(count)))
+    return Points(key, tuple(MetricPoint("dev/f1", 0.5, step, 0) for step in range(count)))
 
 
 ENTRIES = st.one_of(
@@ -22,28 +22,28 @@ ENTRIES = st.one_of(
 )
 
 
-def told(entries: list[Entry], key: str) -> list[object]:
-    """What one run is told, point by point."""
-    said: list[object] = []
+def of_run(entries: list[RunEntry], key: str) -> list[object]:
+    """The entries of one run, point by point."""
+    sequence: list[object] = []
     for entry in entries:
         if entry.key == key:
-            said += entry.points if isinstance(entry, Points) else [entry]
-    return said
+            sequence += entry.points if isinstance(entry, Points) else [entry]
+    return sequence
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(ENTRIES, max_size=12))
-def test_each_run_is_told_the_same_in_the_same_order(entries: list[Entry]) -> None:
-    together = joined(entries)
-    assert len(together) <= len(entries)
-    assert all(len(entry.points) <= NUM_METRICS for entry in together if isinstance(entry, Points))
+def test_merging_keeps_the_sequence_of_each_run(entries: list[RunEntry]) -> None:
+    merged = merge_points(entries)
+    assert len(merged) <= len(entries)
+    assert all(len(entry.points) <= NUM_METRICS for entry in merged if isinstance(entry, Points))
     for key in ("a", "b", "c"):
-        assert told(together, key) == told(entries, key)
+        assert of_run(merged, key) == of_run(entries, key)
 
 
 def test_points_of_many_runs_make_one_call_a_run() -> None:
-    together = joined([points(key, 10) for _ in range(20) for key in ("a", "b")])
-    assert [(entry.key, len(entry.points)) for entry in together if isinstance(entry, Points)] == [
+    merged = merge_points([points(key, 10) for _ in range(20) for key in ("a", "b")])
+    assert [(entry.key, len(entry.points)) for entry in merged if isinstance(entry, Points)] == [
         ("a", 200),
         ("b", 200),
     ]

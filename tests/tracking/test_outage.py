@@ -1,10 +1,9 @@
-"""A real MLflow server that goes away and comes back: nothing is lost, doubled or left running, and no one waits."""
+"""A real MLflow server stops and starts again: nothing is lost, stored twice or left running, and no call waits."""
 
 from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import time
@@ -13,14 +12,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pandas.testing import assert_frame_equal
 
 import dice_ray
 from dice_ray import api
 from dice_ray.errors import RunError, UnknownNameError
-from dice_ray.tracking.reader import curves, read
-from dice_ray.tracking.spool import Spool, left_in
+from dice_ray.tracking import schema
+from dice_ray.tracking.reader import curves, read, texts
+from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
+from tests.tracking.stores import copied, fill, free_port
 
 SERVE = """
 import os, sys
@@ -33,17 +35,14 @@ import uvicorn
 from mlflow.server.fastapi_app import app
 uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]))
 """
-"""What `mlflow server` runs in its worker, without the processes around it."""
+"""The worker of `mlflow server`, without the processes around it."""
 
 
 class Server:
-    """MLflow's server on loopback, to be killed and started again on the same store."""
+    """MLflow's server on loopback, which can be killed and started again on the same store."""
 
     def __init__(self, folder: Path, store: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.folder, self.store = folder, store
+        self.port, self.folder, self.store = free_port(), folder, store
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -51,7 +50,9 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        arguments = [str(self.port), self.store, str(self.folder / "there")]
+        if self.process is not None:
+            return
+        arguments = [str(self.port), self.store, str(self.folder / "artifacts")]
         environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
         with (self.folder / "server.log").open("ab") as log:
             command = [sys.executable, "-c", SERVE, *arguments]
@@ -73,35 +74,60 @@ class Server:
 
 
 def until(holds: Callable[[], bool], seconds: float = 200) -> None:
-    """Wait for it."""
-    end = time.monotonic() + seconds
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end
+        assert time.monotonic() < deadline
         time.sleep(0.1)
 
 
-@pytest.fixture
-def server(tmp_path: Path, uri: str) -> Iterator[Server]:
-    server = Server(tmp_path, uri)
-    server.start()
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator[Server]:
+    """One server for all tests: it starts in 5 s on an idle core, so each test starts it if needed and leaves it on."""
+    folder = tmp_path_factory.mktemp("server")
+    server = Server(folder, copied(migrated, folder))
     yield server
     server.stop()
 
 
-@pytest.mark.timeout(900)  # the server starts three times, 5 s each on an idle core
-def test_all_is_stored_once_whenever_the_server_was_away(
+def test_a_server_that_starts_after_its_run_ended_gets_all_of_it(server: Server) -> None:
+    fill(server.store)
+    server.stop()
+    writer = Writer("late", server.uri)
+    writer.open("a", name="a", params={"loss": "dice"}, tags={schema.KIND: "run"})
+    writer.metrics("a", 1, {"dev/f1": 0.5})
+    writer.text("a", "notes.txt", "hello")
+    writer.text("a", "test/items.csv", "id,tp,fp,fn\n")
+    writer.end("a", "FINISHED")
+    server.start()
+    writer.close()
+    runs = read("late", server.uri)
+    (row,) = runs.to_dict("records")
+    assert (row["id"], row["status"], row["metrics.dev/f1"]) == ("a", "FINISHED", 0.5)
+    assert texts(runs, "test/items.csv", server.uri) == {"a": "id,tp,fp,fn\n"}
+    assert texts(runs, "notes.txt", server.uri) == {"a": "hello"}
+    assert texts(runs, "test/classes.csv", server.uri) == texts(runs, "no/notes.txt", server.uri) == {}
+    assert_frame_equal(read("study", server.uri), read("study", server.store))
+    assert_frame_equal(curves("study", server.uri), curves("study", server.store))
+    (stored,) = (server.folder / "artifacts").rglob("notes.txt")
+    assert stored.read_text() == "hello"
+
+
+@pytest.mark.timeout(900)  # the server starts up to three times
+def test_everything_is_stored_once_whenever_the_server_is_away(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    server.start()
     writer = Writer("away", server.uri, tmp_path / "run")
     longest = 0.0
 
-    def told(key: str, steps: range) -> None:
+    def report(key: str, steps: range) -> None:
         nonlocal longest
         for step in steps:
-            begun = time.perf_counter()
+            started = time.perf_counter()
             writer.metrics(key, step, {"dev/f1": step / 100})
-            longest = max(longest, time.perf_counter() - begun)
+            longest = max(longest, time.perf_counter() - started)
 
     def is_stored(key: str, step: int) -> bool:
         try:
@@ -112,34 +138,41 @@ def test_all_is_stored_once_whenever_the_server_was_away(
 
     writer.open("sweep", name="sweep", params={}, tags={})
     writer.open("a", name="a", params={"lr": 1}, tags={}, parent="sweep")
-    told("a", range(5))
+    report("a", range(5))
     until(lambda: is_stored("a", 4))
     server.stop()
-    told("a", range(5, 10))
-    writer.open("b", name="b", params={"lr": 2}, tags={}, parent="sweep")  # the creation of a run too
+    report("a", range(5, 10))
+    writer.open(
+        "b", name="b", params={"lr": 2}, tags={}, parent="sweep"
+    )  # a run that is created while the server is away
     writer.text("b", "config.yaml", "lr: 2")
-    told("b", range(3))
+    report("b", range(3))
     until(lambda: writer.failure is not None)
     server.start()
-    until(lambda: is_stored("b", 2))  # the same process goes on
+    until(lambda: is_stored("b", 2))  # the same process sends it
     server.stop()
-    told("b", range(3, 6))
+    report("b", range(3, 6))
     writer.end("a", "FINISHED")
     writer.end("b", "FAILED")
     writer.open("c", name="c", params={}, tags={}, parent="sweep")
-    writer.close()  # no error: nothing is lost
+    writer.close()  # raises nothing: the spool keeps it
     assert longest < 0.5
-    (left,) = left_in(tmp_path)
-    assert left.experiment == "away"
+    (spool,) = unsent_spools(tmp_path)
+    assert spool.experiment == "away"
 
     server.start()
     Writer("away", server.uri, tmp_path / "run").close()  # a later process
-    assert list(left_in(tmp_path)) == []
-    rows = read("away", server.uri).set_index("id")
-    assert rows["status"].to_dict() == {"sweep": "KILLED", "a": "FINISHED", "b": "FAILED", "c": "KILLED"}
-    steps = {key: list(of["step"]) for key, of in curves("away", server.uri).groupby("id")}
+    assert list(unsent_spools(tmp_path)) == []
+    runs = read("away", server.uri)
+    assert runs.set_index("id")["status"].to_dict() == {
+        "sweep": "KILLED",
+        "a": "FINISHED",
+        "b": "FAILED",
+        "c": "KILLED",
+    }
+    steps = {key: list(points["step"]) for key, points in curves("away", server.uri).groupby("id")}
     assert steps == {"a": list(range(10)), "b": list(range(6))}
-    assert [file.read_text() for file in (tmp_path / "there").rglob("config.yaml")] == ["lr: 2"]
+    assert texts(runs, "config.yaml", server.uri) == {"b": "lr: 2"}
 
 
 def test_a_run_is_scored_while_the_server_is_away(
@@ -147,26 +180,25 @@ def test_a_run_is_scored_while_the_server_is_away(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    server.start()
     quick = {"data.source.synthetic.size": 100, "training.epochs": 1}
     dice_ray.train("synthetic_pairs", quick, name="mine")
     server.stop()
     scored = dice_ray.evaluate("mine")
-    assert scored.untold is not None
-    assert re.match(r"MLflow is away \(.*\): what it lacks waits in dice_ray_runs/mine, `dice-ray runs`", scored.untold)
-    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", server.uri)  # its driver is at work
-    assert re.match(r"MLflow was not told: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").untold or "")
+    assert scored.not_stored is not None
+    assert re.match(r"MLflow is away \(.*\): the scores wait in dice_ray_runs/mine, `dice-ray runs`", scored.not_stored)
+    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", server.uri)  # as if its driver were running
+    assert re.match(r"not stored in MLflow: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").not_stored or "")
     busy.close(is_sent=False)
     server.start()
     assert api.send_waiting() == []
     (row,) = read("train").to_dict("records")
     assert {name: row[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
-    assert len(list((tmp_path / "there").rglob("test/items.csv"))) == 1
-    assert dice_ray.evaluate("mine", "dev").untold is None
+    assert list(texts(read("train"), "test/items.csv")) == ["mine"]
+    assert dice_ray.evaluate("mine", "dev").not_stored is None
 
 
-def test_an_experiment_that_is_deleted_meanwhile_is_told_and_waits_until_it_is_restored(
-    uri: str, tmp_path: Path
-) -> None:
+def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_restored(uri: str, tmp_path: Path) -> None:
     writer = Writer("gone", uri, tmp_path / "run")
     writer.open("a", name="a", params={}, tags={})
     writer.metrics("a", 1, {"dev/f1": 0.1})
@@ -179,7 +211,7 @@ def test_an_experiment_that_is_deleted_meanwhile_is_told_and_waits_until_it_is_r
     writer.end("a", "FINISHED")
     with pytest.raises(RunError, match=r"2 entries were not \(they wait in .*\): .*'gone' must be active.*restore"):
         writer.close()
-    with pytest.raises(RunError, match=r"'gone' must be active in .*, and was deleted: `mlflow experiments restore"):
+    with pytest.raises(RunError, match=r"'gone' must be active in .*, but was deleted: `mlflow experiments restore"):
         Writer("gone", uri, tmp_path / "run")
     client.restore_experiment(experiment.experiment_id)
     Writer("gone", uri, tmp_path / "run").close()

@@ -1,4 +1,4 @@
-"""The stored names: what is in users' databases stays readable."""
+"""The stored names do not change: users' databases stay readable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dice_ray.tracking import schema
 
 
 def test_the_stored_names_stay() -> None:
-    names = {value for name, value in vars(schema).items() if name.isupper() and name not in ("PREFIX", "OF_STEPS")}
+    names = {value for name, value in vars(schema).items() if name.isupper() and name not in ("PREFIX", "STEP_METRICS")}
     assert names == {
         "dice_ray.arm",
         "dice_ray.baseline",
@@ -43,13 +43,20 @@ def test_the_stored_names_stay() -> None:
         "mlflow.source.git.commit",
         "mlflow.source.name",
         "mlflow.user",
+        "classes.csv",
+        "config.yaml",
+        "data.json",
+        "items.csv",
+        "left_out.json",
+        "plan.yaml",
+        "report",
     }
-    assert schema.OF_STEPS == ("loss", "lr", "padding", "tokens_per_second")
+    assert schema.STEP_METRICS == ("loss", "lr", "padding", "tokens_per_second")
     assert get_args(schema.Kind) == ("run", "sweep", "trial", "rerun", "study", "cell")
     assert get_args(schema.State) == ("done", "pruned", "failed")
 
 
-def test_the_relatives_of_a_metric() -> None:
+def test_the_names_of_derived_metrics() -> None:
     assert schema.best_metric("dev/f1") == "dev/best_f1"
     assert schema.kept_metric("dev/recall") == "dev/kept_recall"
     assert schema.constant_metric("test/f1") == "test/constant_f1"

@@ -1,4 +1,4 @@
-"""MLflow's pages: on loopback alone, of the store that is used, and no surprise where there is none."""
+"""MLflow's pages: served on loopback only, of the store that is used, with an error if there is none."""
 
 from __future__ import annotations
 
@@ -15,15 +15,10 @@ import pytest
 from dice_ray.errors import InputError, RunError
 from dice_ray.tracking import server
 from dice_ray.tracking.writer import Writer
+from tests.tracking.stores import free_port
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def test_a_store_that_is_not_there_a_server_and_a_taken_port(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_missing_store_a_server_and_a_taken_port(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:////nowhere/mlflow.db")
     with pytest.raises(RunError, match="nothing has been tracked in it yet"):
         server.command(5000)
@@ -38,7 +33,7 @@ def test_a_store_that_is_not_there_a_server_and_a_taken_port(uri: str, monkeypat
             server.command(taken.getsockname()[1])
 
 
-def test_the_pages_are_served_on_loopback_alone(tmp_path: Path) -> None:
+def test_the_pages_are_served_on_loopback_only(tmp_path: Path) -> None:
     with Writer("shown") as writer:
         writer.open("a", name="a", params={}, tags={})
     port = free_port()
@@ -46,10 +41,10 @@ def test_the_pages_are_served_on_loopback_alone(tmp_path: Path) -> None:
         command = [str(Path(sys.executable).with_name("dice-ray")), "ui", "--port", str(port)]
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        until = time.monotonic() + 500
+        deadline = time.monotonic() + 500
         while True:
             assert process.poll() is None, (tmp_path / "log.txt").read_text()
-            assert time.monotonic() < until
+            assert time.monotonic() < deadline
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=10) as page:
                     assert b"MLflow" in page.read()
@@ -59,8 +54,8 @@ def test_the_pages_are_served_on_loopback_alone(tmp_path: Path) -> None:
         family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
         listening = {
             connection.laddr
-            for each in family
-            for connection in each.net_connections("tcp")
+            for member in family
+            for connection in member.net_connections("tcp")
             if connection.status == psutil.CONN_LISTEN
         }
         assert {tuple(address) for address in listening} == {("127.0.0.1", port)}

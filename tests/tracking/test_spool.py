@@ -1,4 +1,4 @@
-"""What a killed process was telling is sent by the next writer in its folder, once, and its runs are ended."""
+"""The next writer in the folder of a killed process sends what is left, once, and ends the runs that are open."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dice_ray.errors import BusyError, RunError
-from dice_ray.tracking.entries import End, Entry, Open, Points, Tags
+from dice_ray.tracking.entries import End, Open, Points, RunEntry, Tags
 from dice_ray.tracking.reader import curves, read
-from dice_ray.tracking.spool import Spool, left_in
+from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.writer import Writer
 
 KILLED = """
@@ -36,26 +36,26 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize(("wait", "every"), [(0.0, 30.0), (3.0, 0.1)], ids=["before it was sent", "after"])
-def test_a_killed_process_has_lost_nothing(uri: str, tmp_path: Path, wait: float, every: float) -> None:
+def test_a_killed_process_loses_nothing(uri: str, tmp_path: Path, wait: float, every: float) -> None:
     environment = os.environ | {"MLFLOW_TRACKING_URI": uri}
     command = [sys.executable, "-c", KILLED, str(wait), str(every)]
     assert subprocess.run(command, env=environment, timeout=100, check=False).returncode == -signal.SIGKILL
-    (left,) = left_in(tmp_path)
-    assert (left.experiment, left.store) == ("killed", uri)
+    (spool,) = unsent_spools(tmp_path)
+    assert (spool.experiment, spool.store) == ("killed", uri)
     Writer("killed", uri, tmp_path / "run").close()
-    assert list(left_in(tmp_path)) == []
+    assert list(unsent_spools(tmp_path)) == []
     rows = read("killed", uri).set_index("id")
     assert rows["status"].to_dict() == {"sweep": "KILLED", "a": "FINISHED", "b": "KILLED"}
     assert rows["parent"].dropna().to_dict() == {"a": "sweep", "b": "sweep"}
     points = curves("killed", uri)
-    assert {key: list(of["step"]) for key, of in points.groupby("id")} == {
+    assert {key: list(of_run["step"]) for key, of_run in points.groupby("id")} == {
         "a": list(range(5)),
         "b": list(range(6)),
     }
     assert len(list(tmp_path.rglob("artifacts/config.yaml"))) == 1
 
 
-def test_a_run_goes_on_after_what_was_left_of_it(uri: str, tmp_path: Path) -> None:
+def test_a_run_that_was_left_open_can_be_resumed(uri: str, tmp_path: Path) -> None:
     spool = Spool(tmp_path, "train", uri)
     spool.add(Open("mine", "mine", {}, {}, None, 1000))
     spool.close(is_sent=False)
@@ -66,7 +66,7 @@ def test_a_run_goes_on_after_what_was_left_of_it(uri: str, tmp_path: Path) -> No
     assert read("train", uri)["status"].tolist() == ["FINISHED"]
 
 
-def test_what_was_sent_is_not_read_again_but_for_what_is_open(tmp_path: Path) -> None:
+def test_above_the_mark_only_open_runs_are_read_again(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     opened = Open("still", "still", {}, {}, None, 1)
     for entry in (opened, Open("over", "over", {}, {}, None, 1), Points("still", ()), End("over", "FINISHED", 2)):
@@ -78,26 +78,26 @@ def test_what_was_sent_is_not_read_again_but_for_what_is_open(tmp_path: Path) ->
         file.write(b'{"entry": "Tags", "key": "torn')
     os.utime(spool.path, (1000.5, 1000.5))
     again = Spool(tmp_path, "a", "sqlite:////a.db")
-    left = [opened, Tags("still", {"x": "größer"})]
-    assert again.left == [*left, End("still", "KILLED", 1000500)], "ended when it said its last word"
+    unsent = [opened, Tags("still", {"x": "größer"})]
+    assert again.unsent == [*unsent, End("still", "KILLED", 1000500)], "ended at the time of its last line"
     again.add(Tags("still", {"more": "y"}))
     again.close(is_sent=False)
     third = Spool(tmp_path, "a", "sqlite:////a.db")
-    assert third.left[:3] == [*left, Tags("still", {"more": "y"})], "the torn line was cut off"
+    assert third.unsent[:3] == [*unsent, Tags("still", {"more": "y"})], "the torn line was cut off"
     third.close(is_sent=True)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_whose_first_line_is_torn_leaves_nothing(tmp_path: Path) -> None:
+def test_a_file_whose_first_line_is_torn_holds_nothing(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     spool.close(is_sent=False)
-    assert len(list(left_in(tmp_path))) == 1
+    assert len(list(unsent_spools(tmp_path))) == 1
     spool.path.write_text('{"experiment": "a", "sto')
-    assert list(left_in(tmp_path)) == []
+    assert list(unsent_spools(tmp_path)) == []
     again = Spool(tmp_path, "a", "sqlite:////a.db")
-    assert again.left == []
+    assert again.unsent == []
     again.close(is_sent=False)
-    assert [left.experiment for left in left_in(tmp_path)] == ["a"]
+    assert [spool.experiment for spool in unsent_spools(tmp_path)] == ["a"]
 
 
 def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
@@ -109,34 +109,34 @@ def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
     first.add(Tags("a", {"x": "y"}))
     first.close(is_sent=False)
     other.close(is_sent=True)
-    (left,) = left_in(tmp_path)
-    assert left.store == "http://***@127.0.0.1:1"
-    assert not left.is_of_this_store
+    (spool,) = unsent_spools(tmp_path)
+    assert spool.store == "http://***@127.0.0.1:1"
+    assert not spool.is_of_this_store
     assert "secret" not in first.path.read_text()
 
 
-def test_what_was_never_sent_waits_once(tmp_path: Path) -> None:
-    told: list[Entry] = [
+def test_entries_that_were_never_sent_are_read_once(tmp_path: Path) -> None:
+    entries: list[RunEntry] = [
         Open("sweep", "sweep", {}, {}, None, 1),
         Open("a", "a", {}, {}, "sweep", 1),
         End("a", "FINISHED", 2),
     ]
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
-    for entry in told:
+    for entry in entries:
         spool.add(entry)
     spool.close(is_sent=False)
     again = Spool(tmp_path, "a", "sqlite:////a.db")
-    assert again.left[:-1] == told
+    assert again.unsent[:-1] == entries
     again.close(is_sent=True)
 
 
-def test_a_damaged_one_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_damaged_file(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     spool.close(is_sent=False)
     whole = spool.path.read_text()
     spool.path.write_text(f"{whole}no entry\n")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold what waits .* is damaged"):
+    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
         Spool(tmp_path, "a", "sqlite:////a.db")
     spool.path.write_text(f"no head\n{whole}")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold what waits .* is damaged"):
-        list(left_in(tmp_path))
+    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
+        list(unsent_spools(tmp_path))

@@ -1,4 +1,4 @@
-"""What a run was made with: git as it is in the user's folder, versions, hardware, user."""
+"""The tags of a run's environment: git in the working directory, versions, hardware, user."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ import pytest
 from dice_ray.tracking import schema, surroundings
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
-    done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
-def test_the_commit_of_the_users_folder_and_whether_it_was_changed(tmp_path: Path) -> None:
+def test_the_commit_of_the_working_directory_and_whether_it_was_changed(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     assert schema.GIT_COMMIT not in surroundings.tags()  # there is no commit yet
     (tmp_path / "preset.yaml").write_text("loss: dice")
     git(tmp_path, "add", "preset.yaml")
     git(tmp_path, "commit", "--quiet", "-m", "first")
     (tmp_path / "dice_ray_runs").mkdir()
-    (tmp_path / "dice_ray_runs/left.txt").write_text("what runs leave is no change")
+    (tmp_path / "dice_ray_runs/left.txt").write_text("untracked files are no change")
     clean = surroundings.tags()
     assert clean[schema.GIT_COMMIT] == git(tmp_path, "rev-parse", "HEAD")
     assert clean[schema.GIT_DIRTY] == "false"
@@ -33,7 +33,7 @@ def test_the_commit_of_the_users_folder_and_whether_it_was_changed(tmp_path: Pat
     assert surroundings.tags()[schema.GIT_DIRTY] == "true"
 
 
-def test_without_git_there_are_no_tags_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_there_are_no_git_tags(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {schema.GIT_COMMIT, schema.GIT_DIRTY} & surroundings.tags().keys()
     monkeypatch.setenv("PATH", "/nowhere")
     assert not {schema.GIT_COMMIT, schema.GIT_DIRTY} & surroundings.tags().keys()
@@ -44,15 +44,15 @@ def test_versions_hardware_and_user(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     monkeypatch.setenv("LOGNAME", "me")
-    found = surroundings.tags()
+    tags = surroundings.tags()
     packages = {"dice_ray", "torch", "transformers", "ray", "optuna", "mlflow", "python"}
-    assert {name for name in found if name.startswith("dice_ray.version.")} == {
+    assert {name for name in tags if name.startswith("dice_ray.version.")} == {
         f"dice_ray.version.{package}" for package in packages
     }
-    assert found["dice_ray.version.torch"] == torch.__version__
-    assert found["dice_ray.version.ray"] == ray.__version__
-    assert found["dice_ray.version.python"] == platform.python_version()
-    assert found[schema.CORES] == str(os.cpu_count())
-    assert found[schema.CPU]
-    assert (found[schema.GPU] == "none") == (torch.cuda.device_count() == 0)
-    assert found[schema.USER] == "me"
+    assert tags["dice_ray.version.torch"] == torch.__version__
+    assert tags["dice_ray.version.ray"] == ray.__version__
+    assert tags["dice_ray.version.python"] == platform.python_version()
+    assert tags[schema.CORES] == str(os.cpu_count())
+    assert tags[schema.CPU]
+    assert (tags[schema.GPU] == "none") == (torch.cuda.device_count() == 0)
+    assert tags[schema.USER] == "me"

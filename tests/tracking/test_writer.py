@@ -1,4 +1,4 @@
-"""The writer: what it was told is stored once, within the limits, or `close` says what was not."""
+"""The writer stores every entry once, within MLflow's limits, or `close` raises."""
 
 from __future__ import annotations
 
@@ -63,19 +63,19 @@ def test_a_sweep_and_its_trial(uri: str, tmp_path: Path) -> None:
     assert rows(uri, "pragma journal_mode") == [("wal",)]
 
 
-def test_a_run_opened_again_goes_on(uri: str) -> None:
-    def told(writer: Writer, steps: range) -> None:
-        writer.open("it's", name="name", params={"seed": 1, "new": steps.stop}, tags={"told": str(steps)})
+def test_a_run_opened_again_resumes(uri: str) -> None:
+    def report(writer: Writer, steps: range) -> None:
+        writer.open("it's", name="name", params={"seed": 1, "new": steps.stop}, tags={"steps": str(steps)})
         for step in steps:
             writer.metrics("it's", step, {"dev/f1": step / 10, "dev/recall": 0.5})
 
     first = Writer("again", uri)
-    told(first, range(4))
+    report(first, range(4))
     first.close()
     assert rows(uri, "select status from runs") == [("KILLED",)]
     second = Writer("again", uri)
-    told(second, range(7))
-    told(second, range(7))
+    report(second, range(7))
+    report(second, range(7))
     second.end("it's", "FINISHED")
     second.close()
 
@@ -83,7 +83,7 @@ def test_a_run_opened_again_goes_on(uri: str) -> None:
     steps = rows(uri, "select step from metrics where key = 'dev/f1' order by step")
     assert steps == [(step,) for step in range(7)]
     assert rows(uri, "select value from params where key = 'new'") == [("4",)]
-    assert rows(uri, "select value from tags where key = 'told'") == [("range(0, 7)",)]
+    assert rows(uri, "select value from tags where key = 'steps'") == [("range(0, 7)",)]
 
 
 KEYS = (
@@ -100,7 +100,7 @@ KEYS = (
 )
 
 
-def test_a_run_that_ended_is_scored_anew(uri: str) -> None:
+def test_a_finished_run_is_scored_again(uri: str) -> None:
     with Writer("train") as writer:
         writer.open("mine", name="mine", params={}, tags={})
         writer.end("mine", "FINISHED")
@@ -116,7 +116,7 @@ def test_a_run_that_ended_is_scored_anew(uri: str) -> None:
     assert run.data.metrics["test/f1"] == 0.6
 
 
-def test_keys_of_any_characters_are_found_again(uri: str, tmp_path: Path) -> None:
+def test_keys_with_any_characters_are_found(uri: str, tmp_path: Path) -> None:
     for step in range(2):
         with Writer("keys", uri) as writer:
             for key in KEYS:
@@ -157,17 +157,17 @@ def test_no_run_stays_running(uri: str) -> None:
     ]
 
 
-def test_a_deleted_experiment_is_named(uri: str) -> None:
+def test_a_deleted_experiment_is_an_error_before_training(uri: str) -> None:
     Writer("gone", uri).close()
     client = quiet_client(uri)
     experiment = client.get_experiment_by_name("gone")
     assert experiment is not None
     client.delete_experiment(experiment.experiment_id)
     with pytest.raises(RunError, match=r"'gone' must be active.*mlflow experiments restore"):
-        Writer("gone", uri)  # before anything is trained
+        Writer("gone", uri)  # raises at once
 
 
-def test_what_the_store_refuses_does_not_stop_the_rest(uri: str) -> None:
+def test_refused_entries_do_not_stop_the_others(uri: str) -> None:
     writer = Writer("refused", uri)
     writer.open("a", name="a", params={}, tags={})
     writer.open("b", name="b", params={}, tags={}, parent="never opened")
@@ -182,7 +182,7 @@ def test_what_the_store_refuses_does_not_stop_the_rest(uri: str) -> None:
     assert rows(uri, "select count(*) from metrics") == [(1,)]
 
 
-def test_a_store_that_is_away_is_named_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_names_a_store_that_is_away_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     writer = Writer("away", "http://me:secret@127.0.0.1:9")
     writer.open("a", name="a", params={}, tags={})
@@ -192,7 +192,7 @@ def test_a_store_that_is_away_is_named_without_its_password(monkeypatch: pytest.
     assert "secret" not in str(caught.value)
 
 
-def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"a text, long enough to be read as a header of a database" * 20)
     writer = Writer("damaged", f"sqlite:///{tmp_path}/mlflow.db")
     started = time.monotonic()
@@ -202,7 +202,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     assert time.monotonic() - started < 20
 
 
-def test_a_mistake_of_ours_is_raised_by_close(uri: str) -> None:
+def test_close_raises_an_error_of_this_program(uri: str) -> None:
     writer = Writer("mistake", uri)
     writer.open("a", name="a", params={}, tags={"tag": 1})  # type: ignore[dict-item]
     with pytest.raises(TypeError):

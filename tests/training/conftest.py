@@ -1,4 +1,4 @@
-"""Half of the bits on a machine without a GPU: slow there, so that a run is refused, but right."""
+"""fp16 on a machine without a GPU: correct, but so slow that runs refuse it."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from dice_ray.training import precision
 
 @pytest.fixture
 def fp16_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precision, "kept_by", lambda _: ("fp32", "bf16", "fp16"))
+    monkeypatch.setattr(precision, "supported_by", lambda _: ("fp32", "bf16", "fp16"))

@@ -48,14 +48,14 @@ def test_a_pass_holds_each_row_as_often_as_its_weight(weights: list[float], batc
         assert counts.total() == size
 
 
-def test_rows_without_weights_come_as_with_equal_ones() -> None:
+def test_no_weights_are_equal_weights() -> None:
     lengths = [row % 7 + 1 for row in range(100)]
     plain, weighted = Steps(lengths, 8, 1), Steps(lengths, 8, 1, [1.0] * 100)
     assert [plain.rows(step) for step in range(30)] == [weighted.rows(step) for step in range(30)]
     assert plain.rows(0) == [23, 9, 79, 58, 86, 51, 37, 30], "the draws of earlier results"
 
 
-def test_rows_of_like_length_share_a_step_and_steps_come_in_no_order_of_length() -> None:
+def test_rows_of_similar_length_share_a_step_and_steps_are_shuffled() -> None:
     lengths = [row % 40 + 1 for row in range(10 * POOL)]
     steps = Steps(lengths, 10, seed=3)
     longest = [max(lengths[row] for row in steps.rows(step)) for step in range(POOL)]

@@ -1,4 +1,4 @@
-"""Checkpoints: a run killed at any moment ends as one that was not; what is torn or foreign is refused by its name."""
+"""Checkpoints: a killed run ends like an uninterrupted one; damaged and foreign files are refused by name."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from dice_ray import launch
 from dice_ray.errors import RunError
+from dice_ray.run import build, train
 from dice_ray.training.checkpoint import Checkpoints
-from tests.training.test_loop import small, told_by
+from tests.training.test_loop import small, timeless
 
 WEIGHTS = {"weight": torch.zeros(2, 3)}
 
 
-LEFT = ["best.pt", "config.yaml", "encoder", "last.pt", "task.json", "told.pt"]
-"""Of a run that ended: no checkpoint but those two, and nothing half written."""
+LEFT = ["best.pt", "config.yaml", "encoder", "last.pt", "metrics.pt", "task.json"]
+"""The files of a finished run: two checkpoints, and nothing half written."""
 
 
 def state(step: int, **values: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def state(step: int, **values: Any) -> dict[str, Any]:
 
 
 def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
-    """Train, and be killed at an event: each step of the optimizer, before and after each rename of a file."""
+    """Train, and be killed at an event: an optimizer step, or the moment before or after a rename of a file."""
     events = itertools.count(1)
     rename = Path.replace
 
@@ -48,17 +48,19 @@ def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
 
     register_optimizer_step_post_hook(event)
     Path.replace = renamed  # type: ignore[assignment,method-assign]
-    told = told_by(launch.start(small(**settings), folder))
-    torch.save([each.metrics for each in told], folder / "told.pt")
+    evaluations = timeless(train.evaluations(small(**settings), folder))
+    torch.save([each.metrics for each in evaluations], folder / "metrics.pt")
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize("minutes", [0, 10])
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
-def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(tmp_path: Path, minutes: int, precision: str) -> None:
+def test_a_run_killed_at_any_moment_ends_like_an_uninterrupted_one(
+    tmp_path: Path, minutes: int, precision: str
+) -> None:
     settings = {"loss": "dice", "training.checkpoint_minutes": minutes, "training.precision": precision}
-    launch.prepare(small(**settings))  # a forked process has the data already
-    whole = told_by(launch.start(small(**settings), tmp_path / "whole"))
+    build.prepare(small(**settings))  # a forked process has the data already
+    whole = timeless(train.evaluations(small(**settings), tmp_path / "whole"))
     moments = [random.randint(1, 40) for _ in range(5)]
     exits = []
     for kill_at in [*moments, 10**9]:
@@ -70,7 +72,7 @@ def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(tmp_path: Path, min
         exits.append(process.exitcode)
     assert exits[0] == -signal.SIGKILL
     assert exits[-1] == 0
-    assert torch.load(tmp_path / "killed/told.pt") == [each.metrics for each in whole], moments
+    assert torch.load(tmp_path / "killed/metrics.pt") == [each.metrics for each in whole], moments
     for name in ("last.pt", "best.pt"):
         killed, expected = (torch.load(tmp_path / run / name) for run in ("killed", "whole"))
         torch.testing.assert_close(killed["model"], expected["model"], rtol=0, atol=0, msg=f"{name}, {moments}")
@@ -78,7 +80,7 @@ def test_a_run_killed_at_any_moment_ends_as_one_that_was_not(tmp_path: Path, min
 
 
 @pytest.mark.parametrize("fault", ["torn", "empty", "foreign", "another model"])
-def test_of_a_bad_checkpoint_the_one_before_is_used(tmp_path: Path, fault: str) -> None:
+def test_the_previous_checkpoint_replaces_a_damaged_one(tmp_path: Path, fault: str) -> None:
     checkpoints = Checkpoints(tmp_path)
     for step in (1, 2):
         checkpoints.save_last(state(step), finished=False)
@@ -87,8 +89,8 @@ def test_of_a_bad_checkpoint_the_one_before_is_used(tmp_path: Path, fault: str) 
         path.write_bytes(path.read_bytes()[: 500 if fault == "torn" else 0])
     else:
         torch.save({"weights": 1} if fault == "foreign" else state(2, model={"weight": torch.zeros(3, 3)}), path)
-    reason = {"foreign": "it lacks history, model", "another model": "weight is of another one"}.get(fault, "")
-    with pytest.warns(UserWarning, match=rf"last\.pt must be .*{reason}.*the run goes on from before\.pt"):
+    reason = {"foreign": "it lacks history, model", "another model": "but weight differs"}.get(fault, "")
+    with pytest.warns(UserWarning, match=rf"last\.pt must be .*{reason}.*the run resumes from before\.pt"):
         found = checkpoints.last(WEIGHTS)
     assert found is not None
     assert found["step"] == 1
@@ -97,19 +99,19 @@ def test_of_a_bad_checkpoint_the_one_before_is_used(tmp_path: Path, fault: str) 
         checkpoints.last(WEIGHTS)
 
 
-def test_a_run_with_a_torn_checkpoint_ends_as_one_without(tmp_path: Path) -> None:
-    whole = told_by(launch.start(small(), tmp_path / "whole"))
-    run = launch.start(small(), tmp_path / "torn")
+def test_a_run_with_a_truncated_checkpoint_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
+    whole = timeless(train.evaluations(small(), tmp_path / "whole"))
+    run = train.evaluations(small(), tmp_path / "torn")
     for _ in range(3):
         next(run)
     run.close()
     path = tmp_path / "torn/last.pt"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.warns(UserWarning, match=r"last\.pt must be a checkpoint"):
-        assert told_by(launch.start(small(), tmp_path / "torn")) == whole
+        assert timeless(train.evaluations(small(), tmp_path / "torn")) == whole
 
 
-def test_the_one_before_the_last_and_what_a_kill_left_go_when_a_run_ends(tmp_path: Path) -> None:
+def test_a_finished_run_deletes_its_previous_checkpoint_and_temporary_files(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
     (tmp_path / "last.pt.77.tmp").write_text("half")
     assert checkpoints.last(WEIGHTS) is None
@@ -120,9 +122,7 @@ def test_the_one_before_the_last_and_what_a_kill_left_go_when_a_run_ends(tmp_pat
     assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
 
 
-def test_what_a_run_needs_is_on_the_disk_before_it_takes_its_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_synchronised_before_they_are_renamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on_disk, placed = set[tuple[int, ...]](), set[str]()
     fsync, rename = os.fsync, Path.replace
 
@@ -141,12 +141,14 @@ def test_what_a_run_needs_is_on_the_disk_before_it_takes_its_place(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", renamed)
-    list(launch.start(small(), tmp_path / "run"))
+    list(train.evaluations(small(), tmp_path / "run"))
     assert placed >= {"config.yaml", "task.json", "last.pt", "before.pt", "best.pt"}
     assert {file.name for file in (tmp_path / "run/encoder").iterdir()} >= {"config.json", "tokenizer.json"}
     assert all(content_of(file) in on_disk for file in (tmp_path / "run/encoder").iterdir())
 
 
 def test_a_url_is_refused() -> None:
-    with pytest.raises(RunError, match="must be in a folder that every worker sees, got the URL s3:/bucket"):
+    with pytest.raises(
+        RunError, match="must be in a folder on a file system that all workers share, got the URL s3:/bucket"
+    ):
         Checkpoints(Path("s3://bucket/runs"))

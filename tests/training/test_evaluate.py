@@ -1,4 +1,4 @@
-"""Predictions of a split: each row once whatever the number of workers, and through memory that runs out."""
+"""Predictions of a split: each row once for any number of workers, also after running out of memory."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch import Tensor, nn
 
 from dice_ray.errors import RunError
 from dice_ray.training.evaluate import EncodedSplit, decoded
-from dice_ray.training.step import Tally
+from dice_ray.training.step import TrainingTally
 from tests.training.test_step import CUT, WHOLE, on_workers, parts_of
 
 SIZES = (1, 2, 7, 23)
-"""Rows of a split: fewer than the workers are, and numbers that two and three do not divide."""
+"""Rows of a split: fewer than the workers, and numbers that two and three do not divide."""
 CASES = ("tags cross_entropy", "pairs cross_entropy")
 
 
 def limit_memory(encoder: nn.Module, limit: int) -> None:
-    """Let the encoder ask torch for more memory than there is, for a batch of more tokens."""
+    """Make the encoder allocate more memory than exists, for batches of more tokens."""
 
     def ask(_: nn.Module, __: tuple[Any, ...], inputs: dict[str, Tensor]) -> None:
         if inputs["input_ids"].numel() > limit:
@@ -30,8 +30,8 @@ def limit_memory(encoder: nn.Module, limit: int) -> None:
     encoder.register_forward_pre_hook(ask, with_kwargs=True)
 
 
-def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any], list[int], Tally]:
-    """What is decoded of the first rows, the rows that this worker predicted, and the tally."""
+def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any], list[int], TrainingTally]:
+    """The decoded first rows, the rows that this worker predicted, and the tally."""
     parts = parts_of(case)
     if limit is not None:
         limit_memory(parts.model.encoder, limit)
@@ -44,12 +44,12 @@ def found_on(size: int, case: str, limit: int | None = None) -> tuple[list[Any],
 
     task.decode = noted  # type: ignore[method-assign]
     split = EncodedSplit(parts.train.records, parts.train.rows[:size])
-    tally = Tally(WHOLE)
+    tally = TrainingTally(WHOLE)
     return decoded(task, parts.model, split, parts.tokenizer, parts.numerics, tally), seen, tally
 
 
 def _plain(items: list[Any]) -> list[Tensor]:
-    """What is decoded as numbers, which can be compared and stored."""
+    """Decoded rows as tensors, which can be compared and stored."""
     return [torch.as_tensor(item, dtype=torch.float64) for item in items]
 
 
@@ -83,7 +83,7 @@ def test_a_row_that_does_not_fit_alone_is_an_error() -> None:
         found_on(7, CASES[0], limit=3)
 
 
-def _one_is_short(rank: int) -> tuple[list[Tensor], int, int, str]:
+def _one_out_of_memory(rank: int) -> tuple[list[Tensor], int, int, str]:
     """Only the second worker runs out of memory: of some, then of all."""
     found, _, tally = found_on(23, CASES[0], CUT if rank else None)
     with pytest.raises(RunError) as failed:
@@ -92,7 +92,7 @@ def _one_is_short(rank: int) -> tuple[list[Tensor], int, int, str]:
 
 
 def test_workers_agree_where_one_of_them_runs_out_of_memory(tmp_path: Path) -> None:
-    first, second = on_workers(2, tmp_path, _one_is_short)
+    first, second = on_workers(2, tmp_path, _one_out_of_memory)
     assert first[1:] == second[1:]
     assert first[1] < WHOLE
     assert first[2] >= 1

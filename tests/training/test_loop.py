@@ -1,4 +1,4 @@
-"""The loop: it learns, it goes on where it was stopped, it stops where nothing is finite, it is exact over workers."""
+"""The training loop: learning, resuming, errors, and equal results for any number of workers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import psutil
 import pytest
 import torch
 import torch.distributed as dist
-from torch.multiprocessing.spawn import spawn
 
-from dice_ray import launch, trained
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
+from dice_ray.run import build, train, trained
 from dice_ray.training import batches, precision
-from dice_ray.training.loop import Evaluation, Progress
+from dice_ray.training.loop import Evaluation, StepProgress
+from tests.training.test_step import run_workers
 
 PRESET = Layer(
     "preset", {"task": "sentence_pair", "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}}}
@@ -36,72 +36,72 @@ def small(**values: Any) -> RunConfig:
     return resolve([PRESET, values_layer("test", settings | paths)])
 
 
-def told_by(run: Iterable[Evaluation]) -> list[Evaluation]:
-    """What a run says, but for how fast it was."""
+def timeless(run: Iterable[Evaluation]) -> list[Evaluation]:
+    """A run's evaluations without their times."""
     timed = {"train/tokens_per_second": 0.0, "train/seconds": 0.0}
     return [replace(each, metrics=each.metrics | timed) for each in run]
 
 
 def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -> None:
-    told = told_by(launch.start(small(), tmp_path))
-    assert [evaluation.step for evaluation in told] == [5, 10, 15, 20, 25]
-    assert [evaluation.finished for evaluation in told] == [False] * 4 + [True]
-    assert told[-1].epoch == 2.0
-    assert {"train/loss", "dev/f1", "dev/f1_tuned", "dev/collapsed"} <= set(told[-1].metrics)
-    rates = [evaluation.metrics["train/lr"] for evaluation in told]
+    evaluations = timeless(train.evaluations(small(), tmp_path))
+    assert [evaluation.step for evaluation in evaluations] == [5, 10, 15, 20, 25]
+    assert [evaluation.finished for evaluation in evaluations] == [False] * 4 + [True]
+    assert evaluations[-1].epoch == 2.0
+    assert {"train/loss", "dev/f1", "dev/f1_tuned", "dev/collapsed"} <= set(evaluations[-1].metrics)
+    rates = [evaluation.metrics["train/lr"] for evaluation in evaluations]
     assert rates == sorted(rates, reverse=True)
     assert 0 < rates[-1] < rates[0] < 2e-3
 
 
-def test_memory_that_is_free_in_pieces_is_given_back_where_the_c_library_can(tmp_path: Path) -> None:
-    list(launch.start(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
+def test_free_memory_is_returned_where_the_c_library_can(tmp_path: Path) -> None:
+    list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
     in_use = [torch.ones(2**14) for _ in range(3200)][::100]  # 2 MB of 200 MB
     before = psutil.Process().memory_info().rss
-    list(launch.start(small(training__evaluations=1, training__epochs=1), tmp_path / "second"))
+    list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "second"))
     given_back = before - psutil.Process().memory_info().rss
     assert given_back > 100 * 2**20 or not hasattr(ctypes.CDLL(None), "malloc_trim")
     assert all(each.sum() == 2**14 for each in in_use)
 
 
-def test_every_other_step_tells_how_far_the_run_is(tmp_path: Path) -> None:
-    told = list(launch.steps(small(training__evaluations=2), tmp_path))
-    assert [each.step for each in told] == list(range(1, 26))
-    assert [each.step for each in told if isinstance(each, Evaluation)] == [12, 25]
-    steps = [each for each in told if isinstance(each, Progress)]
+def test_every_other_step_yields_its_progress(tmp_path: Path) -> None:
+    evaluations = list(train.train(small(training__evaluations=2), tmp_path))
+    assert [each.step for each in evaluations] == list(range(1, 26))
+    assert [each.step for each in evaluations if isinstance(each, Evaluation)] == [12, 25]
+    steps = [each for each in evaluations if isinstance(each, StepProgress)]
     assert {each.num_steps for each in steps} == {25}
     assert steps[-1].epoch == pytest.approx(24 * 16 / 200)
     assert max(each.lr for each in steps) == pytest.approx(2e-3, rel=0.1)
     assert all(0 <= each.padding < 0.5 and each.tokens_per_second > 100 for each in steps)
-    lengths = [len(row["input_ids"]) for row in launch.prepare(small()).train.rows]
+    lengths = [len(row["input_ids"]) for row in build.prepare(small()).train.rows]
     assert steps[0].num_tokens == sum(lengths[row] for row in batches.Steps(lengths, 16, 1).rows(0))
     assert all(0 < later.num_tokens - before.num_tokens < 16 * max(lengths) * 2 for before, later in pairwise(steps))
-    first = told[11]
+    first = evaluations[11]
     assert isinstance(first, Evaluation)
     losses = [each.loss for each in steps[:11]]
     assert min(losses) < 12 * first.metrics["train/loss"] - sum(losses) < 1.2 * max(losses)
 
 
-def test_an_interrupted_run_tells_its_history_and_ends_as_if_it_was_not(tmp_path: Path) -> None:
-    whole = told_by(launch.start(small(loss="dice"), tmp_path / "whole"))
-    stopped = launch.start(small(loss="dice"), tmp_path / "stopped")
-    first = told_by(next(stopped) for _ in range(random.randint(1, 4)))
+def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
+    whole = timeless(train.evaluations(small(loss="dice"), tmp_path / "whole"))
+    stopped = train.evaluations(small(loss="dice"), tmp_path / "stopped")
+    first = timeless(next(stopped) for _ in range(random.randint(1, 4)))
     del stopped
-    assert told_by(launch.start(small(loss="dice"), tmp_path / "stopped")) == whole
+    assert timeless(train.evaluations(small(loss="dice"), tmp_path / "stopped")) == whole
     assert whole[: len(first)] == first
     states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
 
 
-def test_a_finished_run_only_tells_its_history(tmp_path: Path) -> None:
-    whole = told_by(launch.start(small(), tmp_path))
+def test_a_finished_run_only_yields_its_history(tmp_path: Path) -> None:
+    whole = timeless(train.evaluations(small(), tmp_path))
     written = (tmp_path / "last.pt").stat().st_mtime_ns
-    assert told_by(launch.start(small(), tmp_path)) == whole
+    assert timeless(train.evaluations(small(), tmp_path)) == whole
     assert (tmp_path / "last.pt").stat().st_mtime_ns == written
 
 
 def test_a_seed_decides_everything(tmp_path: Path) -> None:
     runs = {
-        (seed, again): told_by(launch.start(small(training__seed=seed), tmp_path / f"{seed}{again}"))
+        (seed, again): timeless(train.evaluations(small(training__seed=seed), tmp_path / f"{seed}{again}"))
         for seed in (1, 2)
         for again in "ab"
     }
@@ -111,58 +111,58 @@ def test_a_seed_decides_everything(tmp_path: Path) -> None:
 
 def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
     config = small(loss="tversky", training__epochs=6)
-    told = told_by(launch.start(config, tmp_path))
-    best = max(evaluation.metrics["dev/f1"] for evaluation in told)
-    assert launch.evaluate(config, tmp_path, "dev")["dev/f1"] == best > 0.3
+    evaluations = timeless(train.evaluations(config, tmp_path))
+    best = max(evaluation.metrics["dev/f1"] for evaluation in evaluations)
+    assert train.score(config, tmp_path, "dev")["dev/f1"] == best > 0.3
 
 
-def test_a_run_that_gets_no_better_ends_early_and_stays_ended(tmp_path: Path) -> None:
+def test_early_stopping_ends_a_run_for_good(tmp_path: Path) -> None:
     config = small(training__patience=2, training__lr=1e-12, training__epochs=4, training__evaluations=10)
-    told = told_by(launch.start(config, tmp_path))
-    assert [evaluation.finished for evaluation in told] == [False, False, True]
-    assert told_by(launch.start(config, tmp_path)) == told
-    assert torch.load(tmp_path / "best.pt")["step"] == told[0].step
+    evaluations = timeless(train.evaluations(config, tmp_path))
+    assert [evaluation.finished for evaluation in evaluations] == [False, False, True]
+    assert timeless(train.evaluations(config, tmp_path)) == evaluations
+    assert torch.load(tmp_path / "best.pt")["step"] == evaluations[0].step
 
 
-def test_training_says_what_it_cost(tmp_path: Path) -> None:
-    told = list(launch.start(small(training__tokens=100), tmp_path))
-    for evaluation in told:
+def test_training_costs_are_metrics(tmp_path: Path) -> None:
+    evaluations = list(train.evaluations(small(training__tokens=100), tmp_path))
+    for evaluation in evaluations:
         assert 0 <= evaluation.metrics["train/padding"] < 0.2
         assert evaluation.metrics["train/tokens_per_second"] > 100
         assert evaluation.metrics["train/out_of_memory"] == 0
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "dice"])
-def test_activations_that_are_formed_again_change_nothing(tmp_path: Path, loss: str) -> None:
+def test_gradient_checkpointing_changes_nothing(tmp_path: Path, loss: str) -> None:
     kept, formed = (
-        told_by(launch.start(small(training__activations=activations, loss=loss), tmp_path / activations))
+        timeless(train.evaluations(small(training__activations=activations, loss=loss), tmp_path / activations))
         for activations in ("keep", "recompute")
     )
     assert formed == kept
 
 
-def test_what_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_finite_stops_the_run_before_the_optimizer_steps(tmp_path: Path) -> None:
     config = small(training__lr=1e30, training__checkpoint_minutes=0)
     with pytest.raises(
         NonFiniteError, match=r"at step \d+, learning rate .*, rows \[.* Logits must be finite, got nan in"
     ) as failed:
-        told_by(launch.start(config, tmp_path))
+        timeless(train.evaluations(config, tmp_path))
     last = torch.load(tmp_path / "last.pt")
     assert f"at step {last['step'] + 1}, " in str(failed.value)
     assert all(weight.isfinite().all() for weight in last["model"].values())
 
 
-def test_a_torn_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
-    told_by(launch.start(small(), tmp_path))
+def test_a_truncated_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
+    timeless(train.evaluations(small(), tmp_path))
     path = tmp_path / "last.pt"
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(RunError, match=r"last\.pt must be a checkpoint"):
-        next(launch.start(small(), tmp_path))
+        next(train.evaluations(small(), tmp_path))
 
 
-def test_more_rows_a_step_than_there_are_is_refused(tmp_path: Path) -> None:
+def test_a_batch_size_above_the_number_of_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training\.batch_size: must be at most the rows of the training split, 200"):
-        next(launch.start(small(training__batch_size=201), tmp_path))
+        next(train.evaluations(small(training__batch_size=201), tmp_path))
 
 
 LOSSES = ("weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "tversky")
@@ -170,28 +170,28 @@ RUNS: dict[str, dict[str, Any]] = {
     **{loss: {"loss": loss} for loss in LOSSES},
     **{half: {"loss": "dice", "training.precision": half, "training.tokens": 130} for half in ("bf16", "fp16")},
 }
-"""In half of the bits in several micro-batches, whose logits are formed twice."""
+"""Half precision with several micro-batches, which needs two passes."""
 
 
 def _train_worker(rank: int, num_workers: int, folder: Path) -> None:
-    precision.kept_by = lambda device: ("fp32", "bf16", "fp16")
+    precision.supported_by = lambda device: ("fp32", "bf16", "fp16")
     os.environ |= {"MASTER_ADDR": "127.0.0.1"}
     dist.init_process_group("gloo", f"file://{folder}/rendezvous", rank=rank, world_size=num_workers)
     for name, settings in RUNS.items():
-        told = told_by(launch.start(small(**settings, model__dropout=0.0), folder / name))
-        assert told[-1].finished
-    dist.barrier()  # a worker that leaves early takes the other's connection with it
+        evaluations = timeless(train.evaluations(small(**settings, model__dropout=0.0), folder / name))
+        assert evaluations[-1].finished
+    dist.barrier()  # a worker that exits early closes the connection of the others
     dist.destroy_process_group()
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
-def test_two_workers_tread_the_path_of_one(tmp_path: Path) -> None:
-    spawn(_train_worker, (2, tmp_path), nprocs=2)
+def test_two_workers_train_like_one(tmp_path: Path) -> None:
+    run_workers(_train_worker, (2, tmp_path), 2)
     found = {}
     for name, settings in RUNS.items():
-        alone = told_by(launch.start(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
-        told = told_by(launch.start(small(**settings, model__dropout=0.0), tmp_path / name))
-        found[name] = [evaluation.metrics["train/loss"] for evaluation in told]
+        alone = timeless(train.evaluations(small(**settings, model__dropout=0.0), tmp_path / "alone" / name))
+        evaluations = timeless(train.evaluations(small(**settings, model__dropout=0.0), tmp_path / name))
+        found[name] = [evaluation.metrics["train/loss"] for evaluation in evaluations]
         near = 1e-4 if name in LOSSES else 5e-3
         assert found[name] == pytest.approx([each.metrics["train/loss"] for each in alone], rel=near), name
     assert len({tuple(found[name]) for name in ("dice", "bf16", "fp16")}) == 3
@@ -199,14 +199,14 @@ def test_two_workers_tread_the_path_of_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_compiled_encoder_learns_the_same_under_the_same_names(tmp_path: Path) -> None:
-    """Its draws too: with accumulation the logits of a set-level loss are formed twice."""
-    told = {}
+    """Its dropout too: with several micro-batches a set-level loss needs two passes with the same masks."""
+    evaluations = {}
     for compiled in ("nothing", "encoder"):
         config = small(loss="dice", training__compile=compiled, training__tokens=130, training__epochs=1)
-        told[compiled] = [each.metrics["train/loss"] for each in launch.start(config, tmp_path / compiled)]
-    assert told["encoder"] == pytest.approx(told["nothing"], rel=1e-3)
-    assert launch.build(config).model.encoder._compiled_call_impl is not None
+        evaluations[compiled] = [each.metrics["train/loss"] for each in train.evaluations(config, tmp_path / compiled)]
+    assert evaluations["encoder"] == pytest.approx(evaluations["nothing"], rel=1e-3)
+    assert build.build(config).model.encoder._compiled_call_impl is not None
     for file in ("best.pt", "last.pt"):
-        plain, found = (torch.load(tmp_path / run / file)["model"] for run in told)
+        plain, found = (torch.load(tmp_path / run / file)["model"] for run in evaluations)
         assert list(found) == list(plain)
     assert trained.load(tmp_path / "encoder").step == torch.load(tmp_path / "encoder/best.pt")["step"]

@@ -1,4 +1,4 @@
-"""Memory that runs out: torch's own errors of a CPU and of other devices, and no other error, are met."""
+"""Out-of-memory errors of CPUs and other devices are caught, and no other errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dice_ray.training.memory import attempted, halved
 
 
 def no_memory() -> torch.Tensor:
-    """Asks torch for more than any machine has."""
+    """Allocate more than any machine has."""
     return torch.empty(2**60, dtype=torch.uint8)
 
 
@@ -18,7 +18,7 @@ def raised(error: Exception) -> torch.Tensor:
     raise error
 
 
-def test_memory_that_runs_out_gives_nothing_and_other_errors_pass() -> None:
+def test_out_of_memory_returns_none_and_other_errors_pass() -> None:
     assert attempted(lambda: 3) == 3
     assert attempted(no_memory) is None
     assert attempted(lambda: raised(torch.OutOfMemoryError("CUDA out of memory"))) is None
@@ -26,7 +26,7 @@ def test_memory_that_runs_out_gives_nothing_and_other_errors_pass() -> None:
         attempted(lambda: torch.ones(2) + torch.ones(3))
 
 
-def test_half_of_the_largest_is_allowed_until_a_row_stands_alone() -> None:
+def test_the_limit_is_halved_until_each_row_is_alone() -> None:
     lengths = [10, 8, 4]
     assert halved(100, [[0, 1], [2]], lengths) == 10
     assert halved(12, [[0, 1]], lengths) == 6

@@ -1,4 +1,4 @@
-"""The optimizer's groups, and the rate of each step beside those of torch and of transformers."""
+"""The optimizer's groups, and the learning rates compared with those of torch and transformers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def factors(**settings: object) -> list[float]:
 
 
 @pytest.mark.parametrize("schedule", ["linear", "cosine", "polynomial", "constant"])
-def test_the_rate_rises_to_the_top_and_falls_to_next_to_nothing(schedule: str) -> None:
+def test_the_rate_rises_to_the_highest_and_falls_to_nearly_0(schedule: str) -> None:
     found = factors(schedule=schedule, warmup=0.25)
     assert found[:10] == pytest.approx([(step + 1) / 11 for step in range(10)])
     assert found[10] == max(found) == 1

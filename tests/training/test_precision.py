@@ -1,4 +1,4 @@
-"""Precision: what pays is taken, losses stay in fp32, and a run in half of the bits learns what one in fp32 does."""
+"""Precision: the fastest is chosen, losses stay in fp32, and half precision learns like fp32."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 import torch
 
-from dice_ray import folders, launch
+from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import layers_of
-from dice_ray.api.searches import _for_all_trials
+from dice_ray.api.searches import _with_automatic
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
-from dice_ray.folders import runs_folder
+from dice_ray.run import build, here, train
+from dice_ray.run import folder as folder_of_run
 from dice_ray.training import precision
 from dice_ray.training.loop import Evaluation
-from dice_ray.training.precision import Numerics, fitted, forward, resolve
+from dice_ray.training.precision import Numerics, forward, resolve, with_fallback
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import StudyPlan
 from tests.contracts.encoders import save
@@ -27,9 +28,9 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 @pytest.fixture(autouse=True)
 def _time_anew() -> Iterator[None]:
-    precision._what_pays.cache_clear()
+    precision._fastest.cache_clear()
     yield
-    precision._what_pays.cache_clear()
+    precision._fastest.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -43,14 +44,14 @@ def _time_anew() -> Iterator[None]:
         (GPU, {"fp32": 10, "bf16": 12, "fp16": 9}, "fp32"),  # GTX 1080
     ],
 )
-def test_what_pays_is_taken(
+def test_fastest_is_taken(
     monkeypatch: pytest.MonkeyPatch, device: torch.device, seconds: dict[str, float], best: str
 ) -> None:
     monkeypatch.setattr(precision, "_seconds", lambda name, _: seconds[name])
-    assert precision._what_pays(device, 1) == best
+    assert precision._fastest(device, 1) == best
 
 
-def test_the_probe_times_a_product_here() -> None:
+def test_the_precision_is_timed_on_this_machine() -> None:
     assert 0 < precision._seconds("fp32", CPU) < 10
     assert resolve("auto").precision in ("fp32", "bf16", "fp16")
     assert resolve("fp16").precision == "fp16"
@@ -58,17 +59,17 @@ def test_the_probe_times_a_product_here() -> None:
 
 def test_a_run_resolves_its_precision_once() -> None:
     written = small(**{"training.precision": "auto", "model.encoder": "minilm"})
-    found = launch.resolved(written)
+    found = build.fix_precision(written)
     assert found.training.precision == resolve("auto").precision
-    assert launch.resolved(small(**{"training.precision": "auto"})).training.precision == "fp32"  # the tiny encoder
-    assert launch.resolved(found) == found
+    assert build.fix_precision(small(**{"training.precision": "auto"})).training.precision == "fp32"  # the tiny encoder
+    assert build.fix_precision(found) == found
     assert found.training.lr == written.training.lr
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize(("name", "attention"), [("fp32", "sdpa"), ("bf16", "eager"), ("fp16", "eager")])
 def test_the_encoder_computes_in_the_precision_and_the_loss_in_fp32(name: precision.Precision, attention: str) -> None:
-    parts = launch.build(small(**{"training.precision": name}))
+    parts = build.build(small(**{"training.precision": name}))
     assert parts.numerics.precision == name
     assert parts.model.encoder.config._attn_implementation == attention
     seen = []
@@ -82,52 +83,52 @@ def test_the_encoder_computes_in_the_precision_and_the_loss_in_fp32(name: precis
     assert {parameter.dtype for parameter in parts.model.parameters()} == {torch.float32}
 
 
-def test_a_machine_that_cannot_keep_the_precision_of_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_that_does_not_support_the_precision_of_a_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RunError, match=r"must be fp32 or bf16 on this machine, whose device is cpu, got fp16"):
         precision.check(Numerics(CPU, "fp16"))
     precision.check(Numerics(CPU, "bf16"))
-    monkeypatch.setattr(precision, "kept_by", lambda _: ("fp32",))
+    monkeypatch.setattr(precision, "supported_by", lambda _: ("fp32",))
     config = small(**{"training.precision": "bf16"})
     with pytest.raises(RunError, match="must be fp32 on this machine"):
-        launch.build(config)
+        build.build(config)
     with pytest.raises(RunError, match="must be fp32 on this machine"):
-        launch.check_here(config)
+        here.check_machine(config)
 
 
-def test_a_family_that_computes_in_fp32_alone_is_told_so_and_auto_takes_it(
+def test_a_family_that_supports_only_fp32_gets_it_from_auto_and_is_refused_otherwise(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(precision, "_seconds", lambda name, _: {"fp32": 10, "bf16": 2, "fp16": 2}[name])
-    texts = [text for record in launch.prepare(small()).splits.train for text in (record.first, record.second)]
+    texts = [text for record in build.prepare(small()).splits.train for text in (record.first, record.second)]
     for family, found in (("deberta", "fp32"), ("deberta_v3", "bf16"), ("bert", "bf16")):
         encoder = str(save(family, tmp_path / family, texts))
         written = {"model.encoder": encoder, "training.precision": "auto"}
-        assert launch.resolved(small(**written)).training.precision == found
+        assert build.fix_precision(small(**written)).training.precision == found
     half = small(**{"model.encoder": str(tmp_path / "deberta"), "training.precision": "bf16"})
     with pytest.raises(RunError, match=r"must be fp32, or auto, for model\.encoder .* of the family deberta, got bf16"):
-        launch.build(half)
+        build.build(half)
 
 
-def test_a_run_goes_on_with_the_precision_that_it_was_begun_with(tmp_path: Path) -> None:
+def test_a_run_resumes_with_its_own_precision(tmp_path: Path) -> None:
     begun, auto = small(**{"training.precision": "bf16"}), small(**{"training.precision": "auto"})
-    folders.store_config(begun, tmp_path)
-    assert folders.as_begun(auto, tmp_path) == begun
-    assert folders.as_begun(auto, tmp_path / "elsewhere") == auto
+    folder_of_run.store_config(begun, tmp_path)
+    assert folder_of_run.with_stored_precision(auto, tmp_path) == begun
+    assert folder_of_run.with_stored_precision(auto, tmp_path / "elsewhere") == auto
     written = small(**{"training.precision": "fp32"})
-    assert folders.as_begun(written, tmp_path) == written
+    assert folder_of_run.with_stored_precision(written, tmp_path) == written
     with pytest.raises(RunError, match=r"other settings \(training\.precision\)"):
-        folders.check_config(written, tmp_path)
+        folder_of_run.check_config(written, tmp_path)
 
 
-def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
+def test_a_study_resumes_with_its_own_precision() -> None:
     layers = layers_of("synthetic_pairs", {})
-    (*_, found) = _for_all_trials(layers, "mine")
+    (*_, found) = _with_automatic(layers, "mine")
     assert found.values == {"training": {"precision": "fp32"}}
     begun = (*layers, Layer("this machine", {"training": {"precision": "bf16"}}))
     plan_file.store(
         StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), runs_folder() / "mine"
     )
-    assert _for_all_trials(layers, "mine") == begun
+    assert _with_automatic(layers, "mine") == begun
 
 
 @pytest.mark.parametrize(
@@ -137,20 +138,20 @@ def test_a_study_goes_on_with_the_precision_that_it_was_begun_with() -> None:
 def test_a_trained_model_predicts_on_any_machine(
     written: precision.Precision, family: str, found: precision.Precision
 ) -> None:
-    assert fitted(Numerics(CPU, written), family).precision == found
+    assert with_fallback(Numerics(CPU, written), family).precision == found
 
 
-def test_a_gpu_attends_in_one_kernel() -> None:
+def test_a_gpu_uses_fused_attention() -> None:
     assert Numerics(GPU, "bf16").attention == "sdpa"
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
 @pytest.mark.parametrize("name", ["bf16", "fp16"])
-def test_half_of_the_bits_learn_what_all_do(tmp_path: Path, name: str) -> None:
+def test_half_precision_learns_like_fp32(tmp_path: Path, name: str) -> None:
     def losses(run: str) -> list[float]:
         values = {"training.precision": run, "model.dropout": 0.0, "training.epochs": 4}
-        told: list[Evaluation] = list(launch.start(small(**values), tmp_path / run))
-        return [evaluation.metrics["train/loss"] for evaluation in told]
+        evaluations: list[Evaluation] = list(train.evaluations(small(**values), tmp_path / run))
+        return [evaluation.metrics["train/loss"] for evaluation in evaluations]
 
     expected, found = losses("fp32"), losses(name)
     assert expected[-1] < 0.9 * expected[0]

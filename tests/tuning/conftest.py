@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dice_ray import cluster
 from dice_ray.config.load import Layer, values_layer
+from dice_ray.run import cluster
 
 cluster.prepare("local")
 

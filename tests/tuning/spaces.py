@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from optuna import Trial
+from optuna.pruners import BasePruner, MedianPruner, PatientPruner
 from optuna.samplers import BaseSampler, GridSampler
 
 from search_spaces import loss_tuning
@@ -26,6 +27,10 @@ def two_rates(trial: Trial) -> None:
 
 def of_a_grid(seed: int) -> BaseSampler:
     return GridSampler({"training.lr": [1e-4, 1e-2]}, seed=seed)
+
+
+def patient() -> BasePruner:
+    return PatientPruner(MedianPruner(), patience=1)
 
 
 def loss_and_rate(trial: Trial) -> None:

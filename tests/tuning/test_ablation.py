@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 import dice_ray
-from dice_ray.cli.screen import ProgressScreen
+from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
+from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
-from dice_ray.tuning.ledger import Ended, Ledger
+from dice_ray.tuning.ledger import Ledger, TrialOutcome
 from dice_ray.tuning.plan import StudyPlan
 
 
@@ -21,21 +22,21 @@ from dice_ray.tuning.plan import StudyPlan
 def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
-    done, failed, *missing = (cell.id for cell in plan.cells())
+    done, failed, *missing = (cell.id for cell in plan.grid().cells)
     folder = tmp_path / "study"
     folder.mkdir()
     ledger = Ledger(folder / "ledger.jsonl")
-    for cell in plan.cells()[:2]:
+    for cell in plan.grid().cells[:2]:
         ledger.append(cell)
     there = {"test/f1": 0.125, "test/collapsed": 1.0}
-    earlier = Ended(id=done, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},), test=there)
+    earlier = TrialOutcome(id=done, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},), test=there)
     ledger.append(earlier)
-    ledger.append(Ended(id=failed, state="failed", failure="no memory"))
+    ledger.append(TrialOutcome(id=failed, state="failed", failure="no memory"))
 
-    progress = ablation.run(plan, folder, num_cpus=2)
+    progress = ablation.run(plan, folder, Driver(num_cpus=2))
     assert (progress.done, progress.failed, progress.total) == (4, 0, 4)
     ledger = Ledger(folder / "ledger.jsonl")
-    assert ledger.ended[done] == earlier
+    assert ledger.outcomes[done] == earlier
     assert {path.name for path in (folder / "trials").iterdir()} == {failed, *missing}
 
     rows = read("study").set_index("id")
@@ -45,7 +46,7 @@ def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, la
     assert (cells["state"] == "done").all()
     assert rows.loc[done, "metrics.test/f1"] == 0.125
     assert rows.loc[done, "tags.collapsed"] == "true"
-    assert rows.loc[failed, "metrics.test/f1"] == ledger.ended[failed].test["test/f1"]
+    assert rows.loc[failed, "metrics.test/f1"] == ledger.outcomes[failed].test["test/f1"]
     assert not rows.loc[failed, "tags.failure"]
     assert rows.loc["study", "tags.baseline"] == "ce"
 
@@ -69,7 +70,7 @@ def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_lef
     two = STUDY.replace('    "more": {"data.imbalance": "add_positive"},\n', "")
     quick = {"data.source.synthetic.size": 200, "training.epochs": 1}
     (tmp_path / "mine.py").write_text(two)
-    dice_ray.ablate("mine.py", settings=quick, seeds=1, show=ProgressScreen)
+    dice_ray.ablate("mine.py", settings=quick, seeds=1, show=TerminalScreen)
     said = capfd.readouterr().out
     assert "fewer: data: 40 train, 100 dev, 100 test records\n  train: 20 negatives and 20 positives by" in said
     assert "as read: data: 200 train, 100 dev, 100 test records" in said

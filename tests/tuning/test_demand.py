@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dice_ray.cluster import Node
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
-from dice_ray.tuning.demand import Demand, demand
+from dice_ray.run.cluster import Node
+from dice_ray.tuning.runner import Demand, demand
 
 ONE_WORKER = Demand(1, 0, 1, 4)
 TWO_ON_GPUS = Demand(1, 0, 2, 1, 1)
@@ -48,13 +48,13 @@ def test_trials_fit_by_their_demand(needs: Demand, nodes: list[Node], slots: int
 @pytest.mark.parametrize(
     ("needs", "nodes", "said"),
     [
-        (TWO_ON_GPUS, [Node(10, 1)], r"must find its 2 GPUs \(launch.workers x launch.gpus\), got 1"),
+        (TWO_ON_GPUS, [Node(10, 1)], r"each trial needs 2 GPUs \(launch.workers x launch.gpus\), but there are 1"),
         (
             ONE_WORKER,
             [Node(4, 0)],
-            r"must find its 5 CPUs \(launch.workers x launch.threads, and 1 that waits .*, got 4",
+            r"each trial needs 5 CPUs \(launch.workers x launch.threads, and 1 for .*, but there are 4",
         ),
-        (Demand(4), [Node(3, 0)], r"must find its 4 CPUs \(launch.threads\), got 3"),
+        (Demand(4), [Node(3, 0)], r"each trial needs 4 CPUs \(launch.threads\), but there are 3"),
         (
             Demand(2, 1),
             [Node(4, 0), Node(1, 1)],

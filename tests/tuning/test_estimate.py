@@ -10,14 +10,15 @@ from pathlib import Path
 import pytest
 
 from dice_ray.api import DryRun
-from dice_ray.cli.estimates import print_dry_run, print_estimate
+from dice_ray.cli.printing import print_dry_run, print_estimate
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
-from dice_ray.rehearsal import Rehearsal
-from dice_ray.tuning import plan_file, search
-from dice_ray.tuning.demand import Demand
-from dice_ray.tuning.estimate import Estimate, _as_timed, _check, _last_end, _num_kept, _seconds, estimate
+from dice_ray.run.driver import Driver
+from dice_ray.run.rehearsal import Rehearsal
+from dice_ray.tuning import plan_file, sweep
+from dice_ray.tuning.estimate import Estimate, _check, _last_end, _num_kept, _seconds, _timing_key, estimate
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.runner import Demand
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 GIB = 2**30
@@ -64,7 +65,7 @@ def test_runs_begin_as_soon_as_others_end() -> None:
 def test_neither_the_loss_nor_the_seed_decides_how_long_a_run_takes(layers: tuple[Layer, ...]) -> None:
     def key(**values: object) -> str:
         paths = {path.replace("__", "."): value for path, value in values.items()}
-        return _as_timed(resolve([*layers, values_layer("trial", paths)]))
+        return _timing_key(resolve([*layers, values_layer("trial", paths)]))
 
     assert key() == key(loss="dice", training__seed=3, data__split_seed=3, model__head_bias="prior")
     assert len({key(), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 3
@@ -89,12 +90,10 @@ def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[L
 
 def test_what_finds_no_room_is_refused() -> None:
     _check(ESTIMATE)
-    with pytest.raises(
-        RunError, match=r"2 trials at once must find 2.00 GiB of memory \(1.00 GiB a process\), got 1.00"
-    ):
+    with pytest.raises(RunError, match=r"2 trials at once need 2.00 GiB of memory \(1.00 GiB a process\), but 1.00"):
         _check(replace(ESTIMATE, free_memory=GIB))
     with pytest.raises(
-        RunError, match=r"must find 9.00 GiB on its disk \(checkpoints, 0.12 GiB for the weights\), got 8"
+        RunError, match=r"needs 9.00 GiB on its disk for checkpoints \(0.12 GiB for the weights of one\), but 8"
     ):
         _check(replace(ESTIMATE, free_disk=8 * GIB))
 
@@ -104,12 +103,12 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines() == [
         "name: x",
         "",
-        "runs        16, 3 have ended",
+        "runs        16, 3 finished before",
         "at once     2, each with 1 CPUs",
         "time        at most about 1:30:00 (0:04 each, 21 steps of 0.100 s, 5 timed)",
-        "memory      2.00 GiB of 8.00 GiB (1.00 GiB a process)",
+        "memory      2.00 GiB of 8.00 GiB (1.00 GiB per process)",
         "disk        9.00 GiB of 90.00 GiB",
-        "cost        at most about 3.00 at 2 an hour",
+        "cost        at most about 3.00 at 2 per hour",
         "results in  dice_ray_runs/x, and in MLflow's experiment x in sqlite:////here/mlflow.db",
         "note: a note",
     ]
@@ -140,7 +139,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     scratch = tmp_path_factory.mktemp("scratch")
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     plan = SweepPlan(name="dry", layers=layers, space=SPACE, trials=3, scheduler="none", seeds=1, top=2)
-    found = estimate(plan, tmp_path / "dry", num_cpus=2)
+    found = estimate(plan, tmp_path / "dry", Driver(num_cpus=2))
     assert (found.num_runs, found.num_at_once, found.needs.cpus) == (5, 2, 1)
     assert found.rehearsal.num_steps == 19
     assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory
@@ -148,17 +147,17 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     assert list(scratch.iterdir()) == []
 
     one = plan.model_copy(update={"trials": 1, "seeds": 0})
-    assert search.run(one, tmp_path / "dry", num_cpus=1).is_finished
+    assert sweep.run(one, tmp_path / "dry", Driver(num_cpus=1)).is_finished
     left = sum(file.stat().st_size for file in (tmp_path / "dry/trials/0001").glob("*.pt"))
     assert left == pytest.approx(found.rehearsal.weights, rel=0.2)
     with pytest.raises(RunError, match="something left to run, and all of it has ended"):
-        estimate(one, tmp_path / "dry")
-    more = estimate(plan, tmp_path / "dry", num_cpus=1)
+        estimate(one, tmp_path / "dry", Driver())
+    more = estimate(plan, tmp_path / "dry", Driver(num_cpus=1))
     assert (more.num_runs, more.num_ended, more.num_at_once) == (4, 1, 1)
     (tmp_path / "dry/plan.yaml").write_text(more.plan)
-    assert plan_file.read(tmp_path / "dry") == plan.on(plan_file.read(tmp_path / "dry").digests)
+    assert plan_file.read(tmp_path / "dry") == plan.bound_to(plan_file.read(tmp_path / "dry").digests)
     with pytest.raises(RunError, match="holds another sweep of that name"):
-        estimate(plan.model_copy(update={"space": "other:space"}), tmp_path / "dry")
+        estimate(plan.model_copy(update={"space": "other:space"}), tmp_path / "dry", Driver())
 
 
 @pytest.mark.ray
@@ -166,12 +165,12 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
 def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}, "long": {"training.epochs": 60}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
-    found = estimate(plan, tmp_path / "study", num_cpus=1)
+    found = estimate(plan, tmp_path / "study", Driver(num_cpus=1))
     assert (found.num_runs, found.rehearsal.num_steps, found.stops_early) == (6, 375, False)
     wide = values_layer("--set", {"launch.threads": 512})
-    with pytest.raises(RunError, match=r"a trial must find its 512 CPUs \(launch.threads\), got 1"):
-        estimate(plan.model_copy(update={"layers": (*layers, wide)}), tmp_path / "study", num_cpus=1)
+    with pytest.raises(RunError, match=r"each trial needs 512 CPUs \(launch.threads\), but there are 1"):
+        estimate(plan.model_copy(update={"layers": (*layers, wide)}), tmp_path / "study", Driver(num_cpus=1))
     fails = values_layer("--set", {"training.lr": 1e38})
     with pytest.raises(ArithmeticError, match="must be finite"):
-        estimate(plan.model_copy(update={"layers": (*layers, fails)}), tmp_path / "study", num_cpus=1)
+        estimate(plan.model_copy(update={"layers": (*layers, fails)}), tmp_path / "study", Driver(num_cpus=1))
     assert list(tmp_path.iterdir()) == []

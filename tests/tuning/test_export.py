@@ -8,10 +8,10 @@ import pytest
 
 from dice_ray.config.load import Layer, read_layer, resolve, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
-from dice_ray.tuning.export import preset
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
-from dice_ray.tuning.plan import THIS_MACHINE, StudyPlan, SweepPlan
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import AUTOMATIC, StudyPlan, SweepPlan
 from dice_ray.tuning.plan_file import store
+from dice_ray.tuning.ranking import preset
 
 METRICS = ({"dev/f1": 0.5},)
 
@@ -20,7 +20,7 @@ METRICS = ({"dev/f1": 0.5},)
 def folder(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
     folder = tmp_path / "sweep"
     above = values_layer("--set", {})
-    machine = values_layer(THIS_MACHINE, {"training.precision": "fp32"})
+    machine = values_layer(AUTOMATIC, {"training.precision": "fp32"})
     store(
         SweepPlan(name="sweep", layers=(*layers, above, machine), space="a:b", trials=2, seed=3, digest="2ee5"), folder
     )
@@ -29,8 +29,8 @@ def folder(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
         ("0001", {"loss": "focal", "loss.focal.gamma": 1.5}, 0.6),
         ("0002", {"loss": "dice", "training.lr": 5e-3}, 0.5),
     ):
-        ledger.append(Begun(id=id_, params=params, seed=3))
-        ledger.append(Ended(id=id_, state="done", curve=((5, score),), metrics=METRICS))
+        ledger.append(TrialSpec(id=id_, params=params, seed=3))
+        ledger.append(TrialOutcome(id=id_, state="done", curve=((5, score),), metrics=METRICS))
     return folder
 
 
@@ -46,25 +46,25 @@ def test_the_preset_holds_what_was_written_alone(folder: Path, tmp_path: Path) -
     assert layer.values["training"] == {"epochs": 3, "lr": 1e-3, "batch_size": 32, "seed": 3}
     assert layer.values.keys() == {"task", "data", "training", "loss"}
     assert text.startswith(
-        "# Trial 0001 of the sweep sweep: to be run by `dice-ray train`.\n# From preset, searched in a:b"
+        "# Trial 0001 of the sweep sweep: run it by `dice-ray train`.\n# From preset, searched in a:b"
     )
-    assert "\n# Ranked by this score, chosen as the best of all and so optimistic.\n" in text
+    assert "\n# Ranked by this score, which is optimistic since the trial was selected by it.\n" in text
     assert "\n# dev/f1 0.6000 with seed 3.\n" in text
     assert "\n# Data digest: 2ee5.\n" in text
 
 
 def test_the_preset_is_the_run_of_its_trial(folder: Path, tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=2, seed=3)
-    trial = Ledger(folder / "ledger.jsonl").begun["0002"]
+    trial = Ledger(folder / "ledger.jsonl").specs["0002"]
     assert resolve([as_run(preset(folder, "0002"), tmp_path)]) == plan.config(trial)
 
 
 def test_other_seeds_decide_where_there_are_some(folder: Path) -> None:
     ledger = Ledger(folder / "ledger.jsonl")
     for trial, score in (("0001", 0.2), ("0002", 0.4)):
-        again = ledger.begun[trial].model_copy(update={"id": f"{trial}-1004", "seed": 1004, "rerun_of": trial})
+        again = ledger.specs[trial].model_copy(update={"id": f"{trial}-1004", "seed": 1004, "rerun_of": trial})
         ledger.append(again)
-        ledger.append(Ended(id=again.id, state="done", curve=((5, score),), metrics=METRICS))
+        ledger.append(TrialOutcome(id=again.id, state="done", curve=((5, score),), metrics=METRICS))
     text = preset(folder)
     assert "Trial 0002 of" in text
     assert "\n# Ranked by the mean over 1 other seeds: 0.4000.\n" in text

@@ -8,8 +8,8 @@ import pytest
 
 from dice_ray.config.load import Layer
 from dice_ray.tracking.schema import State
-from dice_ray.tuning import kept, reruns
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning import ranking
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
 SCORES: dict[str, tuple[State, float | None]] = {
@@ -25,9 +25,9 @@ SCORES: dict[str, tuple[State, float | None]] = {
 def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for id_, (state, score) in SCORES.items():
-        ledger.append(Begun(id=id_, params={"lr": score}, seed=1))
+        ledger.append(TrialSpec(id=id_, params={"lr": score}, seed=1))
         curve = () if score is None else ((5, score),)
-        ledger.append(Ended(id=id_, state=state, curve=curve, metrics=({},) * len(curve)))
+        ledger.append(TrialOutcome(id=id_, state=state, curve=curve, metrics=({},) * len(curve)))
         folder = tmp_path / "trials" / id_
         (folder / "encoder").mkdir(parents=True)
         (folder / "test").mkdir()
@@ -43,13 +43,13 @@ def left(tmp_path: Path) -> dict[str, set[str]]:
 def test_a_sweep_keeps_the_checkpoints_of_its_best_alone(
     tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
 ) -> None:
-    assert kept.best(ledger) == "0003"
+    assert ranking.best_in(ledger) == "0003"
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5)
     # More seeds may be asked for later; of equal configurations one is kept.
-    assert kept.chosen(plan, ledger) == {"0003", "0001"}
+    assert ranking.retained(plan, ledger) == {"0003", "0001"}
     plan = plan.model_copy(update={"top": 1})
     for _ in range(2):
-        kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+        ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
         others = {id_: {"config.yaml", "test"} for id_ in SCORES if id_ != "0003"}
         assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
 
@@ -59,24 +59,24 @@ def test_those_that_run_again_are_kept_until_they_have(
 ) -> None:
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, seeds=1, top=2)
     # Equal configurations run again once: the third best stands in.
-    assert kept.chosen(plan, ledger) == {"0003", "0001"}
-    for cell, score in zip(reruns.cells(plan, ledger), (0.25, 0.5), strict=True):
-        kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+    assert ranking.retained(plan, ledger) == {"0003", "0001"}
+    for cell, score in zip(ranking.reruns(plan, ledger), (0.25, 0.5), strict=True):
+        ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
         assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
         ledger.append(cell)
-        ledger.append(Ended(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
-    assert kept.best(ledger) == "0001"
-    kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+        ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
+    assert ranking.best_in(ledger) == "0001"
+    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001"}
     for id_, score in (("0006", 0.8), ("0007", 0.9)):  # more trials, better ones, that are still to run again
-        ledger.append(Begun(id=id_, params={"lr": score}, seed=1))
-        ledger.append(Ended(id=id_, state="done", curve=((5, score),), metrics=({},)))
-    assert kept.chosen(plan, ledger) == {"0001", "0006", "0007"}
+        ledger.append(TrialSpec(id=id_, params={"lr": score}, seed=1))
+        ledger.append(TrialOutcome(id=id_, state="done", curve=((5, score),), metrics=({},)))
+    assert ranking.retained(plan, ledger) == {"0001", "0006", "0007"}
 
 
 def test_of_several_objectives_no_trial_is_the_loser(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, objectives=("precision", "recall"))
-    kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     assert all({"best.pt", "encoder"} <= names for names in left(tmp_path).values())
 
 
@@ -84,11 +84,11 @@ def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
     tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
 ) -> None:
     plan = StudyPlan(name="study", layers=layers, arms={"a": {}}, baseline="a", seeds=(1,))
-    kept.tidy(plan, ledger, tmp_path / "trials", ledger.ended)
+    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
     scored = {"best.pt", "config.yaml", "encoder", "test"}
     whole = scored | {"last.pt", "before.pt"}
     assert left(tmp_path) == {"0001": scored, "0002": whole, "0003": scored, "0004": scored, "0005": whole}
 
 
 def test_nothing_is_best_where_nothing_was_scored(tmp_path: Path) -> None:
-    assert kept.best(Ledger(tmp_path / "none.jsonl")) is None
+    assert ranking.best_in(Ledger(tmp_path / "none.jsonl")) is None

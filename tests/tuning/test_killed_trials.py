@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.tuning import ablation, search
+from dice_ray.run.driver import Driver, Event, TrialCounts
+from dice_ray.tuning import ablation, sweep
 from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from tests.processes import TRIAL, WORKER, titled
@@ -18,7 +19,6 @@ from tests.processes import TRIAL, WORKER, titled
 if TYPE_CHECKING:
     import psutil
 
-    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
 
@@ -38,7 +38,8 @@ class Killer:
         if self.watching is not None:
             self.watching.join(60)
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         trials = titled(*TRIAL)
         if state.best_score is not None and self.watching is None and len(trials) == 1:
             (trial,), self.left = trials, set(titled(WORKER))
@@ -65,7 +66,8 @@ class Between:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         if state.done and self.killed is None:
             (self.killed,) = titled(*TRIAL)
             self.killed.kill()
@@ -79,11 +81,11 @@ def test_a_process_killed_between_two_trials_loses_none(
     kind: str, tmp_path: Path, layers: tuple[Layer, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     if kind == "sweep":
-        sweep = SweepPlan(name=kind, layers=layers, space=SPACE, trials=3, scheduler="none")
-        progress = search.run(sweep, tmp_path / kind, num_cpus=1, show=Between)
+        searched = SweepPlan(name=kind, layers=layers, space=SPACE, trials=3, scheduler="none")
+        progress = sweep.run(searched, tmp_path / kind, Driver(num_cpus=1, show=Between))
     else:
         study = StudyPlan(name=kind, layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1, 2, 3))
-        progress = ablation.run(study, tmp_path / kind, num_cpus=1, show=Between)
+        progress = ablation.run(study, tmp_path / kind, Driver(num_cpus=1, show=Between))
     assert (progress.done, progress.failed, progress.running) == (3, 0, 0)
     assert "Trial task failed" in caplog.text, "the kill hit no trial"
 
@@ -100,9 +102,9 @@ def test_a_killed_trial_frees_its_workers_and_goes_on(tmp_path: Path, layers: tu
         killers.append(Killer(terminal))
         return killers[-1]
 
-    assert search.run(plan, tmp_path / "wide", num_cpus=3, show=show).done == 1  # no CPU is left for others
+    assert sweep.run(plan, tmp_path / "wide", Driver(num_cpus=3, show=show)).done == 1  # no CPU is left for others
     assert len(killers[0].left) == 2
     assert killers[0].seconds is not None
     assert killers[0].seconds < 10
-    (ended,) = Ledger(tmp_path / "wide" / "ledger.jsonl").ended.values()
+    (ended,) = Ledger(tmp_path / "wide" / "ledger.jsonl").outcomes.values()
     assert len({step for step, _ in ended.curve}) == len(ended.curve) == 12

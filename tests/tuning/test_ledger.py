@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from dice_ray.errors import RunError
-from dice_ray.tuning.ledger import Begun, Ended, Ledger, driving
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, driving
 
-FOCAL = Begun(id="0001", params={"loss": "focal", "loss.focal.gamma": 2.5}, seed=3)
-DICE = Begun(id="0002", params={"loss": "dice"}, seed=3, arm="dice")
-END = Ended(id="0001", state="done", curve=((10, 0.25), (20, 0.5)), metrics=({"dev/f1": 0.25}, {"dev/f1": 0.5}))
+FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 2.5}, seed=3)
+DICE = TrialSpec(id="0002", params={"loss": "dice"}, seed=3, arm="dice")
+END = TrialOutcome(id="0001", state="done", curve=((10, 0.25), (20, 0.5)), metrics=({"dev/f1": 0.25}, {"dev/f1": 0.5}))
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def path(tmp_path: Path) -> Path:
 
 def test_what_was_noted_is_read_again(path: Path) -> None:
     ledger = Ledger(path)
-    assert ledger.begun == {"0001": FOCAL, "0002": DICE}
-    assert ledger.ended == {"0001": END}
-    assert ledger.open == [DICE]
+    assert ledger.specs == {"0001": FOCAL, "0002": DICE}
+    assert ledger.outcomes == {"0001": END}
+    assert ledger.unfinished == [DICE]
     assert END.score == 0.5
 
 
@@ -36,16 +36,16 @@ def test_a_torn_last_line_is_dropped_and_written_over(path: Path) -> None:
     for size in range(whole[:-1].rindex(b"\n") + 1, len(whole)):
         path.write_bytes(whole[:size])
         ledger = Ledger(path)
-        assert ledger.open == [FOCAL, DICE]
+        assert ledger.unfinished == [FOCAL, DICE]
         ledger.append(END)
         assert path.read_bytes() == whole
 
 
 def test_nothing_of_a_torn_line_stays(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
-    shorter = Ended(id="0002", state="failed")
+    shorter = TrialOutcome(id="0002", state="failed")
     Ledger(path).append(shorter)
-    assert Ledger(path).ended == {"0002": shorter}
+    assert Ledger(path).outcomes == {"0002": shorter}
     assert path.read_text().endswith('"failure": null}\n')
 
 
@@ -54,8 +54,8 @@ def test_nothing_of_a_torn_line_stays(path: Path) -> None:
     [
         ("{torn in the middle", "line 2"),
         ('{"event": "begin", "id": "0009", "seed": 0}', "line 2"),
-        ('{"event": "end", "id": "0009", "state": "done"}', "0009 must have begun"),
-        (FOCAL.model_dump_json(), "0001 has begun already"),
+        ('{"event": "end", "id": "0009", "state": "done"}', "0009 must have started"),
+        (FOCAL.model_dump_json(), "0001 has started already"),
         ("", "line 2"),
     ],
 )
@@ -69,13 +69,13 @@ def test_other_damage_names_its_line(path: Path, line: str, said: str) -> None:
 
 def test_a_failed_cell_may_begin_again(path: Path) -> None:
     ledger = Ledger(path)
-    ledger.append(Ended(id="0002", state="failed", failure="no memory"))
+    ledger.append(TrialOutcome(id="0002", state="failed", failure="no memory"))
     ledger.append(DICE)
-    assert Ledger(path).open == [DICE]
+    assert Ledger(path).unfinished == [DICE]
 
 
 def test_a_second_driver_is_refused(tmp_path: Path) -> None:
     with driving(tmp_path), pytest.raises(RunError, match="must have one driver"), driving(tmp_path):
         pass
     with driving(tmp_path) as ledger:
-        assert ledger.begun == {}
+        assert ledger.specs == {}

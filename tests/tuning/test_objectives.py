@@ -8,7 +8,7 @@ import pytest
 
 from dice_ray.config.load import Layer
 from dice_ray.errors import InputError, UnknownNameError
-from dice_ray.tuning import objectives
+from dice_ray.tuning import samplers
 from dice_ray.tuning.plan import SweepPlan
 
 METRICS = (
@@ -20,16 +20,16 @@ METRICS = (
 
 def test_the_values_are_those_of_the_checkpoint_kept_and_all_the_seconds() -> None:
     curve = ((5, 0.3), (10, 0.7), (15, 0.6))
-    assert objectives.values(("precision", "recall", "seconds"), curve, METRICS) == [0.6, 0.8, 3.0]
-    assert [objectives.mode(name) for name in ("recall", "seconds")] == ["max", "min"]
+    assert samplers.objective_values(("precision", "recall", "seconds"), curve, METRICS) == [0.6, 0.8, 3.0]
+    assert [samplers.mode_of(name) for name in ("recall", "seconds")] == ["max", "min"]
 
 
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ({"objectives": ("recall",)}, "must differ, two of them at least, got recall"),
-        ({"objectives": ("recall", "recall")}, "must differ, two of them at least, got recall, recall"),
-        ({"objectives": ("recall", "f1", "recall")}, "must differ, two of them at least, got recall, f1, recall"),
+        ({"objectives": ("recall",)}, "at least two objectives, all different, got recall"),
+        ({"objectives": ("recall", "recall")}, "at least two objectives, all different, got recall, recall"),
+        ({"objectives": ("recall", "f1", "recall")}, "at least two objectives, all different, got recall, f1, recall"),
         ({"scheduler": "asha"}, "must have the scheduler none, got asha"),
         ({"seeds": 2}, "must leave out --seeds"),
         ({"objectives": ("recall", "precison")}, "no objective named 'precison'; did you mean 'precision'"),
@@ -39,11 +39,11 @@ def test_what_cannot_be_searched_for(layers: tuple[Layer, ...], written: dict[st
     values: dict[str, Any] = {"scheduler": "none", "objectives": ("precision", "recall"), **written}
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, **values)
     with pytest.raises((InputError, UnknownNameError), match=said):
-        objectives.check(plan)
+        samplers.check_objectives(plan)
 
 
 def test_what_can_be_searched_for(layers: tuple[Layer, ...]) -> None:
     for named in ((), ("f1", "seconds"), ("precision", "recall", "mcc")):
-        objectives.check(
+        samplers.check_objectives(
             SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, scheduler="none", objectives=named)
         )

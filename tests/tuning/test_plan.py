@@ -9,7 +9,7 @@ import pytest
 
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.errors import ConfigError, RunError
-from dice_ray.tuning.ledger import Begun
+from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan, Variant
 from dice_ray.tuning.plan_file import read, store
 
@@ -90,13 +90,13 @@ def test_an_arm_that_was_tuned_stays_so_when_the_study_goes_on_without_it(tmp_pa
 
 @pytest.mark.parametrize("plan", [SWEEP, study()])
 def test_a_plan_stays_on_its_data(tmp_path: Path, plan: SweepPlan | StudyPlan) -> None:
-    begun = plan.on({None: "2ee5"})
-    assert store(begun, tmp_path).on({None: "2ee5"}) == read(tmp_path) == begun
-    told = r"must go on with the data that it was begun on, and they were changed \(digest 2ee5 then, 77aa now\)"
+    begun = plan.bound_to({None: "2ee5"})
+    assert store(begun, tmp_path).bound_to({None: "2ee5"}) == read(tmp_path) == begun
+    told = r"must be resumed with the data that it was started on, and they were changed \(digest 2ee5 then, 77aa now\)"
     with pytest.raises(RunError, match=told):
-        store(plan.on({None: "77aa"}), tmp_path)
+        store(plan.bound_to({None: "77aa"}), tmp_path)
     with pytest.raises(RunError, match=told):
-        read(tmp_path).on({None: "77aa"})
+        read(tmp_path).bound_to({None: "77aa"})
     assert read(tmp_path) == begun
 
 
@@ -120,7 +120,7 @@ def test_what_is_not_a_plan_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RunError) as caught:
             read(tmp_path)
         head, *lines = str(caught.value).splitlines()
-        assert head.startswith(f"{tmp_path}/plan.yaml must be a plan as this version of dice_ray writes it: mend it")
+        assert head.startswith(f"{tmp_path}/plan.yaml must be a plan as this version of dice_ray writes it: correct it")
         assert len(lines) == len(told)
         assert all(line.startswith(f"  {start}") for line, start in zip(lines, told, strict=True))
 
@@ -144,24 +144,24 @@ def test_the_problems_of_an_edited_plan_are_told_by_their_paths(tmp_path: Path) 
 
 
 def test_a_trial_runs_the_layers_and_then_its_own(tmp_path: Path) -> None:
-    cell = study().cells()[1]
+    cell = study().grid().cells[1]
     config = study().config(cell)
     assert (cell.arm, config.loss.name, config.training.seed, config.training.epochs) == ("focal", "focal", 1, 1)
 
 
 def test_a_cell_is_what_it_runs_not_its_name_nor_how_it_is_written_nor_where_it_runs() -> None:
-    ids = [cell.id for cell in study().cells()]
+    ids = [cell.id for cell in study().grid().cells]
     assert len(set(ids)) == 4
     renamed = {"base": {"loss": {"cross_entropy": {}}}, "f": {"loss": "focal", "loss.focal.gamma": "1e0"}}
     elsewhere = (*LAYERS, values_layer("--set", {"launch.threads": 2}))
-    assert [cell.id for cell in study(arms=renamed, baseline="base", layers=elsewhere).cells()] == ids
-    assert not set(ids) & {cell.id for cell in study(digest="other data").cells()}
+    assert [cell.id for cell in study(arms=renamed, baseline="base", layers=elsewhere).grid().cells] == ids
+    assert not set(ids) & {cell.id for cell in study(digest="other data").grid().cells}
 
 
 def test_cells_run_again_where_their_numbers_would_be_others_now(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = {cell.id for cell in study().cells()}
+    before = {cell.id for cell in study().grid().cells}
     monkeypatch.setattr("dice_ray.tuning.plan.RESULTS_VERSION", 0)
-    assert not before & {cell.id for cell in study().cells()}
+    assert not before & {cell.id for cell in study().grid().cells}
 
 
 def test_arms_that_run_the_same_or_cannot_run_are_all_named() -> None:
@@ -173,16 +173,16 @@ def test_arms_that_run_the_same_or_cannot_run_are_all_named() -> None:
         "seeded": {"training": {"seed": 7}},
     }
     with pytest.raises(ConfigError) as error:
-        study(arms=arms, baseline="none").cells()
+        study(arms=arms, baseline="none").grid()
     said = str(error.value)
     for part in (
         "arms.same: must differ from arm ce",
         "loss.focal.gama",
         "from arm wrong",
         "training.lr: must be a number, text, list or mapping of such, got {0.001} (from arm odd)",
-        "launch.workers: must not be written: launch belongs to the preset or --set",
+        "launch.workers: must not be set: launch belongs to the preset or --set",
         "from arm wide",
-        "training.seed: must not be written: --seeds gives it to every trial (from arm seeded)",
+        "training.seed: must not be set: --seeds sets it for every trial (from arm seeded)",
         "baseline: must be an arm",
     ):
         assert part in said
@@ -190,10 +190,10 @@ def test_arms_that_run_the_same_or_cannot_run_are_all_named() -> None:
 
 def test_the_seed_of_the_layers_would_be_lost_and_is_refused() -> None:
     layers = (*LAYERS, values_layer("--set", {"training.seed": 3}))
-    with pytest.raises(ConfigError, match=r"must not be written: --seed gives it .*from --set"):
+    with pytest.raises(ConfigError, match=r"must not be set: --seed sets it .*from --set"):
         SWEEP.model_copy(update={"layers": layers}).base()
-    with pytest.raises(ConfigError, match=r"must not be written: --seeds gives it .*from --set"):
-        study(layers=layers).cells()
+    with pytest.raises(ConfigError, match=r"must not be set: --seeds sets it .*from --set"):
+        study(layers=layers).grid()
 
 
 OWN_SPLITS = (
@@ -211,45 +211,47 @@ OWN_SPLITS = (
 
 def test_where_a_test_split_is_drawn_each_seed_draws_its_own_the_same_for_all_arms() -> None:
     plan = study(layers=OWN_SPLITS)
-    configs = [plan.config(cell) for cell in plan.cells()]
+    configs = [plan.config(cell) for cell in plan.grid().cells]
     assert [(each.training.seed, each.data.split_seed) for each in configs] == [(1, 1), (1, 1), (2, 2), (2, 2)]
     assert {each.tags()["dice_ray.test_per_train"] for each in configs} == {f"{0.2 / 0.8 / 0.9:g}"}
     with_dev = (*OWN_SPLITS, values_layer("--set", {"data.source.files.dev": "b.tsv", "data.test_share": 0.5}))
     assert study(layers=with_dev).base().tags()["dice_ray.test_per_train"] == "1"
     taken_back = study(layers=(*OWN_SPLITS, values_layer("--set", {"data.test_share": None})))
-    assert {taken_back.config(cell).data.split_seed for cell in taken_back.cells()} == {0}
-    with pytest.raises(ConfigError, match=r"data\.split_seed: must not be written: --seeds gives it .*from --set"):
-        study(layers=(*OWN_SPLITS, values_layer("--set", {"data.split_seed": 3}))).cells()
+    assert {taken_back.config(cell).data.split_seed for cell in taken_back.grid().cells} == {0}
+    with pytest.raises(ConfigError, match=r"data\.split_seed: must not be set: --seeds sets it .*from --set"):
+        study(layers=(*OWN_SPLITS, values_layer("--set", {"data.split_seed": 3}))).grid()
     for path in ("data.split_seed", "data.test_share"):
-        with pytest.raises(ConfigError, match=rf"{path}: must not be written: .*from arm focal"):
-            study(layers=OWN_SPLITS, arms=study().arms | {"focal": {path: 0.3}}).cells()
+        with pytest.raises(ConfigError, match=rf"{path}: must not be set: .*from arm focal"):
+            study(layers=OWN_SPLITS, arms=study().arms | {"focal": {path: 0.3}}).grid()
 
 
 def test_a_test_split_that_is_there_is_not_drawn_again() -> None:
     named = (*OWN_SPLITS, values_layer("--set", {"data.source.files.test": "b.tsv"}))
     for layers in (named, (*LAYERS, values_layer("--set", {"data.test_share": 0.2}))):
         with pytest.raises(ConfigError, match=r"data\.test_share: must be left out: data\.source has a test split"):
-            study(layers=layers).cells()
+            study(layers=layers).grid()
 
 
 def test_the_stored_configuration_of_a_run_is_a_preset_for_sweeps_and_studies(tmp_path: Path) -> None:
     run = resolve([*LAYERS, values_layer("--set", {"training.seed": 3, "launch.threads": 2, "loss": "dice"})])
     (tmp_path / "config.yaml").write_text(as_yaml(run))
     layers = (read_layer(tmp_path / "config.yaml"),)
-    cells = study(layers=layers).cells()
+    cells = study(layers=layers).grid().cells
     configs = [study(layers=layers).config(cell) for cell in cells]
     assert [config.training.seed for config in configs] == [1, 1, 2, 2]
     assert {config.launch.threads for config in configs} == {2}
     assert [cell.id for cell in cells] == [
-        cell.id for cell in study(layers=(layers[0], values_layer("--set", {}))).cells()
+        cell.id for cell in study(layers=(layers[0], values_layer("--set", {}))).grid().cells
     ]
-    assert SWEEP.model_copy(update={"layers": layers}).config(Begun(id="0001", params={}, seed=7)).training.seed == 7
+    assert (
+        SWEEP.model_copy(update={"layers": layers}).config(TrialSpec(id="0001", params={}, seed=7)).training.seed == 7
+    )
 
 
 @pytest.mark.parametrize("params", [{"launch.workers": 2}, {"training.seed": 3}])
 def test_a_trial_writes_neither_its_workers_nor_its_seed(params: dict[str, int]) -> None:
-    with pytest.raises(ConfigError, match=r"must not be written: .* \(from trial\)"):
-        SWEEP.config(Begun(id="0001", params=params, seed=0))
+    with pytest.raises(ConfigError, match=r"must not be set: .* \(from trial\)"):
+        SWEEP.config(TrialSpec(id="0001", params=params, seed=0))
 
 
 ALTERED = {name: {"data.imbalance": name} for name in ("none", "add_positive", "drop_negative")}
@@ -265,7 +267,7 @@ def varied(**written: dict[str, Any]) -> dict[str, Variant]:
 
 def test_cells_of_variants_are_what_their_layers_and_data_make_of_the_arms() -> None:
     plan = study(variants=varied())
-    cells = plan.cells()
+    cells = plan.grid().cells
     assert [(cell.seed, cell.variant, cell.arm) for cell in cells[:4]] == [
         (1, "none", "ce"),
         (1, "none", "focal"),
@@ -276,9 +278,11 @@ def test_cells_of_variants_are_what_their_layers_and_data_make_of_the_arms() -> 
     assert [plan.config(cell).data.imbalance.name for cell in cells[:6:2]] == list(ALTERED)
     ids = {cell.id for cell in cells}
     moved = plan.with_digests({**plan.digests, "none": "other data"})
-    assert {cell.variant for cell in moved.cells() if cell.id not in ids} == {"none"}
-    assert cells[0].called == "none/ce/1"
-    assert cells[0].id == study(digest="digest of none").cells()[0].id, "what is run decides, not what it is called"
+    assert {cell.variant for cell in moved.grid().cells if cell.id not in ids} == {"none"}
+    assert cells[0].name == "none/ce/1"
+    assert cells[0].id == study(digest="digest of none").grid().cells[0].id, (
+        "what is run decides, not what it is called"
+    )
 
 
 def test_a_study_grows_by_variants_and_stays_on_the_data_of_each(tmp_path: Path) -> None:
@@ -288,7 +292,7 @@ def test_a_study_grows_by_variants_and_stays_on_the_data_of_each(tmp_path: Path)
     grown = store(study(variants=three, digest="below"), tmp_path)
     assert grown == read(tmp_path)
     assert isinstance(grown, StudyPlan)
-    assert {cell.id for cell in first.cells()} < {cell.id for cell in grown.cells()}
+    assert {cell.id for cell in first.grid().cells} < {cell.id for cell in grown.grid().cells}
     assert store(first, tmp_path) == grown, "what is stored is never lost"
     changed = first.with_digests({"none": "digest of none", "add_positive": "changed"})
     with pytest.raises(RunError, match=r"those of add_positive were changed \(digest digest of add_positive then"):
@@ -308,14 +312,14 @@ def test_variants_that_run_the_same_or_cannot_be_compared_are_all_named() -> Non
         seeded={"training.seed": 3},
     )
     with pytest.raises(ConfigError) as error:
-        study(variants=variants).with_digests(dict.fromkeys(variants, "one")).cells()
+        study(variants=variants).with_digests(dict.fromkeys(variants, "one")).grid()
     said = str(error.value)
     for part in (
         "variants.same/ce: must differ from none/ce",
         "variants.wide: must have the launch of none, workers=1",
         "variants.other: must have the metric of none, f1, got accuracy",
         "data.imbalance: must name one of its branches, got ad_positive (from variant wrong)",
-        "training.seed: must not be written: --seeds gives it to every trial (from variant seeded)",
+        "training.seed: must not be set: --seeds sets it for every trial (from variant seeded)",
     ):
         assert said.count(part) == 1, "each once, though every arm of the variant has it"
 
@@ -323,14 +327,14 @@ def test_variants_that_run_the_same_or_cannot_be_compared_are_all_named() -> Non
 def test_an_arm_that_does_not_go_with_a_task_is_left_out_unless_it_is_the_baseline(tmp_path: Path) -> None:
     arms = study().arms | {"asymmetric": {"loss": "asymmetric"}}
     plan = study(arms=arms, variants=varied(softmax={}, sigmoid={"task.sentence_pair.link": "sigmoid"}))
-    (left_out,) = plan.left_out()
+    (left_out,) = plan.grid().left_out
     assert str(left_out).startswith(
-        "left out: asymmetric on softmax, as loss: must take the softmax link of task sentence_pair, got asymmetric"
+        "left out: asymmetric on softmax, because loss: must take the softmax link of task sentence_pair"
     )
-    assert sum(cell.arm == "asymmetric" for cell in plan.cells()) == 2
-    assert len(plan.cells()) == 10
+    assert sum(cell.arm == "asymmetric" for cell in plan.grid().cells) == 2
+    assert len(plan.grid().cells) == 10
     assert store(plan, tmp_path) == store(plan, tmp_path) == plan, "a study with an arm left out goes on"
     with pytest.raises(ConfigError, match="must take the softmax link"):
-        study(arms=arms, baseline="asymmetric").cells()
+        study(arms=arms, baseline="asymmetric").grid()
     with pytest.raises(ConfigError, match=r"loss\.focal\.gama"):
-        study(arms=arms | {"typo": {"loss.focal.gama": 1}}).cells()
+        study(arms=arms | {"typo": {"loss.focal.gama": 1}}).grid()

@@ -8,15 +8,15 @@ import pytest
 
 from dice_ray.config.load import Layer
 from dice_ray.tracking.schema import State
-from dice_ray.tuning import reruns, search
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning import ranking, sweep
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 
 
-def note(ledger: Ledger, begun: Begun, score: float | None, state: State = "done") -> None:
-    ledger.append(begun)
+def note(ledger: Ledger, trial: TrialSpec, score: float | None, state: State = "done") -> None:
+    ledger.append(trial)
     curve = () if score is None else ((5, score / 2), (10, score))
-    ledger.append(Ended(id=begun.id, state=state, curve=curve, metrics=({},) * len(curve)))
+    ledger.append(TrialOutcome(id=trial.id, state=state, curve=curve, metrics=({},) * len(curve)))
 
 
 @pytest.fixture
@@ -30,13 +30,13 @@ def ledger(tmp_path: Path) -> Ledger:
     ledger = Ledger(tmp_path / "ledger.jsonl")
     scores = {1: 0.5, 2: 0.9, 3: 0.8, 4: 0.7, 5: 0.9, 6: 0.95}
     for number, score in scores.items():
-        begun = Begun(id=f"000{number}", params={"training.lr": 2 if number == 5 else number}, seed=0)
-        note(ledger, begun, score, "failed" if number == 6 else "pruned" if number == 3 else "done")
+        trial = TrialSpec(id=f"000{number}", params={"training.lr": 2 if number == 5 else number}, seed=0)
+        note(ledger, trial, score, "failed" if number == 6 else "pruned" if number == 3 else "done")
     return ledger
 
 
 def test_the_best_that_differ_run_again(plan: SweepPlan, ledger: Ledger) -> None:
-    cells = reruns.cells(plan, ledger)
+    cells = ranking.reruns(plan, ledger)
     assert [cell.id for cell in cells] == [
         *("0002-1001", "0003-1001", "0004-1001"),
         *("0002-1002", "0003-1002", "0004-1002"),
@@ -45,36 +45,36 @@ def test_the_best_that_differ_run_again(plan: SweepPlan, ledger: Ledger) -> None
         (2, 1001, "0002"),
         (3, 1001, "0003"),
     ]
-    assert len(reruns.expected(plan)) == len(cells)
-    assert len(reruns.expected(plan.model_copy(update={"trials": 2}))) == 4, "two seeds for each of two trials"
-    assert list(reruns.seeds(plan.model_copy(update={"seed": 4}))) == [1005, 1006]
+    assert len(ranking.placeholder_ids(plan)) == len(cells)
+    assert len(ranking.placeholder_ids(plan.model_copy(update={"trials": 2}))) == 4, "two seeds for each of two trials"
+    assert list(ranking.rerun_seeds(plan.model_copy(update={"seed": 4}))) == [1005, 1006]
     assert {plan.config(cell).training.seed for cell in cells} == {1001, 1002}
 
 
 def test_a_rerun_changes_neither_what_runs_again_nor_what_the_search_knows(plan: SweepPlan, ledger: Ledger) -> None:
     before = ledger.searched()
-    cells = reruns.cells(plan, ledger)
+    cells = ranking.reruns(plan, ledger)
     for cell in cells[:4]:
         note(ledger, cell, 0.99)
-    assert reruns.cells(plan, ledger) == cells
+    assert ranking.reruns(plan, ledger) == cells
     assert ledger.searched() == before
-    assert search.num_missing(plan, ledger) == 2
+    assert sweep.num_missing(plan, ledger) == 2
 
 
 def test_the_mean_over_the_other_seeds_ranks(plan: SweepPlan, ledger: Ledger) -> None:
-    assert [one.trial.id for one in reruns.ranking(ledger)] == ["0002", "0005", "0003", "0004", "0001"]
-    for cell, score in zip(reruns.cells(plan, ledger), (0.6, 0.7, 0.65, 0.4, 0.6, 0.75), strict=True):
+    assert [one.id for one in ranking.ranked_in(ledger)] == ["0002", "0005", "0003", "0004", "0001"]
+    for cell, score in zip(ranking.reruns(plan, ledger), (0.6, 0.7, 0.65, 0.4, 0.6, 0.75), strict=True):
         note(ledger, cell, score)
-    found = reruns.ranking(ledger)
-    assert [one.trial.id for one in found] == ["0004", "0003", "0002", "0005", "0001"]
+    found = ranking.ranked_in(ledger)
+    assert [one.id for one in found] == ["0004", "0003", "0002", "0005", "0001"]
     assert [one.mean for one in found] == pytest.approx([0.7, 0.65, 0.5, 0.9, 0.5])
 
 
 def test_a_rerun_that_failed_is_no_seed_to_leave_out(plan: SweepPlan, ledger: Ledger) -> None:
-    for cell in reruns.cells(plan, ledger):
+    for cell in ranking.reruns(plan, ledger):
         failed = cell.id == "0002-1002"
         note(ledger, cell, None if failed else 0.9 if cell.rerun_of == "0002" else 0.5, "failed" if failed else "done")
-    assert [one.trial.id for one in reruns.ranking(ledger)] == ["0003", "0004", "0002", "0005", "0001"]
+    assert [one.id for one in ranking.ranked_in(ledger)] == ["0003", "0004", "0002", "0005", "0001"]
 
 
 def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
@@ -85,6 +85,6 @@ def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
 
 def test_what_is_missing_before_the_search_has_ended(plan: SweepPlan, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
-    assert search.num_missing(plan, ledger) == 12
-    note(ledger, Begun(id="0001", params={}, seed=0), 0.5)
-    assert search.num_missing(plan, ledger) == 11
+    assert sweep.num_missing(plan, ledger) == 12
+    note(ledger, TrialSpec(id="0001", params={}, seed=0), 0.5)
+    assert sweep.num_missing(plan, ledger) == 11

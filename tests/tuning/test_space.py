@@ -55,7 +55,7 @@ def test_an_unknown_function_names_the_spaces_of_the_file(file: Path) -> None:
     ("address", "said"),
     [
         ("no_such_module:space", "no_such_module"),
-        ("nowhere.py:space", "a file that is there"),
+        ("nowhere.py:space", "an existing file"),
         ("space", "module:function"),
     ],
 )

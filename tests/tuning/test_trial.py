@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
-from dice_ray.tuning import search, trial
-from dice_ray.tuning.ledger import Begun, Ledger
+from dice_ray.run.driver import Driver, Event, TrialCounts
+from dice_ray.tuning import sweep, trial
+from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from tests.processes import TRIAL, titled
-
-if TYPE_CHECKING:
-    from dice_ray.tuning.progress import Progress
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
 SAME: dict[str, Any] = {"loss": "dice", "training.lr": 1e-3}
@@ -38,7 +36,8 @@ class Scale:
 
     def __exit__(self, *error: object) -> None: ...
 
-    def update(self, state: Progress) -> None:
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
         for process in titled(*TRIAL):
             self.actors.add(process.pid)
             self.memory[state.done + state.failed] = process.memory_info().rss
@@ -55,7 +54,7 @@ def run(points: Sequence[dict[str, Any]], layers: tuple[Layer, ...], folder: Pat
         scales.append(Scale(terminal))
         return scales[-1]
 
-    progress = search.run(plan, folder, num_cpus=1, show=show)
+    progress = sweep.run(plan, folder, Driver(num_cpus=1, show=show))
     assert progress.failed == points.count(FAILS)
     assert progress.is_finished
     assert len(scales[0].actors) == 1, "all trials ran in one process"
@@ -64,7 +63,7 @@ def run(points: Sequence[dict[str, Any]], layers: tuple[Layer, ...], folder: Pat
 
 def metrics(folder: Path, number: int) -> list[dict[str, float]]:
     """What the trial of that number told, but for what depends on the clock."""
-    ended = Ledger(folder / "ledger.jsonl").ended[f"{number:04d}"]
+    ended = Ledger(folder / "ledger.jsonl").outcomes[f"{number:04d}"]
     assert ended.state == "done"
     return [{name: value for name, value in told.items() if name not in TIMED} for told in ended.metrics]
 
@@ -72,7 +71,7 @@ def metrics(folder: Path, number: int) -> list[dict[str, float]]:
 def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="blind", layers=layers, space=SPACE, trials=1)
     elsewhere = tmp_path / "elsewhere"
-    (told,) = trial._results(trial.Work(plan, elsewhere), Begun(id="0001", params=SAME, seed=0))
+    (told,) = trial._results(trial.Work(plan, elsewhere), TrialSpec(id="0001", params=SAME, seed=0))
     assert told["failure"].endswith(f"must see {elsewhere}, the folder of all trials, and does not")
     assert told["done"]
     assert not elsewhere.exists()

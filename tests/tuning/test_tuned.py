@@ -10,11 +10,11 @@ import pytest
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, RunError
-from dice_ray.settings import Flat
+from dice_ray.settings import Flat, flat
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning.earlier import tuned
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
-from dice_ray.tuning.tuned import tuned
 
 ARMS: dict[str, Flat] = {
     "ce": {"loss": "cross_entropy"},
@@ -34,9 +34,9 @@ def sweep(tmp_path: Path, layers: tuple[Layer, ...]) -> Callable[..., Path]:
         plan_file.store(plan, tmp_path / name)
         ledger = Ledger(tmp_path / name / "ledger.jsonl")
         for id_, (params, score) in zip(plan.ids, trials, strict=True):
-            ledger.append(Begun(id=id_, params=params, seed=seed))
+            ledger.append(TrialSpec(id=id_, params=params, seed=seed))
             curve = () if score is None else ((5, score),)
-            ledger.append(Ended(id=id_, state="failed" if score is None else "done", curve=curve))
+            ledger.append(TrialOutcome(id=id_, state="failed" if score is None else "done", curve=curve))
         return tmp_path / name
 
     return stored
@@ -56,13 +56,17 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     worse = sweep("worse", ({**focal, "training.lr": 1.0}, 0.7), ({"loss": "dice"}, 0.99))
     better = sweep("better", (ce, 0.5), (focal, 0.8), (ce, 0.4), ({**ce, "training.lr": 1.0}, None))
     found = tuned(study, [better, worse])
-    assert found.arms == {"ce": ce, "focal": focal, "mild": {**focal, "loss.focal.gamma": 0.5}}
+    assert found.arms == ARMS, "the settings of a trial are a layer below the arm"
+    cells = {cell.arm: found.config(cell) for cell in found.grid().cells}
+    assert {arm: config.training.lr for arm, config in cells.items()} == {"ce": 1e-3, "focal": 2e-3, "mild": 2e-3}
+    gammas = {arm: flat(config)["loss.focal.gamma"] for arm, config in cells.items() if arm != "ce"}
+    assert gammas == {"focal": 3.0, "mild": 0.5}
     assert found.tuned == {
         "ce": "better 0001, best of 3",
         "focal": "better 0002, best of 2",
         "mild": "better 0002, best of 2",
     }
-    assert len(found.cells()) == 6
+    assert len(found.grid().cells) == 6
 
 
 def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(
@@ -71,9 +75,9 @@ def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(
     ce: Flat = {"loss": "cross_entropy"}
     lucky, steady = sweep("lucky", ({"loss": "focal"}, 0.9), (ce, 0.5)), sweep("steady", ({"loss": "focal"}, 0.7))
     ledger = Ledger(lucky / "ledger.jsonl")
-    ledger.append(Begun(id="0001-1001", params={"loss": "focal"}, seed=1001, rerun_of="0001"))
-    ledger.append(Ended(id="0001-1001", state="done", curve=((5, 0.6),)))
-    ledger.append(Begun(id="0003", params={"loss": "focal"}, seed=0))  # which has not ended
+    ledger.append(TrialSpec(id="0001-1001", params={"loss": "focal"}, seed=1001, rerun_of="0001"))
+    ledger.append(TrialOutcome(id="0001-1001", state="done", curve=((5, 0.6),)))
+    ledger.append(TrialSpec(id="0003", params={"loss": "focal"}, seed=0))  # which has not ended
     assert tuned(study, [lucky, steady]).tuned["focal"] == "steady 0001, best of 2"
     assert tuned(study, [steady, lucky]).tuned["focal"] == "steady 0001, best of 2"
 

@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 from optuna.trial import TrialState
 
-from dice_ray import api, shipped
+from dice_ray import api
+from dice_ray.api import shipped
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.data import sources
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.run.driver import Driver
+from dice_ray.run.folder import WARM_START
 from dice_ray.settings import flat
-from dice_ray.tuning import plan_file, search, warm_start
-from dice_ray.tuning.ledger import Begun, Ended, Ledger
+from dice_ray.tuning import earlier, plan_file, sweep
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan
 from dice_ray.tuning.searchers import SweepSearcher
 from dice_ray.tuning.space import Space
@@ -27,7 +30,7 @@ def test_a_point_is_cut_to_what_the_space_searches() -> None:
         {"loss": "focal", "loss.focal.gamma": 50.0},
         {"loss": "asymmetric", "loss.asymmetric.margin": 0.05},
     ]
-    found = warm_start.points(given, Space("search_spaces.loss_tuning:loss_tuning"))
+    found = earlier.points(given, Space("search_spaces.loss_tuning:loss_tuning"))
     assert [point.params for point in found] == [{"loss": "focal", "loss.focal.gamma": 2.0}, {"loss": "focal"}]
     assert [point.left_out for point in found] == [
         {"training.lr": 3e-5, "mining.ratio": 0.3},
@@ -41,7 +44,7 @@ def test_a_point_is_cut_to_what_the_space_searches() -> None:
 )
 def test_what_the_preset_says_comes_first(layers: tuple[Layer, ...], space: str, loss: str) -> None:
     written = (*layers, values_layer("--set", {"training.warmup": 0.9}))
-    first = warm_start.first(written, Space(shipped.space_address(space)))
+    first = earlier.own_point(written, Space(shipped.space_address(space)))
     config = flat(resolve([*written, values_layer("trial", first)]))
     assert config == flat(resolve([*written, values_layer("loss", {"loss": loss})]))
     assert first["loss"] == loss
@@ -61,8 +64,8 @@ def test_published_points_are_the_first_trials_and_stay_so_when_resumed(
     for number in range(2):
         handed = searcher.suggest(f"ray{number}")
         assert handed["params"].items() >= points[number].items()
-        ledger.append(Begun(**handed))
-        ledger.append(Ended(id=handed["id"], state="done", curve=((5, 0.4),), metrics=({},)))
+        ledger.append(TrialSpec(**handed))
+        ledger.append(TrialOutcome(id=handed["id"], state="done", curve=((5, 0.4),), metrics=({},)))
     resumed = SweepSearcher(plan, ledger)
     for number in range(2, 6):
         assert resumed.suggest(f"ray{number}")["params"].items() >= points[number].items()
@@ -81,24 +84,24 @@ def test_where_nothing_was_published(preset: str, space: str, said: str) -> None
 
 
 @pytest.fixture
-def earlier(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
+def old(tmp_path: Path, layers: tuple[Layer, ...]) -> Path:
     folder = tmp_path / "earlier"
     digest = sources.load(resolve(layers).data).digest
     plan_file.store(SweepPlan(name="earlier", layers=layers, space=SPACE, trials=2, digest=digest), folder)
     ledger = Ledger(folder / "ledger.jsonl")
     for number, score in ((1, 0.3), (2, 0.6)):
-        ledger.append(Begun(id=f"000{number}", params={"training.lr": number * 1e-3}, seed=0))
-        ledger.append(Ended(id=f"000{number}", state="done", curve=((5, score),), metrics=({},)))
+        ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": number * 1e-3}, seed=0))
+        ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((5, score),), metrics=({},)))
     return folder
 
 
-def test_an_earlier_sweep_is_known_and_its_trials_are_not_counted(earlier: Path, layers: tuple[Layer, ...]) -> None:
+def test_an_earlier_sweep_is_known_and_its_trials_are_not_counted(old: Path, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
-    warm_start.check(plan, earlier)
-    folder = earlier.with_name("next")
+    earlier.check_warm_start(plan, old)
+    folder = old.with_name("next")
     folder.mkdir()
-    warm_start.take_over(earlier, folder)
-    searcher = SweepSearcher(plan, Ledger(folder / "ledger.jsonl"), Ledger(folder / warm_start.FILE))
+    earlier.copy_ledger(old, folder)
+    searcher = SweepSearcher(plan, Ledger(folder / "ledger.jsonl"), Ledger(folder / WARM_START))
     assert [(trial.state, trial.value) for trial in searcher._study.trials] == [
         (TrialState.COMPLETE, 0.3),
         (TrialState.COMPLETE, 0.6),
@@ -111,31 +114,29 @@ def test_an_earlier_sweep_is_known_and_its_trials_are_not_counted(earlier: Path,
     [
         ({"training.lr": 1e-3, "training.epochs": 2}, "it does not search training.epochs"),
         ({"training.lr": 1.0}, r"training.lr is searched in FloatDistribution\(.*\), got 1.0"),
-        ({}, "it searches training.lr beside"),
+        ({}, "it also searches training.lr"),
     ],
 )
 def test_a_trial_that_the_space_could_not_suggest(
-    params: dict[str, float], said: str, earlier: Path, layers: tuple[Layer, ...]
+    params: dict[str, float], said: str, old: Path, layers: tuple[Layer, ...]
 ) -> None:
-    ledger = Ledger(earlier / "ledger.jsonl")
-    ledger.append(Begun(id="0003", params=params, seed=0))
-    ledger.append(Ended(id="0003", state="failed", failure="lost"))
+    ledger = Ledger(old / "ledger.jsonl")
+    ledger.append(TrialSpec(id="0003", params=params, seed=0))
+    ledger.append(TrialOutcome(id="0003", state="failed", failure="lost"))
     plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
     with pytest.raises(InputError, match=f"trial 0003 of .*earlier must be one that .*rate could suggest: {said}"):
-        search.run(plan, earlier.with_name("next"))
-    assert not earlier.with_name("next").exists()
+        sweep.run(plan, old.with_name("next"), Driver())
+    assert not old.with_name("next").exists()
 
 
-def test_a_sweep_of_other_data_or_a_study_says_nothing_here(earlier: Path, layers: tuple[Layer, ...]) -> None:
+def test_a_sweep_of_other_data_or_a_study_says_nothing_here(old: Path, layers: tuple[Layer, ...]) -> None:
     other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
     with pytest.raises(RunError, match="a sweep of the same task and data"):
-        warm_start.check(SweepPlan(name="next", layers=other, space=SPACE, trials=2), earlier)
-    plan_file.store(
-        SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest="77aa"), earlier.with_name("old")
-    )
+        earlier.check_warm_start(SweepPlan(name="next", layers=other, space=SPACE, trials=2), old)
+    plan_file.store(SweepPlan(name="old", layers=layers, space=SPACE, trials=2, digest="77aa"), old.with_name("old"))
     with pytest.raises(RunError, match=r"a sweep of the same data, .* \(digest 77aa then"):
-        warm_start.check(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), earlier.with_name("old"))
+        earlier.check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("old"))
     study = StudyPlan(name="study", layers=layers, arms={"dice": {"loss": "dice"}}, baseline="dice", seeds=(1,))
-    plan_file.store(study, earlier.with_name("study"))
+    plan_file.store(study, old.with_name("study"))
     with pytest.raises(RunError, match="it holds a study"):
-        warm_start.check(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), earlier.with_name("study"))
+        earlier.check_warm_start(SweepPlan(name="next", layers=layers, space=SPACE, trials=2), old.with_name("study"))

@@ -1,4 +1,4 @@
-"""What a file of the user's is, guessed: readers are tried on its first rows, and the one that reads them is kept."""
+"""Guesses the format and task of a user's file: tries readers on its first rows and takes the first that fits."""
 
 from __future__ import annotations
 
@@ -7,49 +7,52 @@ from pathlib import Path
 from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, Guess
-from dice_ray.data.guess.documents import queries, questions, trees
-from dice_ray.data.guess.tables import json_lines, parquet, table
-from dice_ray.data.guess.tagged import columns, parallel, universal, word_tag
+from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_trees
+from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_table
+from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
 from dice_ray.data.readers.base import lines
 from dice_ray.errors import DataError
 
 __all__ = ["GUESSERS", "Guess", "guess"]
 
 GUESSERS: Final[dict[str, Callable[[Path], Guess | str]]] = {
-    "SQuAD JSON": questions,
-    "MRC-NER JSON": queries,
-    "JSON lines": json_lines,
-    "PTB trees": trees,
-    "CoNLL-U": universal,
-    "CoNLL columns": columns,
-    "sentences with a file of tags beside": parallel,
-    "word_TAG": word_tag,
-    "a table": table,
+    "SQuAD JSON": guess_squad,
+    "MRC-NER JSON": guess_mrc_ner,
+    "JSON lines": guess_json_lines,
+    "PTB trees": guess_trees,
+    "CoNLL-U": guess_conllu,
+    "CoNLL columns": guess_conll,
+    "sentences with a file of tags beside": guess_parallel,
+    "word_TAG": guess_word_tag,
+    "a table": guess_table,
 }
-"""From the format that is least easily mistaken to the one that takes most files; each gives a guess or why not."""
+"""The guessers in the order tried: strict formats first, tables last, as they take most files.
+
+Each returns a guess, or the reason why the file is not of its format.
+"""
 
 
 def guess(path: Path) -> Guess:
-    """How a file is read, and the task it is for.
+    """Guess the reader and the task of a file.
 
     Raises:
-        DataError: No reader takes it; the error says what each one missed.
+        DataError: The file does not exist or is empty, or no format fits; the error gives the reason for each format.
     """
     if not path.is_file():
-        raise DataError(f"there must be a file {path} to look at, and there is none")
+        raise DataError(f"there must be a file {path}, and there is none")
     with path.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"
     if not is_parquet and not any(text.strip() for _, text in lines(path)):
-        raise DataError(f"{path}: a file to look at must hold rows, and it is empty")
-    tried = {}
-    for name, guesser in ({"Parquet": parquet} if is_parquet else GUESSERS).items():
-        found = guesser(path)
-        if isinstance(found, Guess):
-            return found
-        tried[name] = found
-    looked_for = "".join(f"\n  {name}: {missed}" for name, missed in tried.items())
+        raise DataError(f"{path}: the file must hold rows, and it is empty")
+    reasons = {}
+    for name, guesser in ({"Parquet": guess_parquet} if is_parquet else GUESSERS).items():
+        result = guesser(path)
+        if isinstance(result, Guess):
+            return result
+        reasons[name] = result
+    tried = "".join(f"\n  {name}: {reason}" for name, reason in reasons.items())
     raise DataError(
-        f"{path}: one format must read its first {NUM_ROWS:,} rows, and none does. Looked for:{looked_for}\n"
-        "If it is one of them, write the preset by hand: `dice-ray validate NAME` shows what one holds, as mrpc of a "
-        "table, wnut17 of tagged words, squad2 of questions."
+        f"{path}: its first {NUM_ROWS:,} rows must be of a known format, and are of none. Tried:{tried}\n"
+        "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "
+        "for a table, wnut17 for tagged words, squad2 for questions."
     )

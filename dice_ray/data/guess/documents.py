@@ -1,4 +1,4 @@
-"""Guesses for documents: SQuAD and MRC-NER JSON, and sentiment trees."""
+"""Guesses for SQuAD JSON, MRC-NER JSON and sentiment trees."""
 
 from __future__ import annotations
 
@@ -7,92 +7,92 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from dice_ray.data.guess.base import READER, Attempt, Guess, attempt, is_chinese, opening
+from dice_ray.data.guess.base import READER, Attempt, Guess, attempt, first_character, is_chinese
 from dice_ray.data.records import QueryRecord, QuestionRecord
 from dice_ray.settings import Nested
 
 
-def questions(path: Path) -> Guess | str:
-    """SQuAD JSON: whether several answers are alternatives or wanted together, and whose evaluation scores."""
-    if opening(path) != "{":
+def guess_squad(path: Path) -> Guess | str:
+    """SQuAD JSON, with the meaning of several answers and the evaluation that fits."""
+    if first_character(path) != "{":
         return "it does not begin with {"
-    return asked(
+    return guess_questions(
         lambda settings: attempt(path, {"squad": settings}),
         "A JSON object with a list `data` of paragraphs and their questions.",
         f"{READER}.squad",
     )
 
 
-def asked(read: Callable[[Nested], Attempt], why: str, settings: str) -> Guess | str:
+def guess_questions(read: Callable[[Nested], Attempt], why: str, settings: str) -> Guess | str:
     """The guess for questions.
 
     Args:
-        read: Reads the file by the settings of its reader.
-        why: What shows that it holds questions.
-        settings: The path of these settings.
+        read: Reads the file with these settings of its reader.
+        why: The reason for the reader.
+        settings: The path of the settings.
     """
-    found = read({})
-    if found.missed:
-        return found.missed
-    records = [record for record in found.records if isinstance(record, QuestionRecord)]
+    result = read({})
+    if result.reason:
+        return result.reason
+    records = [record for record in result.records if isinstance(record, QuestionRecord)]
     if not any(record.answers for record in records):
         return "no question has an answer, so there is nothing to learn from"
-    if apart := _answers_stand_apart(records):
-        found = read({"several": "spans"})
-    task, reason = _scoring(records, apart)
+    if are_spans := _mostly_disjoint_answers(records):
+        result = read({"several": "spans"})
+    task, reason = _scoring(records, are_spans)
     reasons = {
         READER: why,
-        f"{settings}.several": "The answers to a question do not overlap, so they are taken to be wanted together; "
-        "`alternatives` if they are those of several annotators.",
+        f"{settings}.several": "The answers to a question do not overlap, so they are taken to belong together; "
+        "`alternatives` if they come from several annotators.",
         "task": "Questions on texts.",
         "task.extractive_qa.scoring": reason,
     }
-    return found.guess({"extractive_qa": task}, reasons)
+    return result.guess({"extractive_qa": task}, reasons)
 
 
-def _scoring(records: Sequence[QuestionRecord], apart: bool) -> tuple[Nested, str]:
-    """The settings of the task, and the reason for its evaluation."""
+def _scoring(records: Sequence[QuestionRecord], are_spans: bool) -> tuple[Nested, str]:
+    """The settings of the task, and the reason for its scoring."""
     if any(record.impossible for record in records):
         num = sum(record.impossible for record in records)
         return {"scoring": "squad_v2"}, f"{num} of {len(records)} questions have no answer."
-    if apart:
-        reason = "Questions with several answers; `squad_v1` with `spans: one` looks for one alone."
+    if are_spans:
+        reason = "Questions with several answers; `squad_v1` with `spans: one` predicts only one."
         return {"formulation": "token", "spans": "several", "scoring": "quoref"}, reason
     if is_chinese(record.context for record in records[:100]):
         return {"scoring": "cmrc"}, "The texts are Chinese."
-    return {"scoring": "squad_v1"}, "Every question has an answer; `squad_v2` where some have none."
+    return {"scoring": "squad_v1"}, "Every question has an answer; `squad_v2` if some have none."
 
 
-def _answers_stand_apart(records: Iterable[QuestionRecord]) -> bool:
-    """Whether of the questions with several answers most have answers that do not overlap."""
-    num_apart = num_overlap = 0
+def _mostly_disjoint_answers(records: Iterable[QuestionRecord]) -> bool:
+    """Whether most questions with several answers have answers that do not overlap."""
+    num_disjoint = num_overlap = 0
     for record in records:
         spans = {span for answer in record.answers for span in answer if span.start >= 0}
         if len(record.answers) < 2:
             continue
-        meet = len(spans) < len(record.answers) or any(
+        overlap = len(spans) < len(record.answers) or any(
             first.start < second.start + len(second.text) and second.start < first.start + len(first.text)
             for first, second in combinations(spans, 2)
         )
-        num_apart, num_overlap = num_apart + (not meet), num_overlap + meet
-    return num_apart > num_overlap
+        num_disjoint, num_overlap = num_disjoint + (not overlap), num_overlap + overlap
+    return num_disjoint > num_overlap
 
 
-def queries(path: Path) -> Guess | str:
-    """MRC-NER JSON: whether spans of a sentence share words."""
-    if opening(path) != "[":
+def guess_mrc_ner(path: Path) -> Guess | str:
+    """MRC-NER JSON, nested if spans of a sentence share words."""
+    if first_character(path) != "[":
         return "it does not begin with ["
-    found = attempt(path, {"mrc_ner": {}})
-    if found.missed:
-        return found.missed
+    result = attempt(path, {"mrc_ner": {}})
+    if result.reason:
+        return result.reason
     spans = defaultdict[str, set[tuple[int, int]]](set)
-    for record in found.records:
+    for record in result.records:
         if isinstance(record, QueryRecord):
             spans[record.group].update(record.spans)
     nested = any(
         first[0] < second[1] and second[0] < first[1]
-        for each in spans.values()
-        for first, second in combinations(each, 2)
+        for of_sentence in spans.values()
+        for first, second in combinations(of_sentence, 2)
     )
     why = {
         READER: "A JSON list of sentences with a query and the positions of its spans.",
@@ -101,19 +101,19 @@ def queries(path: Path) -> Guess | str:
         if nested
         else "No two spans of a sentence share words.",
     }
-    return found.guess({"mrc_ner": {"spans": "nested" if nested else "flat"}}, why)
+    return result.guess({"mrc_ner": {"spans": "nested" if nested else "flat"}}, why)
 
 
-def trees(path: Path) -> Guess | str:
+def guess_trees(path: Path) -> Guess | str:
     """Sentiment trees."""
-    if opening(path) != "(":
+    if first_character(path) != "(":
         return "it does not begin with ("
-    found = attempt(path, {"trees": {}})
-    if found.missed:
-        return found.missed
+    result = attempt(path, {"trees": {}})
+    if result.reason:
+        return result.reason
     why = {
-        READER: "A tree with a label at every node in each line: its sentences in five classes. "
-        "`trees: {units: phrases}` takes every phrase, `trees: {classes: binary}` joins 0 with 1 and 3 with 4.",
+        READER: "A tree with a label at every node in each line; its sentences are read, in five classes. "
+        "`trees: {units: phrases}` reads every phrase, `trees: {classes: binary}` merges 0 with 1 and 3 with 4.",
         "task": "A text with one label.",
     }
-    return found.guess({"text_classification": {}}, why)
+    return result.guess({"text_classification": {}}, why)

@@ -1,4 +1,4 @@
-"""Guesses for rows whose values are lists: words with their tags, and questions with their answers."""
+"""Guesses for rows that hold lists: words with their tags, and questions with their answers."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from pathlib import Path
 from typing import Any
 
 from dice_ray.data.guess.base import READER, Attempt, Guess, attempt
-from dice_ray.data.guess.documents import asked
-from dice_ray.data.guess.tagged import are_spans, few, tagging
+from dice_ray.data.guess.documents import guess_questions
+from dice_ray.data.guess.tagged import are_span_tags, guess_tagging, is_tag_set
 from dice_ray.data.readers.lists import QuestionColumns
 from dice_ray.data.records import TaggedRecord
 from dice_ray.settings import Nested
 
 
-def tagged_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
-    """A list of words and one of as many tags in each row, the last such column of spans or else of plain tags."""
+def guess_tagged_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+    """Rows with a list of words and an equally long list of tags: the last column of span tags, else of plain tags."""
     lists = [column for column in rows[0] if all(isinstance(row.get(column), list) for row in rows)]
     texts = [column for column in lists if all(type(item) is str for row in rows for item in row[column])]
     if not texts:
         return "no column of lists of texts"
     words = max(texts, key=lambda column: len({word for row in rows for word in row[column]}))
-    known: dict[str, Attempt] = {}
-    missed = f"beside the lists {words!r} no column of as many tags"
+    attempts: dict[str, Attempt] = {}
+    reason = f"beside the lists {words!r} no column of as many tags"
     for column in lists:
         if column == words or any(len(row[column]) != len(row[words]) for row in rows):
             continue
-        found = _read(path, reader, words, column, "plain")
-        if found.missed:
-            missed = found.missed
-        elif few(_tags(found)):
-            known[column] = found
-    spans = [column for column, found in known.items() if are_spans(_tags(found))]
-    if not known:
-        return missed
-    column = (spans or list(known))[-1]
-    others = [other for other in known if other != column]
-    also = f" Columns that could be meant too: {', '.join(map(repr, others))}." if others else ""
-    why = {READER: "A list of words and a list of tags in each row.", f"{READER}.{reader}.columns": also.strip()}
+        result = _attempt(path, reader, words, column, "plain")
+        if result.reason:
+            reason = result.reason
+        elif is_tag_set(_tags(result)):
+            attempts[column] = result
+    spans = [column for column, result in attempts.items() if are_span_tags(_tags(result))]
+    if not attempts:
+        return reason
+    column = (spans or list(attempts))[-1]
+    others = [other for other in attempts if other != column]
+    alternatives = f"Other candidate columns: {', '.join(map(repr, others))}." if others else ""
+    why = {READER: "A list of words and a list of tags in each row.", f"{READER}.{reader}.columns": alternatives}
     if spans:
-        return tagging(_read(path, reader, words, column, "spans"), "spans", why)
-    return tagging(known[column], "plain", why)
+        return guess_tagging(_attempt(path, reader, words, column, "spans"), "spans", why)
+    return guess_tagging(attempts[column], "plain", why)
 
 
-def question_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
-    """A question, its context and its answers in each row."""
+def guess_question_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+    """Rows with a question, its context and its answers, in the columns of SQuAD on the hub."""
     columns = QuestionColumns()
     if missing := [name for name in (columns.question, columns.context, columns.answers) if name not in rows[0]]:
         return f"no column {missing[0]!r}"
@@ -53,14 +53,16 @@ def question_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]) ->
     def read(settings: Nested) -> Attempt:
         return attempt(path, {reader: {"columns": {"question": written | settings}}})
 
-    return asked(read, "A question, its context and its answers in each row.", f"{READER}.{reader}.columns.question")
+    return guess_questions(
+        read, "A question, its context and its answers in each row.", f"{READER}.{reader}.columns.question"
+    )
 
 
-def _read(path: Path, reader: str, words: str, tags: str, scheme: str) -> Attempt:
+def _attempt(path: Path, reader: str, words: str, tags: str, scheme: str) -> Attempt:
     written = ({} if words == "tokens" else {"words": words}) | ({} if tags == "tags" else {"tags": tags})
     written |= {} if scheme == "spans" else {"scheme": scheme}
     return attempt(path, {reader: {"columns": {"tagged": written}}})
 
 
-def _tags(found: Attempt) -> set[str]:
-    return {tag for record in found.records if isinstance(record, TaggedRecord) for tag in record.tags}
+def _tags(result: Attempt) -> set[str]:
+    return {tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags}

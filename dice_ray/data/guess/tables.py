@@ -1,20 +1,19 @@
-"""Guesses for tables: TSV and CSV, JSON lines, Parquet."""
+"""Guesses for TSV, CSV, JSON lines and Parquet."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.data.guess.base import MOST_BAD, NUM_ROWS, READER, Guess, attempt, is_json, opening
-from dice_ray.data.guess.choose import LABELS, PAIRS, TEXTS, Chosen, choose, classified
-from dice_ray.data.guess.lists import question_rows, tagged_rows
-from dice_ray.data.readers.base import Bad, NotJsonError, lines, parsed
+from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Guess, attempt, first_character, is_json
+from dice_ray.data.guess.choose import LABELS, PAIRS, TEXTS, ChosenColumns, choose, guess_classification
+from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
+from dice_ray.data.readers.base import Bad, NotJsonError, lines, parse_json
 from dice_ray.data.readers.columns import Column
-from dice_ray.data.readers.rows import first_rows
+from dice_ray.data.readers.rows import parquet_rows
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.errors import DataError
 from dice_ray.settings import Nested
@@ -25,18 +24,18 @@ NAMES: Final = frozenset([*LABELS, *TEXTS, *(name for pair in PAIRS for name in 
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of a table, read with and without quoting: whether it is quoted, and why."""
+    """The cells of a table, whether they are quoted, and the reason."""
 
     rows: list[list[str]]
     quoting: bool
     why: str
 
 
-def table(path: Path) -> Guess | str:
-    """A table: its delimiter, quoting, header and columns."""
+def guess_table(path: Path) -> Guess | str:
+    """A delimited table: its delimiter, quoting, header and columns."""
     if is_json(path):
         return "its first line is JSON"
-    missed = "no tab, comma, semicolon or bar parts all rows into the same number of columns"
+    reason = "no tab, comma, semicolon or bar splits all rows into the same number of columns"
     for delimiter in DELIMITERS:
         cells = _cells(path, delimiter)
         if cells is None:
@@ -44,43 +43,47 @@ def table(path: Path) -> Guess | str:
         header = _has_header(cells.rows)
         columns = choose(_named(cells.rows, header))
         if isinstance(columns, str):
-            missed = columns
+            reason = columns
             continue
         written: Nested = {"quoting": cells.quoting}
         written |= {} if delimiter == "\t" else {"delimiter": delimiter}
         written |= {} if header else {"header": False}
-        found = attempt(path, {"tables": written | {"columns": columns.written}})
-        if found.missed:
-            missed = found.missed
+        result = attempt(path, {"tables": written | {"columns": columns.written}})
+        if result.reason:
+            reason = result.reason
             continue
-        named = "named by the first line" if header else "numbered from 0, as the first line is a row"
+        naming = "named by the first line" if header else "numbered from 0, as the first line is a row"
         why = {
-            READER: f"{len(cells.rows[0])} columns in each row, {named}.",
+            READER: f"{len(cells.rows[0])} columns in each row, {naming}.",
             f"{READER}.tables.quoting": cells.why,
-            f"{READER}.tables.columns": f"The label repeats few values, texts are long and differ.{columns.why}",
+            f"{READER}.tables.columns": f"The label repeats few values, texts are long and differ.{columns.note}",
         }
-        return classified(found, why)
-    return missed
+        return guess_classification(result, why)
+    return reason
 
 
 def _cells(path: Path, delimiter: str) -> Cells | None:
-    """The first rows, with quoting where it reads as many of them."""
+    """The first rows with or without quoting, whichever reads more of them; None if neither reads a table."""
     (plain, num_lost), (quoted, num_lost_quoted) = (_read(path, delimiter, quoting) for quoting in (False, True))
     if quoted and (not plain or num_lost_quoted < num_lost):
-        return Cells(quoted, True, "Only so do all rows have the same number of columns.")
+        return Cells(quoted, True, "Without quoting, rows differ in their number of columns.")
     if plain and (not quoted or num_lost < num_lost_quoted):
-        return Cells(plain, False, 'Quotes belong to the texts: taken as `"` around fields, they break rows.')
+        return Cells(
+            plain, False, "Quotes are part of the texts: with quoting, rows differ in their number of columns."
+        )
     if not plain:
         return None
     if quoted == plain:
         is_csv = delimiter != "\t"
-        other = "`false` if quotes belong to the texts" if is_csv else "`true` if a quote should begin a quoted field"
+        other = "`false` if quotes are part of the texts" if is_csv else "`true` if fields can be quoted"
         return Cells(plain, is_csv, f"No quote begins a field in the first rows; {other}.")
-    return Cells(quoted, True, 'Fields stand in `"`, and all of them close; `false` if the quotes belong to the texts.')
+    return Cells(
+        quoted, True, 'Fields are quoted with `"`, and all quotes close; `false` if the quotes are part of the texts.'
+    )
 
 
 def _read(path: Path, delimiter: str, quoting: bool) -> tuple[list[list[str]], int]:
-    """The rows of the usual width, if nearly all have it and there are columns; and how many have another."""
+    """The rows as wide as the first, if nearly all are and it has several columns; and the number of other rows."""
     try:
         rows = [row for _, row in islice(TablesConfig(quoting=quoting, delimiter=delimiter).rows(path), NUM_ROWS)]
     except DataError:
@@ -89,23 +92,22 @@ def _read(path: Path, delimiter: str, quoting: bool) -> tuple[list[list[str]], i
         return [], 0
     whole = [row for row in rows if not isinstance(row, Bad) and len(row) == len(rows[0])]
     num_lost = len(rows) - len(whole)
-    return (whole, num_lost) if num_lost <= MOST_BAD * len(rows) else ([], 0)
+    return (whole, num_lost) if num_lost <= MAX_BAD_SHARE * len(rows) else ([], 0)
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names columns: by names that are known, or as its label is no label of another row."""
+    """Whether the first row is a header: it has a known column name, or its label occurs in no other row."""
     if any(cell.strip().lower() in NAMES for cell in rows[0]):
         return True
     columns = choose(_named(rows[1:], header=False))
     if isinstance(columns, str):
         return False
     ((_, chosen),) = columns.written.items()
-    labels = Counter(row[chosen["label"]] for row in rows[1:])
-    return rows[0][chosen["label"]] not in labels
+    return all(row[chosen["label"]] != rows[0][chosen["label"]] for row in rows[1:])
 
 
 def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, Any]]:
-    """The rows by the names of their columns; a column without a name of its own by its number."""
+    """The rows by column name; by number for a column without a unique name."""
     names: list[Column] = list(range(len(rows[0]))) if rows else []
     if header:
         first = rows[0]
@@ -113,39 +115,39 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
     return [dict(zip(names, row, strict=True)) for row in rows[header:]]
 
 
-def json_lines(path: Path) -> Guess | str:
-    """An object a line."""
-    if opening(path) != "{":
+def guess_json_lines(path: Path) -> Guess | str:
+    """JSON lines."""
+    if first_character(path) != "{":
         return "it does not begin with {"
     rows = list[Any]()
     for line, text in islice(((line, text) for line, text in lines(path) if text.strip()), NUM_ROWS):
         try:
-            rows.append(parsed(text))
+            rows.append(parse_json(text))
         except NotJsonError as error:
             if not rows:
                 return f"line {line}: {error}"
-    return _keyed(path, "jsonl", rows)
+    return _guess_rows(path, "jsonl", rows)
 
 
-def parquet(path: Path) -> Guess | str:
+def guess_parquet(path: Path) -> Guess | str:
     """A Parquet file."""
-    return _keyed(path, "parquet", list(islice(first_rows(path), NUM_ROWS)))
+    return _guess_rows(path, "parquet", list(islice(parquet_rows(path), NUM_ROWS)))
 
 
-def _keyed(path: Path, reader: str, rows: Sequence[Any]) -> Guess | str:
-    """Rows with named values."""
+def _guess_rows(path: Path, reader: str, rows: Sequence[Any]) -> Guess | str:
+    """Rows with named columns: tagged words, questions, or texts with labels."""
     rows = [row for row in rows if isinstance(row, dict)]
-    for guesser in (tagged_rows, question_rows) if rows else ():
+    for guesser in (guess_tagged_rows, guess_question_rows) if rows else ():
         if isinstance(guess := guesser(path, reader, rows), Guess):
             return guess
-    columns: Chosen | str = choose(rows)
+    columns: ChosenColumns | str = choose(rows)
     if isinstance(columns, str):
         return columns
-    found = attempt(path, {reader: {"columns": columns.written}})
-    if found.missed:
-        return found.missed
+    result = attempt(path, {reader: {"columns": columns.written}})
+    if result.reason:
+        return result.reason
     why = {
         READER: "An object with the same keys in each line." if reader == "jsonl" else "A Parquet file.",
-        f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{columns.why}",
+        f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{columns.note}",
     }
-    return classified(found, why)
+    return guess_classification(result, why)

@@ -1,4 +1,4 @@
-"""ReaderConfig: THE place where a reader is registered."""
+"""ReaderConfig: the union of all readers; a new reader is registered here."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
-from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import SquadConfig
@@ -24,6 +24,6 @@ ReaderConfig: TypeAlias = Annotated[
     | WordTagConfig
     | TreesConfig
     | SquadConfig
-    | MrcNerConfig,
+    | MrcNerReaderConfig,
     Choice(),
 ]

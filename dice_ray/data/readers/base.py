@@ -1,4 +1,8 @@
-"""The contract of a reader: records, drops and bad rows in the order of the file, each with its place."""
+"""The contract of a reader: it yields a result for each row, in the order of the file and with its place.
+
+A row is `Kept`, `Drop` or `Bad`, and none is lost silently: the load report counts all of them. A reader raises a
+DataError only if the rest of the file cannot be read, such as for a wrong encoding or a missing column.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,8 @@ from dice_ray.settings import Branch
 BOM = b"\xef\xbb\xbf"
 
 
-Place: TypeAlias = int | str
-"""A line, or in a JSON document the path of an item."""
+RowPlace: TypeAlias = int | str
+"""A line number, or the path of an item in a JSON document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,35 +32,35 @@ class Kept:
     """A record, and the place where it begins.
 
     Attributes:
-        note: What is odd about it and does not forbid its use; notes are counted.
+        note: An oddity that does not prevent its use; notes are counted.
     """
 
-    place: Place
+    place: RowPlace
     record: Record
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """A row that is sound but of no use: counted, never an error."""
+    """A well-formed row that gives no record: counted, never an error."""
 
-    place: Place
+    place: RowPlace
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Bad:
-    """A row that does not hold what the format promises: an error, or a counted drop where the user says so."""
+    """A malformed row: an error, or a counted drop with `on_bad_row: skip`."""
 
-    place: Place
+    place: RowPlace
     expected: str
-    found: str
+    actual: str
 
 
-Found: TypeAlias = Kept | Drop | Bad
+RowResult: TypeAlias = Kept | Drop | Bad
 UNLABELLED = "no label"
 Labels: TypeAlias = Literal["read", "ignored"]
-"""`ignored` neither needs nor reads labels: the records have none, and serve predictions alone."""
+"""With `ignored`, labels are neither needed nor read: the records have none, and are used for predictions only."""
 
 
 class ReaderBranch(Branch, ABC):
@@ -64,23 +68,23 @@ class ReaderBranch(Branch, ABC):
 
     @abstractmethod
     def yields(self) -> type[Record]:
-        """What a row becomes; a task that needs something else can say so before anything is read."""
+        """The type of the records, known before anything is read, so that a task can refuse it."""
 
     def files(self, path: Path) -> list[Path]:
-        """Every file that is read for this one."""
+        """All files that are read for this one, itself included."""
         return [path]
 
     @abstractmethod
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
-        """Every row of the file once. What makes the whole file unreadable is raised as a DataError."""
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
+        """Yield each row of the file once; raises a DataError if the rest of the file cannot be read."""
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a UTF-8 file, without their ends; a BOM goes, a `.gz` is unpacked.
+    """The numbered lines of a UTF-8 file without line ends; a BOM is removed, and a `.gz` file decompressed.
 
-    Only LF and CRLF end a line: U+2028, NEL and a lone CR are text.
+    Only LF and CRLF end a line: U+2028, NEL and a lone CR are text. (`str.splitlines` would split at them.)
     """
-    with _opened(path) as file:
+    with cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb") as file:
         number = 0
         try:
             for number, line in enumerate(file, start=1):
@@ -90,62 +94,58 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         except UnicodeDecodeError as error:
             byte = error.object[error.start]
             encoding = "UTF-16" if number == 1 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "LATIN1"
-            found = (
+            actual = (
                 f"byte 0x{byte:02x} at position {error.start + 1}: if the file is in {encoding}, "
                 f"`iconv -f {encoding} -t UTF-8` converts it"
             )
-            raise unreadable(path, number, "UTF-8", found) from None
+            raise unreadable(path, number, "UTF-8", actual) from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise unreadable(path, number + 1, "a whole gzip file", str(error)) from None
 
 
-def _opened(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
-
-
 def document(path: Path) -> Any:
-    """A whole JSON document."""
+    """The value of a JSON document."""
     try:
-        return parsed("\n".join(line for _, line in lines(path)))
+        return parse_json("\n".join(line for _, line in lines(path)))
     except NotJsonError as error:
         raise unreadable(path, error.line or "the file", "JSON", str(error)) from None
 
 
 class NotJsonError(ValueError):
-    """What is wrong with a text that is no JSON, and in which of its lines, where the parser tells it."""
+    """What is wrong with a text that is no JSON; `line` is None if the parser gives no line."""
 
-    def __init__(self, found: str, line: int | None = None) -> None:
-        super().__init__(found)
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem)
         self.line = line
 
 
-def parsed(text: str) -> Any:
-    """The value of a text in JSON, without NaN and infinity, which JSON does not have.
+def parse_json(text: str) -> Any:
+    """Parse JSON strictly: NaN and infinity, which Python's parser takes, are refused.
 
     Raises:
-        NotJsonError: It is no JSON, or too long or deep for the parser.
+        NotJsonError: The text is no JSON, or is too deep or has too long a number for the parser.
     """
+
+    def refuse(constant: str) -> Any:
+        raise ValueError(f"{constant}, which is no JSON")
+
     try:
-        return json.loads(text, parse_constant=_refused)
+        return json.loads(text, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise NotJsonError(f"{error.msg} at character {error.colno}", error.lineno) from None
     except RecursionError:
-        raise NotJsonError("lists or objects too deep in one another") from None
+        raise NotJsonError("lists or objects nested too deep") from None
     except ValueError as error:
         raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
 
 
-def _refused(constant: str) -> Any:
-    raise ValueError(f"{constant}, which is no JSON")
-
-
-def unreadable(path: Path, place: Place, expected: str, found: str) -> DataError:
-    """The one form of a data error: file, place, what was expected, what was found."""
+def unreadable(path: Path, place: RowPlace, expected: str, actual: str) -> DataError:
+    """The error of a file that cannot be read: file, place, what was expected, what was found."""
     where = f"line {place}" if isinstance(place, int) else place
-    return DataError(f"{path}, {where}: expected {expected}, found {found}")
+    return DataError(f"{path}, {where}: expected {expected}, found {actual}")
 
 
 def shown(text: object, width: int = 60) -> str:
-    """A text as an error quotes it."""
+    """The repr of a value for an error message, truncated."""
     quoted = repr(text)
     return quoted if len(quoted) <= width else f"{quoted[: width - 3]}..."

@@ -1,4 +1,4 @@
-"""Class labels as Hugging Face stores them: numbers in the rows, their names in the features."""
+"""Class labels as `datasets` stores them: numbers in the rows, and their names in the features."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-Names: TypeAlias = Mapping[str, tuple[str, ...]]
-"""The names of the classes of each column that has such."""
+ClassNames: TypeAlias = Mapping[str, tuple[str, ...]]
+"""The class names of each column of class labels."""
 
 
-def names_in(features: Mapping[str, Any]) -> Names:
-    """The names in features, as `Features.to_dict` and the metadata of a Parquet file spell them."""
-    found = {column: _names(feature) for column, feature in features.items()}
-    return {column: names for column, names in found.items() if names}
+def class_names(features: Mapping[str, Any]) -> ClassNames:
+    """The class names in features, as `Features.to_dict` or the metadata of a Parquet file write them."""
+    return {column: names for column, feature in features.items() if (names := _names(feature))}
 
 
-def names_in_metadata(metadata: Mapping[bytes, bytes] | None) -> Names:
-    """The names in the metadata that `datasets` writes into a Parquet file; other files have none."""
+def class_names_in_metadata(metadata: Mapping[bytes, bytes] | None) -> ClassNames:
+    """The class names in the metadata that `datasets` writes into a Parquet file; empty for other files."""
     try:
         features = json.loads((metadata or {})[b"huggingface"])["info"]["features"]
     except (KeyError, TypeError, ValueError):
         return {}
-    return names_in(features) if isinstance(features, dict) else {}
+    return class_names(features) if isinstance(features, dict) else {}
 
 
-def named_classes(value: Any, names: tuple[str, ...]) -> Any:
-    """The names that stand for a number or a list of numbers; -1 alone is no label.
+def to_class_names(value: Any, names: tuple[str, ...]) -> Any:
+    """Replace a class number, or a list of them, by names; -1 outside a list is no label, as GLUE's test sets have it.
 
     Raises:
-        LookupError: A number is that of no class.
+        LookupError: A number is not that of a class.
     """
     if isinstance(value, list):
         return [_name(number, names) for number in value]
@@ -43,7 +42,7 @@ def _name(number: Any, names: tuple[str, ...]) -> str:
 
 
 def _names(feature: Any) -> tuple[str, ...]:
-    """The names of a class label or of a list of such."""
+    """The class names of a feature that is a class label or a list of them, else ()."""
     match feature:
         case {"_type": "ClassLabel", "names": [*names]}:
             return tuple(map(str, names))

@@ -1,4 +1,4 @@
-"""CoNLL columns: a word a line, its tag in another column, sentences apart by lines without text."""
+"""CoNLL columns: one word a line with its tag in another column, and sentences separated by blank lines."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Drop, Found, Labels, ReaderBranch, lines, shown
-from dice_ray.data.readers.tags import TagKind, tagged
+from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
+from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import Record, TaggedRecord
 
 DOCUMENT = "-DOCSTART-"
 
 
 class ConllConfig(ReaderBranch):
-    """Columns apart by a tab, or by spaces in a line without a tab; all lines have as many as the first.
+    """Columns separated by tabs, or by spaces in a line without a tab; all lines have as many as the first.
 
     Attributes:
-        word: The number of the word's column: 0 is the first, -1 the last.
-        tag: The number of the tag's column.
+        word: The number of the column of the word: 0 is the first, -1 the last.
+        tag: The number of the column of the tag.
         tags: What the tags mark.
-        comment: What a comment line begins with; none takes every line for a word, as `#` may be one. A line with all
-            columns within a sentence is a word nevertheless; comments are counted.
-        digit: Whether each word ends in a digit of its segmentation, which is cut off (Weibo).
+        comment: The prefix of comment lines, which are counted as drops. By default there are none, as `#` may be a
+            word. A line within a sentence that has all columns is a word, whatever its prefix.
+        digit: Whether each word ends in a segmentation digit, which is removed (Weibo).
     """
 
     name = "conll"
@@ -38,10 +38,10 @@ class ConllConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         width = 0
         sentence: list[tuple[int, list[str]]] = []
-        comments: list[Drop] = []
+        comments: list[Drop] = []  # of the current sentence, which is yielded first
         for line, text in lines(path):
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
@@ -61,7 +61,7 @@ class ConllConfig(ReaderBranch):
             yield self._sentence(sentence, width, labels)
         yield from comments
 
-    def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> Found:
+    def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> RowResult:
         used = {"word": self.word} if labels == "ignored" else {"word": self.word, "tag": self.tag}
         for line, columns in rows:
             if len(columns) != width:
@@ -72,16 +72,16 @@ class ConllConfig(ReaderBranch):
                 return Bad(line, "a word that ends in a digit of its segmentation", shown(columns[self.word]))
         words = [columns[self.word][: -1 if self.digit else None] for _, columns in rows]
         tags = [columns[self.tag] for _, columns in rows] if "tag" in used else None
-        return tagged(rows[0][0], words, tags, self.tags)
+        return tagged_record(rows[0][0], words, tags, self.tags)
 
 
 def split(text: str) -> list[str]:
-    """The columns of a line: a tab or ASCII spaces part them, never an NBSP or another space of Unicode."""
+    """Split a line into columns at tabs, else at ASCII spaces; NBSP and other Unicode spaces are part of a word."""
     if not text.strip(" \t"):
         return []
     return [cell.strip(" ") for cell in text.split("\t")] if "\t" in text else words_of(text)
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a sentence in one line, apart by ASCII spaces or tabs."""
+    """Split a sentence into words at ASCII spaces and tabs."""
     return [word for word in re.split("[ \t]+", text) if word]

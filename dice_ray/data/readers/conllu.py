@@ -1,4 +1,4 @@
-"""CoNLL-U: the ten columns of Universal Dependencies, read for the part of speech."""
+"""CoNLL-U, the ten columns of Universal Dependencies, read for parts of speech."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Found, Labels, ReaderBranch, lines, shown
-from dice_ray.data.readers.tags import tagged
+from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
+from dice_ray.data.readers.tags import tagged_record
 from dice_ray.data.records import Record, TaggedRecord
 
 NUM_COLUMNS = 10
-NO_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
+NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
 COLUMNS = {"upos": 3, "xpos": 4}
 
 
 class ConlluConfig(ReaderBranch):
-    """Syntactic words: multiword ranges (`29-30`) and empty nodes (`8.1`) are not words of their own.
+    """Syntactic words with their part of speech; multiword ranges (`29-30`) and empty nodes (`8.1`) are skipped.
 
     Attributes:
-        tag: The universal part of speech, or that of the language.
+        tag: `upos`, the universal part of speech, or `xpos`, that of the language.
     """
 
     name = "conllu"
@@ -30,7 +30,7 @@ class ConlluConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         sentence: list[tuple[int, str]] = []
         for line, text in lines(path):
             if text.strip(" \t"):
@@ -42,7 +42,7 @@ class ConlluConfig(ReaderBranch):
         if sentence:
             yield self._sentence(sentence, labels)
 
-    def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> Found:
+    def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> RowResult:
         words: list[str] = []
         tags: list[str] = []
         for line, text in rows:
@@ -50,12 +50,12 @@ class ConlluConfig(ReaderBranch):
             if len(columns) != NUM_COLUMNS:
                 return Bad(line, f"{NUM_COLUMNS} columns apart by tabs", f"{len(columns)}: {shown(text)}")
             if columns[0] != str(len(words) + 1):
-                if NO_WORD.fullmatch(columns[0]):
+                if NOT_A_WORD.fullmatch(columns[0]):
                     continue
                 return Bad(line, f"the word number {len(words) + 1}", shown(columns[0]))
             words.append(columns[1])
             tags.append(columns[COLUMNS[self.tag]])
         place = rows[0][0]
         if labels == "ignored":
-            return tagged(place, words, None, "plain")
-        return Drop(place, f"a word without {self.tag}") if "_" in tags else tagged(place, words, tags, "plain")
+            return tagged_record(place, words, None, "plain")
+        return Drop(place, f"a word without {self.tag}") if "_" in tags else tagged_record(place, words, tags, "plain")

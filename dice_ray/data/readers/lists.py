@@ -1,4 +1,4 @@
-"""Rows whose values are lists: words with their tags, and questions with their answers, as on the hub."""
+"""Columns that hold lists, as on the hub: words with their tags, and questions with their answers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, Kept, Labels, shown
-from dice_ray.data.readers.squad import Several, answered
-from dice_ray.data.readers.tags import TagKind, tagged
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, shown
+from dice_ray.data.readers.squad import Several, answered_question
+from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
 from dice_ray.settings import Branch
 
@@ -18,22 +18,22 @@ class ListBranch(Branch, ABC):
     """The columns of one kind of record, some of which hold lists.
 
     Attributes:
-        id: The column of the record's id; none numbers the records by their line.
+        id: The column of the record's id; without one, the line number is the id.
     """
 
     id: str | None = None
 
     @abstractmethod
     def used(self, labels: Labels = "read") -> dict[str, str]:
-        """The columns that a row must have, by what they are for."""
+        """The columns that a row must have, by their use."""
 
     @abstractmethod
     def yields(self) -> type[Record]:
-        """What a row becomes."""
+        """The type of the records."""
 
     @abstractmethod
-    def found(self, line: int, values: Mapping[str, Any]) -> Found:
-        """The record of a row, from the values of its used columns; all but lists and labels are texts."""
+    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
+        """The record of a row, from the values of its used columns; all but lists and labels are strings."""
 
 
 class TaggedColumns(ListBranch):
@@ -41,9 +41,9 @@ class TaggedColumns(ListBranch):
 
     Attributes:
         words: The column of the words.
-        tags: The column of the tags: texts, or numbers.
+        tags: The column of the tags: strings, or numbers.
         scheme: What the tags mark.
-        names: What the numbers mean, 0 first; columns that are stored as class labels tell it themselves.
+        names: The tags that the numbers mean, 0 first; not needed for class labels, which store their names.
     """
 
     name = "tagged"
@@ -60,12 +60,12 @@ class TaggedColumns(ListBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
-    def found(self, line: int, values: Mapping[str, Any]) -> Found:
+    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
         words = values["words"]
         if not _all(words, str):
             return Bad(line, f"a list of texts as {self.words!r}", shown(words))
         if "tags" not in values:
-            return tagged(line, words, None, self.scheme, values.get("id")) if words else Drop(line, "no words")
+            return tagged_record(line, words, None, self.scheme, values.get("id")) if words else Drop(line, "no words")
         if (tags := values["tags"]) is None:
             return Drop(line, UNLABELLED)
         if not _all(tags, str) and not _all(tags, int):
@@ -78,18 +78,18 @@ class TaggedColumns(ListBranch):
             expected = f"tags as texts, or numbers with a name each in `names`, which has {len(self.names)}"
             return Bad(line, expected, str(unnamed[0]))
         tags = [self.names[tag] if isinstance(tag, int) else tag for tag in tags]
-        return tagged(line, words, tags, self.scheme, values.get("id"))
+        return tagged_record(line, words, tags, self.scheme, values.get("id"))
 
 
 class QuestionColumns(ListBranch):
-    """A question on a context, as SQuAD stands on the hub.
+    """A question on a context, as SQuAD is stored on the hub.
 
     Attributes:
         question: The column of the question.
-        context: The column of the context; questions on the same one are never split apart.
+        context: The column of the context; all questions on a context go into the same split.
         answers: The column of the answers: an object with the lists `text` and `answer_start`, or a list of objects. An
-            empty list says that the context has no answer; no list, that nobody looked for one.
-        several: What several answers to a question are, as in the reader `squad`.
+            empty list means that the context has no answer; null means that the question is unlabelled.
+        several: The meaning of several answers to a question, as in the reader `squad`.
     """
 
     name = "question"
@@ -108,7 +108,7 @@ class QuestionColumns(ListBranch):
     def yields(self) -> type[Record]:
         return QuestionRecord
 
-    def found(self, line: int, values: Mapping[str, Any]) -> Found:
+    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
         answers = _answers(values.get("answers"))
         if isinstance(answers, str):
             return Bad(line, f"{answers} as {self.answers!r}", shown(values["answers"]))
@@ -117,11 +117,11 @@ class QuestionColumns(ListBranch):
         question = QuestionRecord(
             values.get("id", str(line)), values["question"], context, (), impossible=answers == [], group=group
         )
-        return Kept(line, question) if answers is None else answered(line, question, answers, self.several)
+        return Kept(line, question) if answers is None else answered_question(line, question, answers, self.several)
 
 
 def _answers(value: Any) -> list[Any] | str | None:
-    """The answers as SQuAD's files have them, none where nobody looked for one, or what is expected of bad ones."""
+    """The answers as in SQuAD's files, None for an unlabelled question, or what was expected of malformed ones."""
     if value is None or isinstance(value, list):
         return value
     if not isinstance(value, dict) or not {"text", "answer_start"} <= value.keys():

@@ -1,4 +1,4 @@
-"""JSON lines and Parquet: rows with named values."""
+"""JSON lines and Parquet: rows with named columns."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dice_ray.data.readers.base import (
     UNLABELLED,
     Bad,
     Drop,
-    Found,
     Labels,
     NotJsonError,
     ReaderBranch,
+    RowResult,
     lines,
-    parsed,
+    parse_json,
     shown,
     unreadable,
 )
-from dice_ray.data.readers.classes import Names, named_classes, names_in_metadata
+from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.records import Record
@@ -29,17 +29,19 @@ from dice_ray.errors import first_line, nearest
 from dice_ray.settings import Choice
 
 RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
-"""The columns of rows with named values, some of which may be lists."""
+"""The columns of rows with named columns, some of which may hold lists."""
+BATCH_SIZE = 1000
+"""Rows of a Parquet file in memory at once."""
 LABELS = frozenset({"label", "tags", "answers"})
 LISTS = frozenset({"words"})
-"""What columns are for whose values may be no texts; a row may lack its label."""
+"""The uses of columns whose values need not be strings. Only labels may be missing from a row."""
 
 
 class JsonlConfig(ReaderBranch):
-    """An object a line.
+    """One JSON object a line.
 
     Attributes:
-        columns: Which keys make a record.
+        columns: The keys that make a record.
     """
 
     name = "jsonl"
@@ -49,23 +51,23 @@ class JsonlConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return self.columns.yields()
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         for line, text in lines(path):
             if not text.strip():
                 continue
             try:
-                row = parsed(text)
+                row = parse_json(text)
             except NotJsonError as error:
                 yield Bad(line, "a JSON object", str(error))
                 continue
-            yield from named(self.columns, [(line, row)], labels)
+            yield from read_named_rows(self.columns, [(line, row)], labels)
 
 
 class ParquetConfig(ReaderBranch):
-    """A Parquet file; numbers that `datasets` stored as class labels are read by their names.
+    """A Parquet file; class labels that `datasets` stored as numbers are replaced by their names.
 
     Attributes:
-        columns: Which columns make a record.
+        columns: The columns that make a record.
     """
 
     name = "parquet"
@@ -75,7 +77,7 @@ class ParquetConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return self.columns.yields()
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         import pyarrow
         from pyarrow import parquet
 
@@ -85,36 +87,36 @@ class ParquetConfig(ReaderBranch):
                 if missing := [name for name in names if name not in file.schema_arrow.names]:
                     known = ", ".join(map(repr, file.schema_arrow.names))
                     raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
-                classes = names_in_metadata(file.schema_arrow.metadata)
+                classes = class_names_in_metadata(file.schema_arrow.metadata)
                 line = 0
-                for batch in file.iter_batches(columns=names):
+                for batch in file.iter_batches(BATCH_SIZE, columns=names):
                     numbered = enumerate(batch.to_pylist(), start=line + 1)
-                    yield from named(self.columns, numbered, labels, classes)
+                    yield from read_named_rows(self.columns, numbered, labels, classes)
                     line += batch.num_rows
         except pyarrow.ArrowException as error:
             raise unreadable(path, "the file", "Parquet", first_line(error)) from None
 
 
-def first_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file with all their columns."""
+def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet file with all columns."""
     import pyarrow
     from pyarrow import parquet
 
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=1000):
+            for batch in file.iter_batches(BATCH_SIZE):
                 yield from batch.to_pylist()
     except pyarrow.ArrowException as error:
         raise unreadable(path, "the file", "Parquet", first_line(error)) from None
 
 
-def named(
+def read_named_rows(
     columns: ColumnsBranch | ListBranch,
     rows: Iterable[tuple[int, Any]],
     labels: Labels = "read",
-    classes: Names | None = None,
-) -> Iterator[Found]:
-    """The records of rows with named values; what are numbers of classes is read by their names."""
+    classes: ClassNames | None = None,
+) -> Iterator[RowResult]:
+    """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
     numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
     for line, row in rows:
@@ -123,7 +125,7 @@ def named(
             continue
         for column, names in numbered.items():
             try:
-                row[column] = named_classes(row[column], names)
+                row[column] = to_class_names(row[column], names)
             except LookupError as error:
                 number = shown(error.args[0])
                 yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
@@ -132,32 +134,32 @@ def named(
             yield _record(columns, used, line, row)
 
 
-def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> Found:
-    """Texts are strings, ids and labels may be numbers, several labels stand in a list."""
+def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> RowResult:
+    """Texts must be strings; ids and labels may be numbers, and several labels are a list."""
     for use, column in used.items():
         if column not in row:
             close = nearest(column, row)
-            found = f"{', '.join(row)}{f'; did you mean {close!r}?' if close else ''}"
+            keys = f"{', '.join(row)}{f'; did you mean {close!r}?' if close else ''}"
             return (
                 Drop(line, f"no key {column!r} for the label")
                 if use in LABELS
-                else Bad(line, f"a key {column!r}", found)
+                else Bad(line, f"a key {column!r}", keys)
             )
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
         if not is_text and use not in LABELS | LISTS:
             return Bad(line, f"a text as {column!r}", shown(row[column]))
     values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
-    return columns.found(line, values) if isinstance(columns, ListBranch) else _labelled(columns, line, values)
+    return columns.record(line, values) if isinstance(columns, ListBranch) else _labelled(columns, line, values)
 
 
-def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> Found:
+def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> RowResult:
     if "label" not in values:
         return columns.record(line, values, [])
     label = values["label"]
-    given = label if isinstance(label, list) else [] if label is None else [label]
-    if not all(map(_is_label, given)):
+    values_of_label = label if isinstance(label, list) else [] if label is None else [label]
+    if not all(map(_is_label, values_of_label)):
         return Bad(line, f"a label as {columns.used()['label']!r}", shown(label))
-    texts = [item if isinstance(item, str) else json.dumps(item) for item in given]
+    texts = [item if isinstance(item, str) else json.dumps(item) for item in values_of_label]
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
     if not labels and (label is None or not columns.holds_several(label)):
         return Drop(line, UNLABELLED)
@@ -165,5 +167,5 @@ def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> F
 
 
 def _is_label(item: Any) -> bool:
-    """Whether it is a text or a number, not NaN, which Parquet may hold."""
+    """Whether it is a string or a number but not NaN, which Parquet can hold."""
     return isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item))

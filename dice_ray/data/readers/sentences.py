@@ -1,4 +1,4 @@
-"""A sentence a line: `word_TAG` pairs, or words in one file and their tags in another."""
+"""One sentence a line: `word_TAG` pairs, or words in one file and their tags in another."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Found, Labels, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.base import Bad, Labels, ReaderBranch, RowResult, lines, shown, unreadable
 from dice_ray.data.readers.conll import words_of
-from dice_ray.data.readers.tags import TagKind, tagged
+from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import Record, TaggedRecord
 
 
 class WordTagConfig(ReaderBranch):
-    """Words with their tags, as `The_DT cat_NN`; where labels are ignored, a line may have none.
+    """Words with their tags, as `The_DT cat_NN`; if labels are ignored, a line may have no tags.
 
     Attributes:
-        separator: What parts a word from its tag; the last one in it counts.
+        separator: The separator between a word and its tag; a word may itself contain it.
         tags: What the tags mark.
     """
 
@@ -30,24 +30,26 @@ class WordTagConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TaggedRecord
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         for line, text in lines(path):
             pairs = [pair.rpartition(self.separator) for pair in words_of(text)]
             if labels == "ignored" and pairs:
                 is_tagged = all(word and tag for word, _, tag in pairs)
-                yield tagged(line, [word for word, _, _ in pairs] if is_tagged else words_of(text), None, self.tags)
+                yield tagged_record(
+                    line, [word for word, _, _ in pairs] if is_tagged else words_of(text), None, self.tags
+                )
                 continue
-            if odd := [pair for pair in pairs if not (pair[0] and pair[2])]:
-                yield Bad(line, f"words with tags as word{self.separator}TAG", shown("".join(odd[0])))
+            if malformed := [pair for pair in pairs if not (pair[0] and pair[2])]:
+                yield Bad(line, f"words with tags as word{self.separator}TAG", shown("".join(malformed[0])))
             elif pairs:
-                yield tagged(line, [pair[0] for pair in pairs], [pair[2] for pair in pairs], self.tags)
+                yield tagged_record(line, [pair[0] for pair in pairs], [pair[2] for pair in pairs], self.tags)
 
 
 class ParallelConfig(ReaderBranch):
-    """Words apart by spaces in one file, their tags in the same line of another.
+    """Words separated by spaces in one file, and their tags on the same line of another.
 
     Attributes:
-        tag_file: The file of tags, beside that of the sentences; `*` stands for the name of the latter up to its dot.
+        tag_file: The file of tags, in the same folder; `*` stands for the sentence file up to its first dot.
         tags: What the tags mark.
     """
 
@@ -63,11 +65,11 @@ class ParallelConfig(ReaderBranch):
         other = self._tag_file(path)
         return [path, other] if other.is_file() else [path]
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if labels == "ignored":
             for line, text in lines(path):
                 if words := words_of(text):
-                    yield tagged(line, words, None, self.tags)
+                    yield tagged_record(line, words, None, self.tags)
             return
         other = self._tag_file(path)
         if not other.is_file():
@@ -76,11 +78,11 @@ class ParallelConfig(ReaderBranch):
             if sentence is None or tags is None:
                 file, line = (path, tags[0]) if sentence is None else (other, sentence[0])
                 raise unreadable(file, line, "as many lines as in the other file", f"the end after {line - 1}")
-            words, marks = words_of(sentence[1]), words_of(tags[1])
-            if len(words) != len(marks):
-                yield Bad(sentence[0], "as many tags as words", f"{len(marks)} tags for {len(words)} words")
+            words, word_tags = words_of(sentence[1]), words_of(tags[1])
+            if len(words) != len(word_tags):
+                yield Bad(sentence[0], "as many tags as words", f"{len(word_tags)} tags for {len(words)} words")
             elif words:
-                yield tagged(sentence[0], words, marks, self.tags)
+                yield tagged_record(sentence[0], words, word_tags, self.tags)
 
     def _tag_file(self, path: Path) -> Path:
         return path.with_name(self.tag_file.replace("*", path.name.partition(".")[0]))

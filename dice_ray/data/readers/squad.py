@@ -1,4 +1,4 @@
-"""SQuAD JSON: v1.1, v2.0, CMRC and QuoRef, with answers or without."""
+"""SQuAD JSON: v1.1, v2.0, CMRC and QuoRef, with or without answers."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Found, Kept, Labels, Place, ReaderBranch, document, shown, unreadable
-from dice_ray.data.records import QuestionRecord, Record, Span
+from dice_ray.data.readers.base import Bad, Kept, Labels, ReaderBranch, RowPlace, RowResult, document, shown, unreadable
+from dice_ray.data.records import AnswerSpan, QuestionRecord, Record
 
 MISPLACED = "an answer that does not stand at its answer_start"
 Several: TypeAlias = Literal["alternatives", "spans"]
@@ -18,8 +18,8 @@ class SquadConfig(ReaderBranch):
     """Questions on paragraphs.
 
     Attributes:
-        several: What several answers to a question are, as files do not tell: `alternatives` of different annotators
-            (SQuAD, CMRC), or `spans` that are wanted together (QuoRef).
+        several: The meaning of several answers to a question, which files do not state: `alternatives` of different
+            annotators (SQuAD, CMRC), or `spans` that belong together (QuoRef).
     """
 
     name = "squad"
@@ -29,12 +29,12 @@ class SquadConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return QuestionRecord
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         root = document(path)
         articles = root.get("data") if isinstance(root, dict) else None
         if not isinstance(articles, list):
             raise unreadable(path, 1, "an object with a list `data`", shown(root))
-        for place, paragraph in _inside(articles, "data", "paragraphs"):
+        for place, paragraph in _nested_items(articles, "data", "paragraphs"):
             if isinstance(paragraph, Bad):
                 yield paragraph
             elif not isinstance(paragraph, dict) or not isinstance(paragraph.get("context"), str):
@@ -46,7 +46,7 @@ class SquadConfig(ReaderBranch):
                     where = f"{place}.qas[{number}]"
                     yield self._question(where, item, paragraph["context"], place, labels)
 
-    def _question(self, place: str, item: Any, context: str, group: str, labels: Labels) -> Found:
+    def _question(self, place: str, item: Any, context: str, group: str, labels: Labels) -> RowResult:
         if not isinstance(item, dict) or not isinstance(item.get("question"), str):
             return Bad(place, "a `question`", shown(item))
         if not isinstance(item.get("id"), str | int):
@@ -58,11 +58,11 @@ class SquadConfig(ReaderBranch):
         if not isinstance(impossible, bool) or not isinstance(answers, list):
             return Bad(place, "`answers` in a list and `is_impossible` true or false", shown(item.get("answers")))
         question = QuestionRecord(str(item["id"]), item["question"], context, (), impossible, group)
-        return answered(place, question, answers, self.several)
+        return answered_question(place, question, answers, self.several)
 
 
-def answered(place: Place, question: QuestionRecord, answers: list[Any], several: Several) -> Found:
-    """The question with its answers, or what is wrong with one of them."""
+def answered_question(place: RowPlace, question: QuestionRecord, answers: list[Any], several: Several) -> RowResult:
+    """The question with its answers, or a bad row if one of them is malformed."""
     spans = []
     for answer in answers:
         if not isinstance(answer, dict) or not isinstance(answer.get("text"), str) or not answer["text"]:
@@ -70,15 +70,15 @@ def answered(place: Place, question: QuestionRecord, answers: list[Any], several
         start = answer.get("answer_start")
         if not isinstance(start, int) or isinstance(start, bool):
             return Bad(place, "answers with a number `answer_start`", shown(start))
-        stands = start >= 0 and question.context.startswith(answer["text"], start)
-        spans.append(Span(answer["text"], start if stands else -1))
+        is_there = start >= 0 and question.context.startswith(answer["text"], start)
+        spans.append(AnswerSpan(answer["text"], start if is_there else -1))
     note = MISPLACED if any(span.start < 0 for span in spans) else None
     grouped = (tuple(spans),) if several == "spans" and spans else tuple((span,) for span in spans)
     return Kept(place, replace(question, answers=grouped), note)
 
 
-def _inside(items: list[Any], name: str, key: str) -> Iterator[tuple[str, Any]]:
-    """The items of a list that each item holds, with their paths; an item without that list is a bad row."""
+def _nested_items(items: list[Any], name: str, key: str) -> Iterator[tuple[str, Any]]:
+    """The items of the list `key` of each item, with their paths; a bad row for an item without that list."""
     for number, item in enumerate(items):
         inner = item.get(key) if isinstance(item, dict) else None
         if not isinstance(inner, list):

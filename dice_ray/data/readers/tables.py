@@ -1,4 +1,4 @@
-"""Tables with a delimiter: TSV and CSV, with or without a header, with or without quoting."""
+"""Delimited tables: TSV and CSV, with or without a header, with or without quoting."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Found, Labels, ReaderBranch, lines, shown, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown, unreadable
 from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest
 
 
 class TablesConfig(ReaderBranch):
-    """A table, one row a record.
+    """A table with one record a row.
 
     Attributes:
-        quoting: Whether `"` quotes fields, as CSV does. It must be stated: a table with raw quotes (MRPC) loses rows to
-            a reader that takes them for quoting, and a quoted one (QQP) keeps stray quotes without it.
-        header: Whether the first line names the columns; without it they are numbered.
-        columns: Which columns make a record.
+        quoting: Whether `"` quotes fields, as in CSV. It has no default, as either choice silently damages some files:
+            with quoting, a table with raw quotes (MRPC) loses rows; without it, a quoted one (QQP) keeps stray quotes.
+        header: Whether the first line names the columns; without a header they are numbered.
+        columns: The columns that make a record.
     """
 
     name = "tables"
@@ -34,18 +34,18 @@ class TablesConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return self.columns.yields()
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         rows = self.rows(path)
         head = next(rows, None)
         if head is None:
             raise unreadable(path, 1, "a table", "an empty file")
         line, first = head
         if isinstance(first, Bad):
-            raise unreadable(path, first.place, first.expected, first.found)
-        places = {use: self._place(path, line, first, column) for use, column in self.columns.used(labels).items()}
+            raise unreadable(path, first.place, first.expected, first.actual)
+        indices = {use: self._index(path, line, first, column) for use, column in self.columns.used(labels).items()}
         width = len(first)
         if not self.header:
-            yield self._record(line, first, places)
+            yield self._record(line, first, indices)
         for line, row in rows:
             if isinstance(row, Bad):
                 yield row
@@ -53,16 +53,16 @@ class TablesConfig(ReaderBranch):
                 expected = f"{width} columns as in the first line"
                 yield Bad(line, expected, f"{len(row)}: {shown(self.delimiter.join(row))}")
             else:
-                yield self._record(line, row, places)
+                yield self._record(line, row, indices)
 
-    def _record(self, line: int, row: list[str], places: Mapping[str, int]) -> Found:
-        values = {use: row[place] for use, place in places.items()}
-        labels = self.columns.labels(values["label"]) if "label" in places else []
-        if "label" in places and not labels and not self.columns.holds_several(values["label"]):
+    def _record(self, line: int, row: list[str], indices: Mapping[str, int]) -> RowResult:
+        values = {use: row[index] for use, index in indices.items()}
+        labels = self.columns.labels(values["label"]) if "label" in indices else []
+        if "label" in indices and not labels and not self.columns.holds_several(values["label"]):
             return Drop(line, UNLABELLED)
         return self.columns.record(line, values, labels)
 
-    def _place(self, path: Path, line: int, first: list[str], column: Column) -> int:
+    def _index(self, path: Path, line: int, first: list[str], column: Column) -> int:
         if isinstance(column, int):
             if -len(first) <= column < len(first):
                 return column
@@ -74,18 +74,24 @@ class TablesConfig(ReaderBranch):
         if column in first:
             raise unreadable(path, line, f"one column named {column!r}", f"{first.count(column)}")
         close = nearest(column, first)
-        meant = f"; did you mean {close!r}?" if close else ""
-        raise unreadable(path, line, f"a column named {column!r}", f"{', '.join(map(repr, first))}{meant}")
+        hint = f"; did you mean {close!r}?" if close else ""
+        raise unreadable(path, line, f"a column named {column!r}", f"{', '.join(map(repr, first))}{hint}")
 
     def rows(self, path: Path) -> Iterator[tuple[int, list[str] | Bad]]:
-        """The rows with the line on which each begins; empty lines are no rows."""
+        """The rows and the line on which each begins; empty lines are skipped."""
         if not self.quoting:
             for line, text in lines(path):
                 if text:
                     yield line, text.split(self.delimiter)
             return
-        raw: list[str] = []
-        parser = csv.reader(_collected(path, raw), delimiter=self.delimiter, strict=True)
+        raw: list[str] = []  # the lines of the current row
+
+        def recorded_lines() -> Iterator[str]:
+            for _, text in lines(path):
+                raw.append(text)
+                yield f"{text}\n"
+
+        parser = csv.reader(recorded_lines(), delimiter=self.delimiter, strict=True)
         while True:
             line, problem, row = parser.line_num + 1, None, list[str]()
             raw.clear()
@@ -96,17 +102,11 @@ class TablesConfig(ReaderBranch):
             except csv.Error as error:
                 problem = str(error)
             if len(raw) > 1 and (problem or all(text.count(self.delimiter) == len(row) - 1 for text in raw)):
-                # A quote that nobody meant swallowed whole rows: to skip them would lose an unknown number.
-                found = f"a quote that is open to line {parser.line_num}"
-                raise unreadable(path, line, "quotes that close within their row (or `quoting: false`)", found)
+                # A row of several lines, each of which is a row by itself: a stray quote has swallowed them. Skipping
+                # would lose an unknown number of rows, so this is an error even with `on_bad_row: skip`.
+                actual = f"a quote that is open to line {parser.line_num}"
+                raise unreadable(path, line, "quotes that close within their row (or `quoting: false`)", actual)
             if problem:
                 yield line, Bad(line, "fields quoted as CSV (or `quoting: false`)", problem)
             elif row:
                 yield line, row
-
-
-def _collected(path: Path, raw: list[str]) -> Iterator[str]:
-    """The lines as the CSV parser wants them, each also put into `raw`."""
-    for _, text in lines(path):
-        raw.append(text)
-        yield f"{text}\n"

@@ -1,4 +1,4 @@
-"""PTB sentiment trees of the Stanford Sentiment Treebank: `(3 (2 It) (4 works))`, a label at every node."""
+"""PTB trees of the Stanford Sentiment Treebank with a label at every node: `(3 (2 It) (4 works))`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Found, Kept, Labels, ReaderBranch, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, ReaderBranch, RowResult, lines, shown
 from dice_ray.data.records import Record, TextRecord
 
 PIECE = re.compile(r"\(|\)|[^\s()]+")
@@ -16,13 +16,13 @@ BINARY = {"0": "0", "1": "0", "3": "1", "4": "1"}
 
 
 class TreesConfig(ReaderBranch):
-    """Texts from trees; words are apart by spaces, `-LRB-` and `-RRB-` are brackets again.
+    """Texts of trees, words separated by spaces; `-LRB-` and `-RRB-` become brackets.
 
-    Where labels are ignored, a line is one text, whether it is a tree or plain.
+    If labels are ignored, each line is one text, a tree or plain text.
 
     Attributes:
-        units: The sentence of each tree, or every phrase in it, which has a label too.
-        classes: `five` as labelled; `binary` joins 0 with 1 and 3 with 4, and drops the neutral 2.
+        units: The sentence of each tree, or each phrase in it.
+        classes: `five` as labelled; `binary` merges 0 with 1 and 3 with 4, and drops the neutral 2.
     """
 
     name = "trees"
@@ -33,7 +33,7 @@ class TreesConfig(ReaderBranch):
     def yields(self) -> type[Record]:
         return TextRecord
 
-    def read(self, path: Path, labels: Labels = "read") -> Iterator[Found]:
+    def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         for line, text in lines(path):
             if not text.strip():
                 continue
@@ -49,13 +49,13 @@ class TreesConfig(ReaderBranch):
                 if self.classes == "binary" and label == "2":
                     yield Drop(line, "a neutral text")
                     continue
-                shown_label = BINARY[label] if self.classes == "binary" else label
+                class_ = BINARY[label] if self.classes == "binary" else label
                 name = str(line) if number == 0 else f"{line}.{number}"
-                yield Kept(line, TextRecord(name, " ".join(words), (shown_label,)))
+                yield Kept(line, TextRecord(name, " ".join(words), (class_,)))
 
 
 def phrases(text: str) -> list[tuple[str, list[str]]] | None:
-    """The label and the words of every node, the root first; none if the text is no tree.
+    """The label and the words of each node, the root first; None if the text is no tree.
 
     >>> phrases("(3 (2 It) (4 works))")
     [('3', ['It', 'works']), ('2', ['It']), ('4', ['works'])]

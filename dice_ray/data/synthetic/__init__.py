@@ -1,4 +1,9 @@
-"""Generated corpora with dials for imbalance, noise, size and seed: the embedded default of every task."""
+"""Generated corpora with settings for imbalance, noise, size and seed: the built-in default data of every task.
+
+Each corpus plants an effect of a known size through doubtful evidence, of which only the share `DOUBTFUL_POSITIVE` is
+positive: the most probable prediction is negative, but the best score may need all of it predicted as positive. The
+docstring of each generator gives the scores of a perfect model, and what a study of losses should find.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,11 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
-from dice_ray.data.synthetic.labels import MOST_LABELLED, labels
+from dice_ray.data.synthetic.labels import MAX_LABEL_SHARE, labels
 from dice_ray.data.synthetic.pairs import pairs
 from dice_ray.data.synthetic.queries import queries
 from dice_ray.data.synthetic.questions import questions
-from dice_ray.data.synthetic.tagging import MOST_NAMED, tagging
+from dice_ray.data.synthetic.tagging import MAX_NAME_SHARE, tagging
 from dice_ray.data.synthetic.texts import texts
 from dice_ray.settings import Branch
 
@@ -22,11 +27,11 @@ class SyntheticConfig(Branch):
     """A generated corpus.
 
     Attributes:
-        kind: What is generated.
-        size: The records of the training split; dev and test have half of it each, with the same share of positives.
-        positive_share: The share of positives in every split: of pairs, of texts of the rare class, of words in names,
-            of questions with an answer, of labels that texts could have.
-        noise: The share of positives that only doubtful evidence speaks for.
+        kind: The kind of records.
+        size: The number of training records; dev and test have half as many each.
+        positive_share: The share of positives in each split: of pairs, texts of the rare class, words in names,
+            questions with an answer, or labels given among those possible.
+        noise: The share of positives with only doubtful evidence.
         seed: The seed of the generator.
     """
 
@@ -39,10 +44,10 @@ class SyntheticConfig(Branch):
     seed: int = 0
 
     @model_validator(mode="after")
-    def _the_doubtful_have_room(self) -> SyntheticConfig:
-        most = {"labels": MOST_LABELLED, "queries": MOST_NAMED, "tagging": MOST_NAMED}.get(self.kind, 1)
-        if self.positive_share > most:
-            raise ValueError(f"positive_share must be at most {most} for {self.kind}, got {self.positive_share}")
+    def _share_leaves_room_for_noise(self) -> SyntheticConfig:
+        largest = {"labels": MAX_LABEL_SHARE, "queries": MAX_NAME_SHARE, "tagging": MAX_NAME_SHARE}.get(self.kind, 1)
+        if self.positive_share > largest:
+            raise ValueError(f"positive_share must be at most {largest} for {self.kind}, got {self.positive_share}")
         return self
 
     def yields(self) -> type[Record]:
@@ -50,7 +55,7 @@ class SyntheticConfig(Branch):
 
 
 def generate(config: SyntheticConfig) -> dict[str, tuple[Any, ...]]:
-    """All three splits; each has a random state of its own."""
+    """Generate all three splits, each from its own random state, so that one does not depend on the size of another."""
     sizes = {"train": config.size, "dev": config.size // 2, "test": config.size // 2}
     _, records = KINDS[config.kind]
     return {

@@ -1,15 +1,15 @@
-"""Generated messages to a help desk that one, several or none of its teams must act on: labels of unequal frequency.
+"""Generated messages to a help desk with any number of three labels, one for each team that must act: multi-label data.
 
-A message says one thing or several. What is for billing, delivery or safety gives the message that label; four are for
-billing to two for delivery and one for safety. Some things are clear ("caught fire"), others doubtful ("smells odd"):
-of doubtful ones only `DOUBTFUL_POSITIVE` are for the team.
+A message mentions one problem or several. A problem for billing, delivery or safety gives the message that label, in
+the ratio 4 : 2 : 1. Some problems are clear ("caught fire"), others doubtful ("smells odd"): only `DOUBTFUL_POSITIVE`
+of the doubtful ones give the label.
 
-Planted effect: the frequent label makes micro F1, and hides in it how late the rare one is learnt; macro F1 counts each
-label as much. At the default dials a perfect model reaches 67 in both at 0.5, and 73 by taking the doubtful in; the
-constant predictor 26 in micro and 18 in macro F1. What a study should find (2000 texts, 6 epochs, tiny encoder, three
-seeds): after two epochs cross-entropy has micro F1 12 to 38 and macro F1 7 to 18 and never names safety; dice 61 to 66
-and 42 to 47. In the end cross-entropy has 50 to 68 and 43 to 68, very different from seed to seed; dice 66 to 68 and 60
-to 63 on each.
+Planted effect: the frequent label dominates micro F1, which hides how late the rare one is learnt; macro F1 weighs each
+label the same. With the default settings a perfect model reaches 67 in both at threshold 0.5, and 73 if it predicts the
+doubtful ones too; the constant predictor 26 micro and 18 macro F1. What a study should find (2000 texts, 6 epochs, tiny
+encoder, three seeds): after two epochs cross-entropy has micro F1 12 to 38 and macro F1 7 to 18 and never predicts
+safety; dice has 61 to 66 and 42 to 47. At the end cross-entropy has 50 to 68 and 43 to 68, with large differences
+between seeds; dice 66 to 68 and 60 to 63 on each seed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dice_ray.data.records import TextRecord
 from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
 
 LABELS = {"billing": 4, "delivery": 2, "safety": 1}
-"""The labels, and how frequent each is among all that are given."""
+"""The labels and their relative frequencies."""
 CLEAR = {
     "billing": phrases("was charged twice|came without a bill|is too expensive|has no invoice"),
     "delivery": phrases("never arrived|is late|went to my neighbour|came in an open box"),
@@ -32,31 +32,31 @@ DOUBTFUL = {
     "safety": phrases("smells odd|is rather hot|hums loudly|flickers"),
 }
 HARMLESS = phrases("works well|is lovely|was a gift|looks nice|is in use|stands at home")
-MOST_LABELLED = 0.2
-"""The share of labels given up to which the doubtful ones that are not have room, whatever the noise."""
+MAX_LABEL_SHARE = 0.2
+"""The largest `positive_share` that leaves room for the doubtful negatives at any noise."""
 
 
 def labels(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TextRecord, ...]:
-    """Messages, with `positive_share` of all labels that they could have (each label at least once)."""
-    given: list[list[str]] = [[] for _ in range(size)]
-    said: list[list[str]] = [[] for _ in range(size)]
+    """Generate messages with `positive_share` of all possible labels, each label at least once."""
+    labels_of: list[list[str]] = [[] for _ in range(size)]
+    phrases_of: list[list[str]] = [[] for _ in range(size)]
     for label, weight in LABELS.items():
         num_positive = max(1, round(positive_share * size * len(LABELS) * weight / sum(LABELS.values())))
         doubtful = round(noise * num_positive)
         doubtful_none = round(doubtful * (1 / DOUBTFUL_POSITIVE - 1))
         chosen = state.sample(range(size), num_positive + doubtful_none)
-        for place, number in enumerate(chosen):
-            if place < num_positive:
-                given[number].append(label)
-            is_clear = doubtful <= place < num_positive
-            said[number].append(state.choice(CLEAR[label] if is_clear else DOUBTFUL[label]))
+        for index, number in enumerate(chosen):
+            if index < num_positive:
+                labels_of[number].append(label)
+            is_clear = doubtful <= index < num_positive
+            phrases_of[number].append(state.choice(CLEAR[label] if is_clear else DOUBTFUL[label]))
     return tuple(
-        TextRecord(str(number), _message(things or [state.choice(HARMLESS)], state), tuple(found))
-        for number, (found, things) in enumerate(zip(given, said, strict=True), start=1)
+        TextRecord(str(number), _message(problems or [state.choice(HARMLESS)], state), tuple(names))
+        for number, (names, problems) in enumerate(zip(labels_of, phrases_of, strict=True), start=1)
     )
 
 
-def _message(things: list[str], state: random.Random) -> str:
-    state.shuffle(things)
-    message = f"my {state.choice(THINGS)} {' and it '.join(things)} {state.choice(TIMES)}"
+def _message(problems: list[str], state: random.Random) -> str:
+    state.shuffle(problems)
+    message = f"my {state.choice(THINGS)} {' and it '.join(problems)} {state.choice(TIMES)}"
     return f"{state.choice(OPENERS)} , {message} , {state.choice(CLOSERS)}"

@@ -1,14 +1,14 @@
-"""Generated pairs: a customer's message and the reply of a help desk; must the case be escalated?
+"""Generated pairs of a customer's message and a help desk's reply: must the case be escalated?
 
-A pair is positive if the message tells of a fault and the reply leaves it open: both sentences are needed. Some faults
-are clear ("it crashed"), others doubtful ("it feels slow"): of doubtful faults with an open reply only
-`DOUBTFUL_POSITIVE` are positive.
+A pair is positive if the message reports a fault and the reply leaves it open, so both sentences are needed. Some
+faults are clear ("it crashed"), others doubtful ("it feels slow"): only `DOUBTFUL_POSITIVE` of the doubtful faults with
+an open reply are positive.
 
-Planted effect: doubtful pairs are more often negative than positive, so the threshold 0.5 on honest probabilities
-misses them all, while the best F1 takes them all in. At the default dials a perfect model reaches F1 67 at 0.5, and 73
-at its tuned threshold; calling all pairs positive gives 18. What a study should find: a tiny encoder under
-cross-entropy calls every pair negative for one epoch or two, under dice it learns in the first; after four, both stand
-at 68 to 69 (four seeds), and at 72 to 73 with the threshold tuned on dev, which no loss replaces.
+Planted effect: doubtful pairs are more often negative than positive, so the threshold 0.5 on calibrated probabilities
+misses all of them, while the best F1 predicts all of them. With the default settings a perfect model reaches F1 67 at
+0.5, and 73 at its tuned threshold; predicting all pairs positive gives 18. What a study should find: a tiny encoder
+predicts every pair negative for one epoch or two under cross-entropy, and learns in the first epoch under dice; after
+four epochs, both reach 68 to 69 (four seeds), and 72 to 73 with the threshold tuned on dev, which no loss replaces.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REPLIES = {
 
 
 def pairs(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[PairRecord, ...]:
-    """Messages and replies, exactly `positive_share` of them positive (at least one of each label)."""
+    """Generate messages and replies, `positive_share` of them positive; at least one of each label."""
     num_positive = min(max(1, round(positive_share * size)), size - 1)
     doubtful = round(noise * num_positive)
     doubtful_negative = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_positive)

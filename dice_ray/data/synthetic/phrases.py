@@ -1,13 +1,13 @@
-"""The words that generated corpora are made of."""
+"""Phrases that generated corpora are made of."""
 
 from __future__ import annotations
 
 DOUBTFUL_POSITIVE = 0.4
-"""The share of positives among what is doubtful."""
+"""The share of positives among records with doubtful evidence."""
 
 
 def phrases(text: str) -> tuple[str, ...]:
-    """The phrases in a text, apart by `|`."""
+    """Split a text at `|` into phrases."""
     return tuple(" ".join(phrase.split()) for phrase in text.split("|"))
 
 

@@ -1,31 +1,31 @@
 """Generated questions on short messages: who was it, or where was it?
 
 A message has three clauses: one with a name that may answer the question, one with a clear name of the other kind, and
-one without. Some names are clear ("anna berg", "oslo"), others doubtful ("paris hill"): of the doubtful ones only
-`DOUBTFUL_POSITIVE` answer the question, the other questions have no answer.
+one without a name. Some names are clear ("anna berg", "oslo"), others doubtful ("paris hill"): only
+`DOUBTFUL_POSITIVE` of the doubtful ones answer the question; the other questions have no answer.
 
-Planted effect: a doubtful name is more often no answer, so the best score leaves it: with 60 % of the questions
-answerable and noise 0.25, a perfect model has F1 85, 75 of it on questions with an answer and 100 on those without.
-Taking the doubtful in gives 77.5, by 100 and 44; leaving all unanswered 40. What a study should find (2000 questions, 8
-epochs, tiny encoder, three seeds): one item of 17 is a start and one an end, so that for one epoch or two nearly all
-is left unanswered. Cross-entropy over positions or over tokens then ends at 82 to 85 on test, dice over tokens at 80 to
-85: the slowest seed has not come to its end. The threshold tuned on dev moves that by 1.
+Planted effect: a doubtful name is more often no answer, so the best score ignores it: with 60 % of the questions
+answerable and noise 0.25, a perfect model has F1 85, made of 75 on questions with an answer and 100 on those without.
+Answering with the doubtful ones gives 77.5 (100 and 44); answering none 40. What a study should find (2000 questions, 8
+epochs, tiny encoder, three seeds): one item of 17 is a start and one an end, so that for one epoch or two almost no
+question is answered. Cross-entropy over positions or over tokens then reaches 82 to 85 on test, dice over tokens 80 to
+85, its slowest seed not yet converged. Tuning the threshold on dev changes that by 1.
 """
 
 from __future__ import annotations
 
 import random
 
-from dice_ray.data.records import QuestionRecord, Span
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE, THINGS
 from dice_ray.data.synthetic.tagging import CUES, NAMES, STATES, TIMES
 
 KINDS = {"who was it ?": "PER", "where was it ?": "LOC"}
-"""The kind of name that each question asks for."""
+"""The questions, and the kind of name that answers each."""
 
 
 def questions(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[QuestionRecord, ...]:
-    """Questions, exactly `positive_share` of them with an answer (at least one with and one without)."""
+    """Generate questions, `positive_share` of them with an answer; at least one with and one without."""
     num_positive = min(max(1, round(positive_share * size)), size - 1)
     doubtful = round(noise * num_positive)
     doubtful_none = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_positive)
@@ -43,7 +43,7 @@ def _question(id: str, evidence: str, has_answer: bool, state: random.Random) ->
     clauses = [_clause(name, state), _clause(_name(other, state), state), _clause("", state)]
     state.shuffle(clauses)
     context = " , ".join(clauses) + " ."
-    answers = ((Span(name, context.index(name)),),) if has_answer else ()
+    answers = ((AnswerSpan(name, context.index(name)),),) if has_answer else ()
     return QuestionRecord(id, question, context, answers, impossible=not has_answer, group=id)
 
 

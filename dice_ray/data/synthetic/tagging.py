@@ -1,13 +1,13 @@
 """Generated sentences with names of people and places.
 
-A sentence has three clauses, and some clauses a name of one or two words. Some names are clear ("anna berg", "oslo"),
-others doubtful ("paris hill"): of the doubtful ones only `DOUBTFUL_POSITIVE` are people, the others no names at all.
+A sentence has three clauses, some of which hold a name of one or two words. Some names are clear ("anna berg", "oslo"),
+others doubtful ("paris hill"): only `DOUBTFUL_POSITIVE` of the doubtful ones are people, the others no names.
 
-Planted effect: a doubtful name is more often none, so the most probable tags leave them all out, while the best F1
-takes them all in. At the default dials a perfect model reaches F1 67 by its most probable tags, and 73 by taking the
-doubtful in; the constant predictor has 0. What a study should find (1000 sentences, 3 epochs, tiny encoder, three
-seeds): under cross-entropy F1 65 to 67, by precision; under dice 73 on every seed, by recall, though not at each
-epoch.
+Planted effect: a doubtful name is more often none, so the most probable tags leave out all of them, while the best F1
+predicts all of them. With the default settings a perfect model reaches F1 67 by its most probable tags, and 73 if it
+predicts the doubtful ones too; the constant predictor has 0. What a study should find (1000 sentences, 3 epochs, tiny
+encoder, three seeds): under cross-entropy F1 65 to 67, by precision; under dice 73 on every seed, by recall, though not
+after each epoch.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ NAMES = {
         phrases("hill|wood|vale|marsh"),
     ),
 }
-"""The first and the second words of names."""
+"""The first and second words of names."""
 CUES = phrases("call from|thanks to|more about|as with|just like|sent by")
 STATES = phrases("arrived again|works well|is lovely|feels slow|crashed twice")
 TIMES = {1: phrases("again|today|yesterday"), 2: phrases("since monday|this week|last night|on sunday|since may")}
 NUM_CLAUSES = 3
 NUM_WORDS = 6 * NUM_CLAUSES
-"""Of a sentence: clauses of five words, each with a mark at its end."""
+"""In a sentence: each clause has five words and a punctuation mark."""
 NAME_LENGTHS = (1, 2)
-MOST_NAMED = 0.1
-"""The share of words in names up to which the doubtful ones that are none have room, whatever the noise."""
+MAX_NAME_SHARE = 0.1
+"""The largest `positive_share` that leaves room for the doubtful negatives at any noise."""
 
 
 def tagging(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TaggedRecord, ...]:
-    """Sentences with `positive_share` of their words in names (at least one name)."""
+    """Generate sentences with `positive_share` of their words in names, and at least one name."""
     num_names = max(1, round(positive_share * size * NUM_WORDS * len(NAME_LENGTHS) / sum(NAME_LENGTHS)))
     doubtful = round(noise * num_names)
     doubtful_none = round(doubtful * (1 / DOUBTFUL_POSITIVE - 1))
@@ -54,9 +54,9 @@ def tagging(size: int, positive_share: float, noise: float, state: random.Random
 def _sentence(id: str, rows: list[tuple[tuple[str, str], int]], state: random.Random) -> TaggedRecord:
     words, tags = list[str](), list[str]()
     for (name, type_), length in rows:
-        found, of_them = _clause(name, type_, length, state)
-        words += [*found, ","]
-        tags += [*of_them, "O"]
+        clause_words, clause_tags = _clause(name, type_, length, state)
+        words += [*clause_words, ","]
+        tags += [*clause_tags, "O"]
     return TaggedRecord(id, (*words[:-1], "."), tuple(tags))
 
 
@@ -65,7 +65,7 @@ def _clause(name: str, type_: str, length: int, state: random.Random) -> tuple[l
     if not name:
         words = f"{state.choice(['my', 'the'])} {state.choice(THINGS)} {state.choice(STATES)} {state.choice(TIMES[1])}"
         return words.split(), ["O"] * 5
-    named = " ".join(state.choice(choices) for choices in NAMES[name][:length])
-    words = f"{state.choice(CUES)} {named} {state.choice(TIMES[3 - length])}"
+    full_name = " ".join(state.choice(choices) for choices in NAMES[name][:length])
+    words = f"{state.choice(CUES)} {full_name} {state.choice(TIMES[3 - length])}"
     inside = ["O"] * length if type_ == "O" else [f"B-{type_}", f"I-{type_}"][:length]
     return words.split(), ["O", "O", *inside, *["O"] * (3 - length)]

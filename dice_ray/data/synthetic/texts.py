@@ -1,14 +1,14 @@
-"""Generated messages to a help desk: what are they about, and is one of them a matter of safety, which is rare?
+"""Generated messages to a help desk with one of four topics, of which safety is rare.
 
-Three topics share what is not about safety. Some dangers are clear ("it caught fire"), others doubtful ("it smells
-odd"): of the doubtful messages only `DOUBTFUL_POSITIVE` are about safety, the others about a fault.
+Three topics share the messages that are not about safety. Some dangers are clear ("it caught fire"), others doubtful
+("it smells odd"): only `DOUBTFUL_POSITIVE` of the doubtful messages are about safety, the others about a fault.
 
-Planted effect: accuracy hardly sees the rare class, macro F1 does. With 2 % about safety, a model that never names it
-has accuracy 98 and macro F1 74; a perfect one macro F1 91 by its most probable topics, and 93 by taking the doubtful
-in; the constant predictor accuracy 34 and macro F1 13. What a study should find (2000 texts, 4 epochs, tiny encoder,
-three seeds): after one epoch cross-entropy and dice both never name safety. In the end cross-entropy has macro F1 91
-to 93, weighted cross-entropy 93 to 95, and dice 74 to 93: its mean over four classes learns the rare one late, or not
-at all.
+Planted effect: accuracy hardly depends on the rare class, macro F1 does. With 2 % about safety, a model that never
+predicts it has accuracy 98 and macro F1 74; a perfect one macro F1 91 by its most probable topics, and 93 if it
+predicts the doubtful ones too; the constant predictor accuracy 34 and macro F1 13. What a study should find (2000
+texts, 4 epochs, tiny encoder, three seeds): after one epoch neither cross-entropy nor dice predicts safety. At the end
+cross-entropy has macro F1 91 to 93, weighted cross-entropy 93 to 95, and dice 74 to 93: its mean over four classes
+learns the rare one late, or not at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MESSAGES = {
 
 
 def texts(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TextRecord, ...]:
-    """Messages, exactly `positive_share` of them about safety (at least one, and one that is not)."""
+    """Generate messages, `positive_share` of them about safety; at least one that is and one that is not."""
     num_rare = min(max(1, round(positive_share * size)), size - 1)
     doubtful = round(noise * num_rare)
     doubtful_fault = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_rare)

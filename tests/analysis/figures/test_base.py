@@ -8,26 +8,25 @@ from typing import Any
 import pytest
 
 from analysis.figures.base import COLORS, INK, QUIET, Figure, Line, color_of, marker_of
-from analysis.figures.counts import Bars, Imbalance
-from analysis.figures.curves import Panel as CurvePanel
-from analysis.figures.curves import TrainingCurves
+from analysis.figures.curves import CurvePanel, TrainingCurves
 from analysis.figures.derivatives import figure_1
-from analysis.figures.search import BestSoFar, Importance, Trial
-from analysis.figures.study import GainByRatio, Panel, Plane, Point, TverskyAlpha
-from analysis.importance import Branch, Parameter
+from analysis.figures.imbalance import Bars, ImbalanceBars
+from analysis.figures.study import AlphaPanel, ArmPoint, GainByRatio, Plane, TverskyAlpha
+from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
+from analysis.importance import LossImportance, Parameter
 from analysis.statistics import t_interval
 
 NASTY = "$x_1$ <script>alert(1)</script> & $y"
 LINE = Line(NASTY, (0.1, 1.0, 10.0), (0.2, 0.3, 0.4), (0.1, 0.2, float("nan")), (0.3, 0.4, float("nan")))
-POINT = Point(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0.6), (0.5, 0.5)), False)
+POINT = ArmPoint(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0.6), (0.5, 0.5)), False)
 FIGURES: list[Figure] = [
     figure_1(points=9),
-    Imbalance("imbalance", NASTY, (Bars(NASTY, 100, 10), Bars("none", 5, 0))),
+    ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 100, 10), Bars("none", 5, 0))),
     Plane("plane", NASTY, "plain", (POINT,)),
-    TverskyAlpha("tversky_alpha", NASTY, (Panel(NASTY, (LINE,)), Panel("b", (LINE,)))),
+    TverskyAlpha("tversky_alpha", NASTY, (AlphaPanel(NASTY, (LINE,)), AlphaPanel("b", (LINE,)))),
     GainByRatio("gain", NASTY, "test/f1", "plain", (LINE,)),
-    BestSoFar("best", NASTY, "dev/f1", (Trial(1, 0.5, "done", NASTY), Trial(2, 0.4, "pruned", "b")), 0.2),
-    Importance("importance", NASTY, (Branch(NASTY, 20, (Parameter(NASTY, 1.0, 0.5),)),), ((NASTY, 3),)),
+    BestSoFar("best", NASTY, "dev/f1", (ScoredTrial(1, 0.5, "done", NASTY), ScoredTrial(2, 0.4, "pruned", "b")), 0.2),
+    Importance("importance", NASTY, (LossImportance(NASTY, 20, (Parameter(NASTY, 1.0, 0.5),)),), ((NASTY, 3),)),
     TrainingCurves("curves", NASTY, "dev/f1", (CurvePanel(NASTY, (LINE,), LINE), CurvePanel("b", (LINE,), None)), None),
 ]
 

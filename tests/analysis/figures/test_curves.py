@@ -23,14 +23,14 @@ def only(made: list[Figure]) -> TrainingCurves:
 
 
 def test_an_arm_has_its_runs_and_their_mean_the_baseline_first() -> None:
-    told = [
+    rows = [
         *(("plain1", step, "dev/f1", step / 10) for step in (1, 2)),
         *(("plain2", step, "dev/f1", step / 20) for step in (2, 1)),
         *(("dice1", step, "dev/f1", 0.5) for step in (1, 2)),
         ("dice2", 1, "dev/f1", 0.25),
         ("dice2", 1, "dev/loss", 9.0),
     ]
-    figure = only(training_curves(study(CELLS, curves=points(*told))))
+    figure = only(training_curves(study(CELLS, curves=points(*rows))))
     plain, dice = figure.panels
     assert (plain.name, dice.name, figure.metric, figure.baseline) == ("plain", "dice", "dev/f1", plain)
     assert [(run.name, run.x) for run in plain.runs] == [("plain1", (1.0, 2.0)), ("plain2", (1.0, 2.0))]
@@ -43,8 +43,8 @@ def test_an_arm_has_its_runs_and_their_mean_the_baseline_first() -> None:
 def test_a_sweep_has_a_panel_a_loss_without_means_and_the_best_runs_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "NUM_LINES", 2)
     trials = [{"params.loss": "dice", "metrics.dev/f1": 0.5} for _ in range(3)]
-    told = [(f"{number:04d}", step, "dev/f1", number / 10) for number in (1, 2, 3) for step in (1, 2)]
-    (panel,) = only(training_curves(sweep(trials, curves=points(*told)))).panels
+    rows = [(f"{number:04d}", step, "dev/f1", number / 10) for number in (1, 2, 3) for step in (1, 2)]
+    (panel,) = only(training_curves(sweep(trials, curves=points(*rows)))).panels
     assert [run.name for run in panel.runs] == ["0002", "0003"]
     assert panel.mean is None
 

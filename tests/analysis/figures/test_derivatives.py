@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from analysis.figures.derivatives import figure_1, signs_of_dsc
-from analysis.found import Found
+from analysis.findings import Findings
+from tests.analysis.cells import study
 
 
 def test_the_derivatives_are_those_of_the_formulas() -> None:
@@ -34,9 +34,10 @@ def test_dsc_turns_over_at_one_half_and_its_correction_nowhere() -> None:
     assert max(stopped.values) < 0
 
 
-def test_a_report_shows_it_where_dsc_was_trained() -> None:
-    def found(loss: str) -> Found:
-        return Found(pd.DataFrame({"kind": ["cell"], "params.loss": [loss]}))
+def test_a_report_shows_it_for_dsc_on_the_papers_data_only() -> None:
+    def findings(loss: str, data: str = "mrpc") -> Findings:
+        return Findings(study({"cross_entropy": [0.5], loss: [0.6]}, data=data))
 
-    assert [figure.name for figure in signs_of_dsc(found("self_adjusting_dice"))] == ["figure_1"]
-    assert signs_of_dsc(found("focal")) == []
+    assert [figure.name for figure in signs_of_dsc(findings("self_adjusting_dice"))] == ["figure_1"]
+    assert signs_of_dsc(findings("focal")) == []
+    assert signs_of_dsc(findings("self_adjusting_dice", "synthetic:pairs")) == []

@@ -12,19 +12,19 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from dice_ray.data.readers.base import Drop, Found, Kept, ReaderBranch
+from dice_ray.data.readers.base import Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
-from dice_ray.data.readers.mrc_ner import MrcNerConfig
-from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
+from dice_ray.data.readers.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import MISPLACED, SquadConfig
 from dice_ray.data.readers.trees import TreesConfig
-from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Span, TaggedRecord, TextRecord
+from dice_ray.data.records import AnswerSpan, PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 
 
-def read(reader: ReaderBranch, folder: Path, content: str | bytes) -> list[Found]:
+def read(reader: ReaderBranch, folder: Path, content: str | bytes) -> list[RowResult]:
     path = folder / "data.txt"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return list(reader.read(path))
@@ -50,16 +50,16 @@ def test_conll_takes_chosen_columns_and_counts_document_marks(tmp_path: Path) ->
 
 def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
     content = "\ufeff#\tO\r\n10\u00a0000\tO\r\n\u200b\tO\r\n\U0001f600\u2028x\tB-X\r\nNew York\tB-X\r\n\u3000\tO\r\n"
-    (found,) = read(ConllConfig(), tmp_path, content)
-    assert isinstance(found, Kept)
-    assert isinstance(found.record, TaggedRecord)
-    assert found.record.words == ("#", "10\u00a0000", "\u200b", "\U0001f600\u2028x", "New York", "\u3000")
+    (results,) = read(ConllConfig(), tmp_path, content)
+    assert isinstance(results, Kept)
+    assert isinstance(results.record, TaggedRecord)
+    assert results.record.words == ("#", "10\u00a0000", "\u200b", "\U0001f600\u2028x", "New York", "\u3000")
     assert read(ConllConfig(), tmp_path, "10\u00a0000  O \n") == [tagged(1, "10\u00a0000", "O")]
 
 
 def test_conll_leaves_out_comments_and_digits_where_told(tmp_path: Path) -> None:
-    found = read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n")
-    assert found == [tagged(2, "#", "O"), Drop(1, "a comment")]
+    results = read(ConllConfig(comment="# "), tmp_path, "# id 1\n#\tO\n")
+    assert results == [tagged(2, "#", "O"), Drop(1, "a comment")]
     assert read(ConllConfig(digit=True), tmp_path, "a0\tO\n71\tB-PER.NOM\n") == [tagged(1, "a 7", "O B-PER.NOM")]
 
 
@@ -124,8 +124,8 @@ def test_an_empty_list_of_labels_says_that_none_applies_and_no_list_that_none_is
 
 
 def test_word_tag_and_parallel_sentences(tmp_path: Path) -> None:
-    found = read(WordTagConfig(), tmp_path, "The_DT cat_NN\n\nsnake_case_JJ ._. \n")
-    assert found == [tagged(1, "The cat", "DT NN"), tagged(3, "snake_case .", "JJ .")]
+    results = read(WordTagConfig(), tmp_path, "The_DT cat_NN\n\nsnake_case_JJ ._. \n")
+    assert results == [tagged(1, "The cat", "DT NN"), tagged(3, "snake_case .", "JJ .")]
     assert read(WordTagConfig(separator="/"), tmp_path, "1/2/CD\n") == [tagged(1, "1/2", "CD")]
     for name, reader in [("tags.txt", ParallelConfig()), ("data.tags", ParallelConfig(tag_file="*.tags"))]:
         (tmp_path / name).write_text("O S-X\n\nO\n")
@@ -159,12 +159,12 @@ def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
         {"id": 10, "sentence": "d", "label": None},
     ]
     reader = JsonlConfig(columns=TextColumns(id="id", separator="|"))
-    found = read(
+    results = read(
         reader,
         tmp_path,
         "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows) + '{"id": 1, "sentence": ""}\n',
     )
-    assert found == [
+    assert results == [
         Kept(1, TextRecord("7", "a\u2028b", ("115",))),
         Kept(2, TextRecord("8", "", ("x", "y"))),
         Kept(3, TextRecord("9", "c", ("x", "z"))),
@@ -183,9 +183,10 @@ def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
 
 def test_parquet_rows_are_numbered_over_all_batches(tmp_path: Path) -> None:
     file = io.BytesIO()
-    parquet.write_table(pyarrow.table({"sentence": ["a"] * 70_000, "label": [1] * 69_999 + [None]}), file)
-    found = read(ParquetConfig(columns=TextColumns()), tmp_path, file.getvalue())
-    assert (len(found), found[-1]) == (70_000, Drop(70_000, "no label"))
+    size = 2 * BATCH_SIZE + 1
+    parquet.write_table(pyarrow.table({"sentence": ["a"] * size, "label": [1] * (size - 1) + [None]}), file)
+    results = read(ParquetConfig(columns=TextColumns()), tmp_path, file.getvalue())
+    assert (len(results), results[-1]) == (size, Drop(size, "no label"))
 
 
 def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apart(tmp_path: Path) -> None:
@@ -199,37 +200,39 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
     ]
     content = json.dumps({"version": "2", "data": [{"paragraphs": [{"context": context, "qas": asked}]}]})
     place = "data[0].paragraphs[0]"
-    spans = Span("Ann", 2), Span("Bob", 10)
+    spans = AnswerSpan("Ann", 2), AnswerSpan("Bob", 10)
 
-    def question(number: int, answers: tuple[tuple[Span, ...], ...], impossible: bool = False) -> QuestionRecord:
+    def question(number: int, answers: tuple[tuple[AnswerSpan, ...], ...], impossible: bool = False) -> QuestionRecord:
         return QuestionRecord(str(number), "Who?", context, answers, impossible, place)
 
-    found = read(SquadConfig(), tmp_path, content)
-    assert found == [
+    results = read(SquadConfig(), tmp_path, content)
+    assert results == [
         Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],)))),
         Kept(f"{place}.qas[1]", question(2, (), impossible=True)),
         Kept(f"{place}.qas[2]", question(3, ())),
-        Kept(f"{place}.qas[3]", question(4, ((Span("Ann", -1),), (Span("ran.", -1),))), MISPLACED),
+        Kept(f"{place}.qas[3]", question(4, ((AnswerSpan("Ann", -1),), (AnswerSpan("ran.", -1),))), MISPLACED),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
-    assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,))), *found[1:3]]
+    assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,))), *results[1:3]]
 
 
 def test_mrc_ner_keeps_nested_spans_of_a_query(tmp_path: Path) -> None:
     item = {"context": "New York Bank", "query": "places", "entity_label": "LOC", "qas_id": "0.2", "impossible": False}
     content = json.dumps([item | {"start_position": [0, 0], "end_position": [1, 2]}])
     record = QueryRecord("0.2", ("New", "York", "Bank"), "places", "LOC", ((0, 2), (0, 3)), "")
-    (found,) = read(MrcNerConfig(), tmp_path, content)
-    assert isinstance(found, Kept)
-    assert isinstance(found.record, QueryRecord)
-    assert replace(found.record, group="") == record
+    (results,) = read(MrcNerReaderConfig(), tmp_path, content)
+    assert isinstance(results, Kept)
+    assert isinstance(results.record, QueryRecord)
+    assert replace(results.record, group="") == record
 
 
 def test_mrc_ner_puts_together_the_queries_of_one_sentence_alone(tmp_path: Path) -> None:
     ids = [("0.1", "Ann ran"), ("0.2", "Ann  ran"), ("0.3", "Bob sat"), ("1.1", "Ann ran"), ("doc", "Ann ran")]
     empty: dict[str, Any] = {"query": "persons", "entity_label": "PER", "start_position": [], "end_position": []}
-    found = read(MrcNerConfig(), tmp_path, json.dumps([empty | {"qas_id": id_, "context": text} for id_, text in ids]))
-    groups = [one.record.group for one in found if isinstance(one, Kept) and isinstance(one.record, QueryRecord)]
+    results = read(
+        MrcNerReaderConfig(), tmp_path, json.dumps([empty | {"qas_id": id_, "context": text} for id_, text in ids])
+    )
+    groups = [one.record.group for one in results if isinstance(one, Kept) and isinstance(one.record, QueryRecord)]
     assert groups[0] == groups[1]
     assert len(set(groups)) == 4
 
@@ -238,7 +241,7 @@ def test_mrc_ner_reads_which_start_goes_with_which_end(tmp_path: Path) -> None:
     item = {"context": "New York Bank of Rome", "query": "places", "entity_label": "LOC", "qas_id": "0.2"}
     positions = {"start_position": [0, 1], "end_position": [1, 2, 4]}
     content = json.dumps([item | positions | {"span_position": ["1;1", "0;2", "0;4"]}])
-    (found,) = read(MrcNerConfig(), tmp_path, content)
-    assert isinstance(found, Kept)
-    assert isinstance(found.record, QueryRecord)
-    assert found.record.spans == ((1, 2), (0, 3), (0, 5))
+    (results,) = read(MrcNerReaderConfig(), tmp_path, content)
+    assert isinstance(results, Kept)
+    assert isinstance(results.record, QueryRecord)
+    assert results.record.spans == ((1, 2), (0, 3), (0, 5))

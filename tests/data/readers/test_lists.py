@@ -9,7 +9,7 @@ from typing import Any
 import datasets
 import pytest
 
-from dice_ray.data.readers.base import Drop, Found, Kept
+from dice_ray.data.readers.base import Drop, Kept, RowResult
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig, RowColumnsConfig
@@ -17,7 +17,7 @@ from dice_ray.data.readers.squad import MISPLACED, SquadConfig
 from dice_ray.data.records import QuestionRecord, TaggedRecord, TextRecord
 
 
-def from_json(folder: Path, columns: RowColumnsConfig, *rows: Any) -> list[Found]:
+def from_json(folder: Path, columns: RowColumnsConfig, *rows: Any) -> list[RowResult]:
     path = folder / "rows.jsonl"
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return list(JsonlConfig(columns=columns).read(path))
@@ -25,7 +25,7 @@ def from_json(folder: Path, columns: RowColumnsConfig, *rows: Any) -> list[Found
 
 def from_parquet(
     folder: Path, columns: RowColumnsConfig, rows: list[dict[str, Any]], features: datasets.Features | None = None
-) -> list[Found]:
+) -> list[RowResult]:
     path = folder / "rows.parquet"
     datasets.Dataset.from_list(rows, features=features).to_parquet(path)
     return list(ParquetConfig(columns=columns).read(path))
@@ -136,12 +136,12 @@ def test_no_answers_are_unlabelled_and_contexts_are_groups(tmp_path: Path) -> No
     assert records[0].group == records[1].group != records[2].group
 
 
-def content(row: Found) -> tuple[Any, ...]:
+def content(row: RowResult) -> tuple[Any, ...]:
     assert isinstance(row, Kept)
     assert isinstance(row.record, QuestionRecord)
     return tuple(getattr(row.record, name) for name in ("id", "question", "context", "answers", "impossible"))
 
 
-def note(row: Found) -> str | None:
+def note(row: RowResult) -> str | None:
     assert isinstance(row, Kept)
     return row.note

@@ -18,7 +18,7 @@ from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
 from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
-from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import SquadConfig
@@ -54,7 +54,7 @@ CONLL, POS, WEIBO = ConllConfig(), ConllConfig(tags="plain"), ConllConfig(digit=
 CONLLU, WORD_TAG, PARALLEL, TREES = ConlluConfig(), WordTagConfig(), ParallelConfig(), TreesConfig()
 JSONL, JSONL_TEXT = JsonlConfig(), JsonlConfig(columns=TextColumns())
 JSONL_TAGGED, JSONL_QUESTION = JsonlConfig(columns=TaggedColumns()), JsonlConfig(columns=QuestionColumns())
-SQUAD, MRC_NER, PARQUET = SquadConfig(), MrcNerConfig(), ParquetConfig()
+SQUAD, MRC_NER, PARQUET = SquadConfig(), MrcNerReaderConfig(), ParquetConfig()
 PAIR = '{"sentence1": "a", "sentence2": "b", "label": 1}\n'
 
 

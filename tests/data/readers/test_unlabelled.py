@@ -15,7 +15,7 @@ from dice_ray.data.readers.base import Kept, ReaderBranch
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
-from dice_ray.data.readers.mrc_ner import MrcNerConfig
+from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import SquadConfig
@@ -50,7 +50,7 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
     "trees": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
     "squad": (SquadConfig(), _squad(), _squad("answers")),
     "mrc_ner": (
-        MrcNerConfig(),
+        MrcNerReaderConfig(),
         json.dumps([QUERY | {"start_position": [0], "end_position": [0]}]),
         json.dumps([QUERY]),
     ),

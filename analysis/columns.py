@@ -1,0 +1,100 @@
+"""Columns computed from a frame of runs: score, state, loss, place, and the tags of the sweep or study."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from analysis.statistics import NO_SPREAD, Interval, t_interval
+from dice_ray.errors import RunError
+from dice_ray.tracking import schema
+
+
+def parent_tag(frame: pd.DataFrame, name: str) -> str:
+    """A tag of the sweep or study, `metric` or `baseline`; of the latest one if there are several.
+
+    Raises:
+        RunError: No sweep or study of the frame has it.
+    """
+    parents = frame[frame["kind"].isin(["sweep", "study"])]
+    tags = column(parents, f"tags.{name}").dropna()
+    if tags.empty:
+        raise RunError(f"the sweep or study must carry the tag {schema.PREFIX}{name}, and no run of this frame does")
+    return str(tags.iloc[-1])
+
+
+def column(runs: pd.DataFrame, name: str) -> pd.Series[Any]:
+    """A column of the frame; all values are missing if no run stored it."""
+    return runs[name] if name in runs else pd.Series(np.nan, index=runs.index)
+
+
+def place_of(cells: pd.DataFrame, *names: str) -> pd.Series[str]:
+    """The values of these tags (data set, encoder, variant), joined by commas, each word once."""
+    known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in names]
+    words = [dict.fromkeys(", ".join(filter(None, place)).split(", ")) for place in zip(*known, strict=True)]
+    return pd.Series([", ".join(place) for place in words], cells.index)
+
+
+def test_per_train(cells: pd.DataFrame) -> float:
+    """The number of test records for each training record if each seed drew its own splits, else 0."""
+    known = column(cells, "tags.test_per_train").astype("float64").dropna()
+    return float(known.max()) if len(known) else 0.0
+
+
+def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """The score of each run: the best value if one is stored, else the last; NaN for a run that failed."""
+    last = column(runs, f"metrics.{metric}")
+    best = column(runs, f"metrics.{schema.best_metric(metric)}")
+    values = best.fillna(last).astype("float64")
+    return values.where(np.isfinite(values) & (runs["state"] != "failed"))
+
+
+def tuned_scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """The scores of the same runs at the threshold tuned on dev."""
+    values = column(runs, f"metrics.{schema.tuned_metric(metric)}").astype("float64")
+    return values.where(runs["state"] != "failed")
+
+
+def pr_aucs(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """The area under each run's precision-recall curve; only two-class tasks store it."""
+    values = column(runs, f"metrics.{schema.pr_auc_metric(metric)}").astype("float64")
+    return values.where(runs["state"] != "failed")
+
+
+def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
+    """The score of the constant predictor, with an interval only if it differs between seeds; None if not stored."""
+    values = (
+        column(runs, f"metrics.{schema.constant_metric(metric)}").groupby(runs["seed"], dropna=False).mean().dropna()
+    )
+    if values.empty:
+        return None
+    if np.ptp(values) < NO_SPREAD:
+        return Interval(float(values.iloc[0]), math.nan, math.nan, 0)
+    return t_interval(values.tolist(), test_per_train(runs))
+
+
+def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:
+    """Whether a run predicts one class only: by its tag (of the best evaluation), else by the last value.
+
+    False for a run that failed, which is counted as failed only.
+    """
+    tag, last = column(runs, "tags.collapsed"), column(runs, f"metrics.{schema.collapsed_metric(metric)}")
+    return ((tag == "true") | (tag.isna() & (last > 0))) & (runs["state"] != "failed")
+
+
+def states(runs: pd.DataFrame) -> pd.Series[str]:
+    """done, pruned, failed, or unfinished."""
+    return runs["state"].fillna("unfinished")
+
+
+def losses(runs: pd.DataFrame) -> pd.Series[str]:
+    """The name of each run's loss."""
+    return column(runs, "tags.loss").astype("str").fillna(column(runs, "params.loss").astype("str"))
+
+
+def by_seed(values: pd.Series[float], seeds: pd.Series[int]) -> dict[int, float]:
+    """The values that are not NaN, by seed."""
+    return {int(seed): float(value) for seed, value in zip(seeds, values, strict=True) if not math.isnan(value)}

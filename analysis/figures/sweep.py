@@ -1,0 +1,149 @@
+"""Figures of a sweep: the best score so far, and the importance of hyperparameters for each loss."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from analysis.columns import constant, losses, parent_tag, scores, states
+from analysis.figures.base import COLORS, QUIET, Figure, color_of, label_score, marker_of
+from analysis.importance import LEAST_TRIALS, LossImportance, importances
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from analysis.findings import Findings
+
+NUM_POINTS = 1000
+"""With more points, the SVG holds them as a bitmap."""
+
+
+@dataclass(frozen=True)
+class ScoredTrial:
+    """A trial with a score, numbered by the order in which trials started."""
+
+    number: int
+    score: float
+    state: str
+    loss: str
+
+
+@dataclass(frozen=True)
+class BestSoFar(Figure):
+    """The trials of a sweep, and the best score up to each.
+
+    Attributes:
+        constant: The score of the constant predictor; None if it is not stored.
+    """
+
+    metric: str
+    trials: tuple[ScoredTrial, ...]
+    constant: float | None
+
+    @property
+    def best(self) -> tuple[float, ...]:
+        """The best score up to each trial."""
+        return tuple(accumulate((trial.score for trial in self.trials), max))
+
+    @property
+    def caption(self) -> str:
+        return (
+            "The best dev score of each trial; filled: finished, hollow: stopped early; line: the best so far. The "
+            "search selected trials by this same score, so it is optimistic."
+        )
+
+    def draw(self, canvas: Canvas) -> None:
+        from matplotlib.ticker import MaxNLocator
+
+        axes = canvas.subplots()
+        names = [trial.loss for trial in self.trials]
+        colors, markers = color_of(names), marker_of(names)
+        for name, color in colors.items():
+            of_loss = [trial for trial in self.trials if trial.loss == name]
+            look: dict[str, Any] = {
+                "rasterized": len(self.trials) > NUM_POINTS,
+                "s": 22,
+                "marker": markers[name],
+                "edgecolors": color,
+                "linewidths": 1,
+            }
+            faces = [color if trial.state == "done" else "none" for trial in of_loss]
+            places = [trial.number for trial in of_loss], [trial.score for trial in of_loss]
+            axes.scatter(*places, facecolors=faces, zorder=3, **look)
+            axes.scatter([], [], facecolors=color, label=name, **look)
+        axes.step([trial.number for trial in self.trials], self.best, where="post", color=QUIET, lw=1.2, zorder=2)
+        if self.constant is not None:
+            axes.axhline(self.constant, color=QUIET, lw=0.8, ls=":", label="constant predictor")
+        axes.set_xlabel("trial, in order of start")
+        label_score(axes.yaxis, self.metric, (trial.score for trial in self.trials))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def best_so_far(findings: Findings) -> list[Figure]:
+    """The figure for a sweep with scored trials."""
+    trials = findings.frame[findings.frame["kind"] == "trial"]
+    if trials.empty:
+        return []
+    metric = parent_tag(findings.frame, "metric")
+    score = scores(trials, metric).tolist()
+    rows = zip(score, states(trials), losses(trials), strict=True)
+    scored = tuple(
+        ScoredTrial(number, value, state, loss)
+        for number, (value, state, loss) in enumerate(rows, start=1)
+        if value == value
+    )
+    if not scored:
+        return []
+    predictor = constant(trials, metric)
+    return [BestSoFar("best_so_far", "The best so far", metric, scored, predictor.mean if predictor else None)]
+
+
+@dataclass(frozen=True)
+class Importance(Figure):
+    """The importance of hyperparameters, with a panel for each loss.
+
+    Attributes:
+        left_out: The losses with too few trials, and how many they have.
+    """
+
+    branches: tuple[LossImportance, ...]
+    left_out: tuple[tuple[str, int], ...]
+
+    @property
+    def caption(self) -> str:
+        few = ", ".join(f"{name} ({num})" for name, num in self.left_out)
+        return (
+            "Importance by PED-ANOVA, for the trials of each loss separately: how much a parameter decides whether a "
+            "trial is among the best quarter. The mark is the level that chance reaches: the 95 % quantile over 100 "
+            "shufflings of the scores. Grey bars do not exceed it."
+            + (f" Left out, with fewer than {LEAST_TRIALS} scored trials: {few}." if few else "")
+        )
+
+    @property
+    def height(self) -> float:
+        return 0.5 + sum(0.42 + 0.2 * len(branch.parameters) for branch in self.branches)
+
+    def draw(self, canvas: Canvas) -> None:
+        sizes = [1.6 + len(branch.parameters) for branch in self.branches]
+        panels = canvas.subplots(len(self.branches), sharex=True, squeeze=False, height_ratios=sizes)[:, 0]
+        for axes, branch in zip(panels, self.branches, strict=True):
+            rows = range(len(branch.parameters))
+            colors = [COLORS[0] if each.importance > each.by_chance else QUIET for each in branch.parameters]
+            axes.barh(rows, [each.importance for each in branch.parameters], 0.6, color=colors)
+            axes.scatter([each.by_chance for each in branch.parameters], rows, marker="|", s=60, color="black", lw=1)
+            axes.set_yticks(rows, [each.path for each in branch.parameters])
+            axes.set_title(f"{branch.loss}, {branch.num_trials} trials", loc="left")
+            axes.invert_yaxis()
+        panels[-1].set_xlabel("importance")
+
+
+def importance(findings: Findings) -> list[Figure]:
+    """The figure for a sweep with a loss that has enough trials."""
+    branches, left_out = importances(findings.frame)
+    if not branches:
+        return []
+    return [
+        Importance("importance", "Hyperparameter importance for each loss", tuple(branches), tuple(left_out.items()))
+    ]

@@ -1,0 +1,77 @@
+"""The stored results of an experiment: a frame of its runs, and their files and curves, which are read on first use."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from dice_ray.errors import RunError
+
+ReadTexts: TypeAlias = Callable[[pd.DataFrame, str], Mapping[str, str]]
+"""From rows of the frame and a file name to the text of that file, by the id of each run that has it."""
+
+
+def _no_texts(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
+    return {}
+
+
+def _no_curves() -> pd.DataFrame:
+    return pd.DataFrame(columns=["id", "step", "metric", "value"])
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The stored results of an experiment.
+
+    Attributes:
+        frame: Its runs, as `tracking.reader.read` returns them.
+        texts: Reads text files among the artifacts of runs.
+        read_curves: Reads every metric at every step.
+        ranked: The ids of a sweep's trials that have a score, best first. The caller ranks them, so that a report and
+            the sweep itself agree on which trial is best.
+        rerun_scores: The scores of a trial's reruns with other seeds, by the trial's id.
+    """
+
+    frame: pd.DataFrame
+    texts: ReadTexts = _no_texts
+    read_curves: Callable[[], pd.DataFrame] = _no_curves
+    ranked: tuple[str, ...] = ()
+    rerun_scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def items(self) -> dict[str, pd.DataFrame]:
+        """The counts of each test item, indexed by the item's id, by the id of the cell."""
+        return self._tables("test/items.csv", "id", ["tp", "fp", "fn"])
+
+    @cached_property
+    def classes(self) -> dict[str, pd.DataFrame]:
+        """Support and counts of each class on the test split, indexed by the class's name, by the id of the cell."""
+        return self._tables("test/classes.csv", "class", ["support", "tp", "fp", "fn"])
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """Every metric at every step, with the columns id, step, metric, value."""
+        return self.read_curves()
+
+    @cached_property
+    def left_out(self) -> list[dict[str, Any]]:
+        """The arms that a study could not run, with the keys variant (None without variants), arm, reason."""
+        texts = self.texts(self.frame[self.frame["kind"] == "study"], "left_out.json").values()
+        return [arm for text in texts for arm in json.loads(text)]
+
+    def _tables(self, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
+        texts = self.texts(self.frame[self.frame["kind"] == "cell"], file)
+        return {id_: _table(id_, file, text, index, columns) for id_, text in texts.items()}
+
+
+def _table(id_: str, file: str, text: str, index: str, columns: list[str]) -> pd.DataFrame:
+    table = pd.read_csv(io.StringIO(text), dtype={index: str}, keep_default_na=False)
+    if missing := {index, *columns} - set(table):
+        raise RunError(f"{file} of the run {id_} must have the columns {', '.join(sorted(missing))}, which it lacks")
+    return table.set_index(index)

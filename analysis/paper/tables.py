@@ -1,0 +1,274 @@
+"""The paper's tables with our results beside the printed ones, for studies on the paper's data sets.
+
+A report has Table 2 and Figure 1 for every study on a data set of the paper, and each of the Tables 3 to 10 for a study
+on its data and task. Tables 8 and 10 are about a change (of the training set, of alpha) that a study may make on
+another of the paper's data sets too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, get_args
+
+import pandas as pd
+
+from analysis.columns import by_seed, collapsed, column, constant, losses, scores
+from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.findings import Findings
+from analysis.paper.printed import F1, Block, PrintedRow, PrintedTable
+from analysis.paper.tables_3_to_10 import TABLE_8, TABLE_10, TABLES
+from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
+from analysis.tables.base import Mark, ReportTable, ScoreFormat
+from dice_ray.losses import LossConfig
+from dice_ray.losses.base import LossBranch
+
+BASELINE: Final = "cross_entropy"
+"""The baseline of every table of the paper."""
+PERCENT: Final = ScoreFormat(percent=True)
+SYMBOLS: Final = {
+    "cross_entropy": "CE",
+    "weighted_cross_entropy": "Weighted CE",
+    "focal": "FL",
+    "dice": "DL",
+    "tversky": "TL",
+    "self_adjusting_dice": "DSC",
+}
+"""The names in the paper's Table 2, by our names of the losses."""
+DATA_SETS: Final = frozenset(block.data for printed in TABLES for block in printed.blocks)
+"""The data sets of the Tables 3 to 10, by the names of the folders that our presets read."""
+
+
+def is_on_paper_data(findings: Findings) -> bool:
+    """Whether a study was run on a data set of the paper."""
+    return any(_data(compared) in DATA_SETS for compared in comparisons(findings))
+
+
+def formulas(findings: Findings) -> list[ReportTable]:
+    """Table 2: the formulas of the losses in a study."""
+    if not is_on_paper_data(findings):
+        return []
+    ran = set(losses(findings.frame[findings.frame["kind"] == "cell"]).dropna())
+    union, *_ = get_args(LossConfig)
+    registered: list[type[LossBranch]] = [loss for loss in get_args(union) if loss.name in ran]
+    if not registered:
+        return []
+    data = pd.DataFrame(
+        {
+            "loss": [loss.name for loss in registered],
+            "in the paper": [SYMBOLS.get(loss.name, "") for loss in registered],
+            "formula (one class of one item)": [loss.formula for loss in registered],
+            "from": [loss.source for loss in registered],
+        }
+    )
+    note = "p is the probability of the class, y whether it is the item's. Equations are the paper's."
+    return [
+        ReportTable("paper_table_2", "Paper, Table 2: the losses of this study and their formulas", data, data, (note,))
+    ]
+
+
+def paper_tables(findings: Findings) -> list[ReportTable]:
+    """Tables 3 to 10: the printed scores in the printed layout, with ours in the rows of the same loss."""
+    if not is_on_paper_data(findings):
+        return []
+    compared = comparisons(findings)
+    return [table for printed in TABLES if (table := _table(printed, compared))]
+
+
+@dataclass(frozen=True)
+class _Ours:
+    """Our results for a block of a printed table.
+
+    Attributes:
+        scores: By arm and heading.
+        differences: To cross-entropy, of the last heading, by arm; p is Holm-corrected.
+        suffixes: By arm, how many of its cells failed or collapsed; empty if none did.
+        predictor: The constant predictor's score of the last heading.
+    """
+
+    comparison: Comparison
+    scores: Mapping[str, Mapping[str, Interval]]
+    differences: Mapping[str, Difference]
+    suffixes: Mapping[str, str]
+    predictor: Interval | None
+
+    def cells(self, arm: str, block: Block, prefix: str) -> dict[str, str]:
+        *others, last = block.metrics
+        scores, difference = self.scores[arm], self.differences.get(arm)
+        return {
+            **{f"{prefix}ours {heading}": PERCENT.show(scores[heading].mean) for heading in others},
+            f"{prefix}ours {last}": f"{PERCENT.show_interval(scores[last])}{self.suffixes[arm]}",
+            f"{prefix}difference": PERCENT.show_interval(difference.interval, "+") if difference else "",
+            f"{prefix}seeds": str(scores[last].num),
+        }
+
+
+def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable | None:
+    printed = _on_our_data(printed, compared)
+    ours = [
+        [_ours(each, block) for each in compared if _fits(printed, block, each, compared)] for block in printed.blocks
+    ]
+    if not any(ours):
+        return None
+    lines: list[dict[str, str]] = []
+    marks: dict[tuple[int, str], Mark] = {}
+    if printed.stacked:
+        for number, (block, fits) in enumerate(zip(printed.blocks, ours, strict=True)):
+            if fits:
+                rows = [replace(row, cells=(row.cells[number],)) for row in printed.rows if row.cells[number]]
+                lines.append({"Model": block.title})
+                _add(lines, marks, rows, [(block, fits, "")])
+    else:
+        blocks = [(block, fits, f"{block.title} ") for block, fits in zip(printed.blocks, ours, strict=True)]
+        _add(lines, marks, printed.rows, blocks)
+    places = dict.fromkeys(each.comparison.place for fits in ours for each in fits)
+    notes = (
+        f"Ours: {'; '.join(places)}; means over seeds with 95 % t intervals, at the threshold of .5. Bold: our best.",
+        f"Differences to {BASELINE} are paired by seed; grey, or italic: not significant (Holm over our rows).",
+        "The paper gives single scores, without seeds or intervals.",
+    )
+    shown = pd.DataFrame(lines).fillna("")
+    title = f"Paper, Table {printed.number}: {printed.caption}"
+    return ReportTable(f"paper_table_{printed.number}", title, shown, shown, (*notes, *printed.footnotes()), marks)
+
+
+def _add(
+    lines: list[dict[str, str]],
+    marks: dict[tuple[int, str], Mark],
+    rows: Sequence[PrintedRow],
+    blocks: Sequence[tuple[Block, Sequence[_Ours], str]],
+) -> None:
+    """Append the printed rows with ours in them, then rows for our other arms, then the constant predictor."""
+    by_model: dict[str, dict[str, str]] = {
+        row.model: {"Model": row.model}
+        | {
+            f"{prefix}{heading}": str(cell)
+            for (block, _, prefix), cells in zip(blocks, row.cells, strict=True)
+            for heading, cell in zip(block.metrics, cells, strict=False)
+        }
+        for row in rows
+    }
+    arms_of_row: dict[str, list[tuple[str, str, _Ours, str]]] = {}
+    for block, fits, prefix in blocks:
+        last = list(block.metrics)[-1]
+        for each in fits:
+            row_of_arm = {arm: row.model for row in rows if (arm := _arm_for(row, each, fits))}
+            for row in rows:
+                if _is_row_of(row, each, fits) and row.model not in row_of_arm.values():
+                    by_model[row.model][f"{prefix}ours {last}"] = "missing"
+            for arm in each.scores:
+                model = row_of_arm.get(arm) or f"ours: {arm}" + (f", {each.comparison.place}" if len(fits) > 1 else "")
+                by_model.setdefault(model, {"Model": model}).update(each.cells(arm, block, prefix))
+                arms_of_row.setdefault(model, []).append((prefix, last, each, arm))
+        if fits and (predictor := fits[0].predictor):
+            of_predictor = by_model.setdefault(CONSTANT, {"Model": CONSTANT})
+            of_predictor[f"{prefix}ours {last}"] = PERCENT.show(predictor.mean)
+    for line in sorted(by_model.values(), key=lambda line: line["Model"] == CONSTANT):
+        for prefix, last, each, arm in arms_of_row.get(line["Model"], []):
+            marks |= _marks(len(lines), prefix, last, each, arm)
+        lines.append(line)
+
+
+def _marks(number: int, prefix: str, last: str, ours: _Ours, arm: str) -> dict[tuple[int, str], Mark]:
+    means = {name: of[last].mean for name, of in ours.scores.items() if not math.isnan(of[last].mean)}
+    marks: dict[tuple[int, str], Mark] = {}
+    if means and max(means, key=lambda name: means[name]) == arm:
+        marks[number, f"{prefix}ours {last}"] = "bold"
+    if (difference := ours.differences.get(arm)) and not difference.is_significant:
+        marks[number, f"{prefix}difference"] = "grey"
+    return marks
+
+
+def _ours(comparison: Comparison, block: Block) -> _Ours:
+    cells, last = comparison.cells, list(block.metrics.values())[-1]
+    one_class = collapsed(cells, f"test/{last}")
+    by_arm: dict[str, dict[str, Interval]] = {}
+    seeds: dict[str, dict[int, float]] = {}
+    ratio = comparison.test_per_train
+    suffixes: dict[str, str] = {}
+    for name, runs in cells.groupby("arm"):
+        columns = {heading: by_seed(scores(runs, f"test/{of}"), runs["seed"]) for heading, of in block.metrics.items()}
+        by_arm[str(name)] = {heading: t_interval(list(values.values()), ratio) for heading, values in columns.items()}
+        seeds[str(name)] = list(columns.values())[-1]
+        num = {"failed": len(runs) - len(seeds[str(name)]), "collapsed": int(one_class[runs.index].sum())}
+        suffixes[str(name)] = "".join(f"; {count} {what}" for what, count in num.items() if count)
+    baseline = seeds.get(BASELINE, {})
+    names = [name for name in seeds if name != BASELINE and baseline]
+    differences = holm_of([paired_difference(seeds[name], baseline, ratio) for name in names])
+    predictor = constant(cells, f"test/{last}")
+    return _Ours(comparison, by_arm, dict(zip(names, differences, strict=True)), suffixes, predictor)
+
+
+def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:
+    """Whether a printed row has the model and formulation of our cells; with several encoders, only for the first."""
+    if row.arm is None:
+        return bool(_alphas(ours.comparison)) and row.model.startswith("alpha") and ours is fits[0]
+    is_xlnet, is_mrc = (
+        "xlnet" in _only(ours.comparison, "tags.encoder").lower(),
+        _only(ours.comparison, "tags.task") == "mrc_ner",
+    )
+    same = [each for each in fits if ("xlnet" in _only(each.comparison, "tags.encoder").lower()) == is_xlnet]
+    base = {"XLNet": is_xlnet, "BERT-MRC": is_mrc and not is_xlnet, "BERT-Tagger": not is_mrc and not is_xlnet}
+    return base.get(row.base, not is_xlnet) and (ours is same[0] or is_mrc)
+
+
+def _arm_for(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> str | None:
+    """Our arm for a printed row, if we have it."""
+    if not _is_row_of(row, ours, fits):
+        return None
+    if row.arm is not None:
+        return row.arm if row.arm in ours.scores else None
+    return _alphas(ours.comparison).get(row.model)
+
+
+def _on_our_data(printed: PrintedTable, compared: Sequence[Comparison]) -> PrintedTable:
+    """Tables 8 and 10 with the data of our study, if it makes their change on other data than theirs."""
+    if any(_fits(printed, block, each, compared) for block in printed.blocks for each in compared):
+        return printed
+    if printed is TABLE_8 and (changed := [each for each in compared if _imbalance(each) != "none"]):
+        return replace(printed, blocks=tuple(replace(block, data=_data(changed[0])) for block in printed.blocks))
+    if printed is TABLE_10:
+        data = dict.fromkeys(_data(each) for each in compared if len(_alphas(each)) > 1)
+        more = tuple(Block(f"{each} (not in the paper)", F1, each) for each in data)
+        rows = tuple(replace(row, cells=(*row.cells, *((),) * len(more))) for row in printed.rows)
+        return replace(printed, blocks=(*printed.blocks, *more), rows=rows)
+    return printed
+
+
+def _fits(printed: PrintedTable, block: Block, comparison: Comparison, compared: Sequence[Comparison]) -> bool:
+    """Whether a comparison belongs in a block; `compared` are all comparisons of the study."""
+    is_pos = _only(comparison, "params.task.tagging.tags") == "plain"
+    return (
+        _data(comparison) == block.data
+        and is_pos == (block.task == "tagging")
+        and _imbalance(comparison) == block.imbalance
+        and (printed.number != TABLE_8.number or any(_imbalance(each) != "none" for each in compared))
+        and (printed.number == TABLE_10.number) == (len(_alphas(comparison)) > 1)
+    )
+
+
+def _alphas(comparison: Comparison) -> dict[str, str]:
+    """The arms with the loss of Table 10 (Tversky in example scope, beta = 1 - alpha), by the name of the row."""
+    arms: dict[str, str] = {}
+    for name, runs in comparison.cells.groupby("arm"):
+        scope, alpha, beta = (
+            column(runs, f"params.loss.tversky.{path}").dropna() for path in ("scope", "alpha", "beta")
+        )
+        if len(alpha) and set(scope) == {"example"} and abs(alpha.iloc[0] + beta.iloc[0] - 1) < 1e-9:
+            arms.setdefault(f"alpha = {alpha.iloc[0]:g}", str(name))
+    return arms
+
+
+def _data(comparison: Comparison) -> str:
+    return _only(comparison, "tags.data")
+
+
+def _imbalance(comparison: Comparison) -> str:
+    return _only(comparison, "params.data.imbalance") or "none"
+
+
+def _only(comparison: Comparison, name: str) -> str:
+    """The value that all cells have in a column; an empty string if they differ."""
+    values = set(column(comparison.cells, name).dropna())
+    return str(values.pop()) if len(values) == 1 else ""

@@ -1,0 +1,1 @@
+"""The tables of a report; `analysis/report.py` lists them in order."""

@@ -1,0 +1,173 @@
+"""A table of a report, its output as text, Markdown, CSV and LaTeX with escaping, and the number format of scores."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
+
+import pandas as pd
+
+from analysis.statistics import Interval
+
+_LATEX: Final = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "[": "{[}",  # LaTeX reads a bracket or a star after a line break as an argument of the break
+        "]": "{]}",
+        "*": "{*}",
+        **{character: f"\\{character}" for character in "&%$#_{}"},
+    }
+)
+_MARKDOWN: Final = re.compile(r"([\\|*_`\[\]#~$])")
+_NUMBER: Final = re.compile(r"\[?[-+<]? ?\d|$")
+
+
+Mark: TypeAlias = Literal["bold", "grey"]
+_IN_MARKDOWN: Final[dict[Mark, str]] = {"bold": "**{}**", "grey": "*{}*"}
+"""Markdown has no colours: grey cells are italic there."""
+_IN_LATEX: Final[dict[Mark, str]] = {"bold": r"\textbf{{{}}}", "grey": r"\textcolor{{gray}}{{{}}}"}
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table: its numbers, and the text that shows them.
+
+    Attributes:
+        name: The stem of its files.
+        title: One line that says what the table holds.
+        data: The numbers, for CSV and for programs.
+        shown: The cells as text, under the headings of the report.
+        notes: Sentences below the table that explain it.
+        marks: Emphasised and de-emphasised cells, by row number and heading.
+    """
+
+    name: str
+    title: str
+    data: pd.DataFrame
+    shown: pd.DataFrame
+    notes: tuple[str, ...] = ()
+    marks: Mapping[tuple[int, str], Mark] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """The table for a terminal."""
+        columns = [[plain(name), *map(plain, self.shown[name])] for name in self.shown]
+        widths = [max(map(len, column)) for column in columns]
+        lines = [
+            "  ".join(
+                cell.rjust(width) if right else cell.ljust(width)
+                for cell, width, right in zip(row, widths, self.is_right, strict=True)
+            ).rstrip()
+            for row in zip(*columns, strict=True)
+        ]
+        rule = "-" * max(map(len, lines), default=0)
+        return "\n".join([plain(self.title), rule, *lines[:1], rule, *lines[1:], rule, *map(plain, self.notes)])
+
+    def markdown(self) -> str:
+        """The table as GitHub's Markdown."""
+        rules = ["---:" if right else "---" for right in self.is_right]
+        rows = [map(in_markdown, self.shown.columns), rules, *self._cells(in_markdown, _IN_MARKDOWN)]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        return "\n\n".join([f"**{in_markdown(self.title)}**", "\n".join(lines), *map(in_markdown, self.notes)])
+
+    def csv(self) -> str:
+        """The unrounded numbers; missing values are empty."""
+        return self.data.to_csv(index=False, lineterminator="\n")
+
+    def latex(self) -> str:
+        """A table environment; it needs the packages booktabs and xcolor."""
+        cells = [[*map(in_latex, self.shown.columns)], *self._cells(in_latex, _IN_LATEX)]
+        head, *rows = [" & ".join(row) + r" \\" for row in cells]
+        notes = [rf"\par\footnotesize {in_latex(note)}" for note in self.notes]
+        return "\n".join(
+            [
+                r"\begin{table}[htbp]",
+                r"\centering\small",
+                rf"\caption{{{in_latex(self.title)}}}",
+                rf"\begin{{tabular}}{{{''.join('r' if right else 'l' for right in self.is_right)}}}",
+                *(r"\toprule", head, r"\midrule", *rows, r"\bottomrule"),
+                r"\end{tabular}",
+                *notes,
+                r"\end{table}",
+                "",
+            ]
+        )
+
+    def _cells(self, escape: Callable[[object], str], forms: Mapping[Mark, str]) -> list[list[str]]:
+        """The escaped cells, those with a mark in its form."""
+        return [
+            [
+                forms[mark].format(escape(cell)) if (mark := self.marks.get((number, str(name)))) else escape(cell)
+                for name, cell in zip(self.shown, row, strict=True)
+            ]
+            for number, row in enumerate(self.shown.itertuples(index=False))
+        ]
+
+    @property
+    def is_right(self) -> list[bool]:
+        """Which columns are right-aligned: those of numbers."""
+        return [all(_NUMBER.match(str(cell)) for cell in self.shown[name]) for name in self.shown]
+
+
+def plain(text: object) -> str:
+    r"""One line without control characters.
+
+    >>> plain("two\nlines \x1b[31m")
+    'two lines \\x1b[31m'
+    """
+    line = " ".join(str(text).split())
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
+
+
+def in_markdown(text: object) -> str:
+    """Text escaped for Markdown, which may hold HTML."""
+    return _MARKDOWN.sub(r"\\\1", html.escape(plain(text), quote=False))
+
+
+def in_latex(text: object) -> str:
+    r"""Text escaped for LaTeX; the sign of a number becomes a minus.
+
+    >>> in_latex("a_b: -0.5 %")
+    'a\\_b: $-$0.5 \\%'
+    """
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain(text).translate(_LATEX))
+
+
+@dataclass(frozen=True)
+class ScoreFormat:
+    """How scores are written: shares as percent with two decimals, others with four significant digits."""
+
+    percent: bool
+
+    @classmethod
+    def of(cls, scores: pd.Series[float]) -> ScoreFormat:
+        """Percent if every score lies in [0, 1]."""
+        return cls(bool(scores.dropna().between(0, 1).all()))
+
+    def heading(self, metric: str) -> str:
+        return f"{metric} (%)" if self.percent else metric
+
+    def show(self, value: float, sign: str = "") -> str:
+        """The number; an empty string for NaN."""
+        if math.isnan(value):
+            return ""
+        return format(100 * value, f"{sign}.2f") if self.percent else format(value, f"{sign}.4g")
+
+    def show_interval(self, interval: Interval, sign: str = "") -> str:
+        """The mean, followed by its interval if it has one."""
+        bounds = self.show_bounds(interval, sign)
+        return self.show(interval.mean, sign) + (f" {bounds}" if bounds else "")
+
+    def show_bounds(self, interval: Interval, sign: str = "") -> str:
+        """The interval alone; an empty string if it has no bounds."""
+        if math.isnan(interval.low):
+            return ""
+        return f"[{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"

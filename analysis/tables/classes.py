@@ -1,0 +1,99 @@
+"""The table of classes: support and the F1 of each arm, the rarest class first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.findings import Findings
+from analysis.statistics import Interval, t_interval
+from analysis.tables.base import Mark, ReportTable, ScoreFormat
+
+NUM_ARMS: Final = 5
+"""Arms shown beside the baseline; the CSV file holds all."""
+PERCENT: Final = ScoreFormat(percent=True)
+
+
+def by_class(findings: Findings) -> list[ReportTable]:
+    """The F1 of each class by arm at the threshold of .5, in a table for each data set, encoder and variant."""
+    compared = [each for each in comparisons(findings) if any(id_ in findings.classes for id_ in each.cells["id"])]
+    return [
+        _table("classes" if len(compared) == 1 else f"classes_{number}", each, findings.classes, findings.items)
+        for number, each in enumerate(compared, start=1)
+    ]
+
+
+def _table(
+    name: str, compared: Comparison, classes: Mapping[str, pd.DataFrame], items: Mapping[str, pd.DataFrame]
+) -> ReportTable:
+    scored = compared.cells[compared.cells["id"].isin(list(classes)) & (compared.cells["state"] != "failed")]
+    of_cells = [(str(arm), classes[id_]) for arm, id_ in zip(scored["arm"], scored["id"], strict=True)]
+    supports = pd.concat([of_class["support"] for _, of_class in of_cells]).groupby(level=0)
+    # The mean over cells, because seeds may have their own test splits.
+    support = supports.mean().round().astype(int).sort_values(kind="stable")
+    f1: dict[str, dict[str, list[float]]] = {}
+    for arm, of_class in of_cells:
+        for label, row in of_class.iterrows():
+            f1.setdefault(arm, {}).setdefault(str(label), []).append(_f1(row))
+    ratio = compared.test_per_train
+    intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
+    num_items = _single_label(of_cells, [items[id_] for id_ in scored["id"] if id_ in items])
+    chosen = [arm.name for arm in compared.arms if arm.name in intervals]
+    rows = [
+        {"class": label, "support": int(support[label]), "arm": arm}
+        | {"f1": of.mean, "low": of.low, "high": of.high, "seeds": of.num}
+        for label in support.index
+        for arm in chosen
+        if (of := intervals[arm].get(str(label)))
+    ]
+    shown, marks = _shown(support, intervals, chosen[: 1 + NUM_ARMS], num_items)
+    notes = [
+        "Mean F1 of each class over seeds with 95 % t intervals, at the threshold of .5; rare classes first. "
+        "Nothing is corrected for the number of classes. Bold: the best mean of a class.",
+        _num_seeds(scored),
+    ]
+    if num_items:
+        notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
+    if len(chosen) > 1 + NUM_ARMS:
+        notes.append(f"The baseline and the {NUM_ARMS} best arms of {len(chosen)}; {name}.csv has all.")
+    title = "F1 (%) by class" + (f" on {compared.place}" if compared.place else "")
+    return ReportTable(name, title, pd.DataFrame(rows), shown, tuple(notes), marks)
+
+
+def _shown(
+    support: pd.Series[int], intervals: Mapping[str, Mapping[str, Interval]], arms: Sequence[str], num_items: int
+) -> tuple[pd.DataFrame, dict[tuple[int, str], Mark]]:
+    rows: list[dict[str, Any]] = []
+    marks: dict[tuple[int, str], Mark] = {}
+    for number, (label, count) in enumerate(support.items()):
+        of_arms = {arm: intervals[arm].get(str(label), Interval(math.nan, math.nan, math.nan, 0)) for arm in arms}
+        rows.append(
+            {"class": str(label), "support": f"{count:,}"}
+            | {arm: PERCENT.show_interval(of) for arm, of in of_arms.items()}
+            | ({CONSTANT: PERCENT.show(2 * count / (count + num_items))} if num_items else {})
+        )
+        known = {arm: of.mean for arm, of in of_arms.items() if not math.isnan(of.mean)}
+        if known and max(known.values()) > 0:
+            marks[number, max(known, key=lambda arm: known[arm])] = "bold"
+    return pd.DataFrame(rows), marks
+
+
+def _num_seeds(scored: pd.DataFrame) -> str:
+    num = scored.groupby("arm").size()
+    return f"{num.min()} seeds each." if num.nunique() == 1 else f"{num.min()} to {num.max()} seeds each."
+
+
+def _f1(row: pd.Series[Any]) -> float:
+    below = 2 * row["tp"] + row["fp"] + row["fn"]
+    return float(2 * row["tp"] / below) if below else 0.0
+
+
+def _single_label(of_cells: Sequence[tuple[str, pd.DataFrame]], items: Sequence[pd.DataFrame]) -> int:
+    """The number of items if each has exactly one of these classes, as a constant predictor needs; else 0."""
+    num_items = len(items[0]) if items else 0
+    is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for _, of in of_cells)
+    return num_items if is_single else 0

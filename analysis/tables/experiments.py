@@ -1,0 +1,82 @@
+"""Several experiments compared: a row for each arm or loss, and columns for each experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from analysis.columns import losses, parent_tag, scores
+from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.findings import Findings
+from analysis.tables.base import ReportTable, ScoreFormat
+
+
+def arms_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable]:
+    """Each arm over several studies: its score, and its difference to the baseline of the same study."""
+    columns: dict[str, Comparison] = {}
+    for name, findings in experiments.items():
+        compared = comparisons(findings)
+        columns |= {f"{name}, {each.place}" if len(compared) > 1 else name: each for each in compared}
+    if len(columns) < 2:
+        return []
+    names = dict.fromkeys(arm.name for comparison in columns.values() for arm in comparison.arms)
+    rows = [_row(name, columns) for name in sorted(names, key=lambda name: name == CONSTANT)]
+    data, shown = pd.DataFrame([numbers for numbers, _ in rows]), pd.DataFrame([cells for _, cells in rows])
+    notes = (
+        "Each study is evaluated separately: means over its seeds with 95 % t intervals; differences to its own "
+        "baseline are paired by seed. Nothing is tested between studies, whose data, encoders or settings may differ.",
+    )
+    return [ReportTable("arms_side_by_side", "The arms, side by side", data, shown, notes)]
+
+
+def _row(name: str, columns: Mapping[str, Comparison]) -> tuple[dict[str, Any], dict[str, str]]:
+    """An arm in every study: its numbers, and the cells that show them."""
+    numbers: dict[str, Any] = {"arm": name}
+    cells = {"arm": name}
+    for study, comparison in columns.items():
+        arm = next((arm for arm in comparison.arms if arm.name == name), None)
+        difference = arm.difference.interval if arm and arm.difference else None
+        numbers |= {
+            f"{study}: mean": arm and arm.score.mean,
+            f"{study}: seeds": arm and arm.score.num,
+            f"{study}: difference": difference and difference.mean,
+            f"{study}: difference_low": difference and difference.low,
+            f"{study}: difference_high": difference and difference.high,
+        }
+        of = ScoreFormat.of(pd.Series([each.score.mean for each in comparison.arms]))
+        cells |= {
+            f"{study}: {of.heading(comparison.metric)}": of.show_interval(arm.score) if arm else "",
+            f"{study}: seeds": str(arm.score.num or "") if arm else "",
+            f"{study}: minus {comparison.baseline}": of.show_interval(difference, "+") if difference else "",
+        }
+    return numbers, cells
+
+
+def losses_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable]:
+    """The best score of each loss in several sweeps, with the number of its trials."""
+    rows: dict[str, dict[str, Any]] = {}
+    metrics: dict[str, str] = {}
+    for name, findings in experiments.items():
+        trials = findings.frame[findings.frame["kind"] == "trial"]
+        if trials.empty:
+            continue
+        metrics[name] = metric = parent_tag(findings.frame, "metric")
+        for loss, group in trials.groupby(losses(trials)):
+            row = rows.setdefault(str(loss), {"loss": str(loss)})
+            row |= {f"{name}: best {metric}": scores(group, metric).max(), f"{name}: trials": len(group)}
+    if len(metrics) < 2:
+        return []
+    best = [f"{name}: best {metric}" for name, metric in metrics.items()]
+    counts = [f"{name}: trials" for name in metrics]
+    columns = ["loss", *(heading for pair in zip(best, counts, strict=True) for heading in pair)]
+    data = pd.DataFrame(list(rows.values()), columns=columns).astype(dict.fromkeys(counts, "Int64"))
+    data = data.sort_values(best[0], ascending=False, kind="stable", ignore_index=True)
+    shown = data.astype("str").fillna("")
+    for heading in best:
+        score_format = ScoreFormat.of(data[heading])
+        shown[heading] = [score_format.show(value) for value in data[heading]]
+        shown = shown.rename(columns={heading: score_format.heading(heading)})
+    note = "Each search selected by these same dev scores, so they are optimistic, the more so the more trials."
+    return [ReportTable("losses_side_by_side", "Best score of each loss, side by side", data, shown, (note,))]

@@ -1,0 +1,61 @@
+"""The tables of runs trained alone, and of runs without a score."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from analysis.columns import column, losses, parent_tag, scores, states
+from analysis.comparison import CONSTANT
+from analysis.findings import Findings
+from analysis.tables.base import ReportTable, ScoreFormat
+from dice_ray.tracking import schema
+
+
+def trained_alone(findings: Findings) -> list[ReportTable]:
+    """Runs outside any sweep or study, each with the metric it was trained for."""
+    frame = findings.frame
+    runs = frame[frame["kind"] == "run"]
+    if runs.empty:
+        return []
+    metrics = column(runs, "tags.metric").astype("str").fillna("")
+    groups = [(str(metric), group) for metric, group in runs.groupby(metrics)]
+    score = pd.concat([scores(group, metric) for metric, group in groups])
+    predictor = pd.concat([column(group, f"metrics.{schema.constant_metric(metric)}") for metric, group in groups])
+    data = pd.DataFrame(
+        {
+            "run": runs["id"],
+            "data": column(runs, "tags.data"),
+            "loss": losses(runs),
+            "seed": runs["seed"],
+            "metric": metrics,
+            "score": score,
+            CONSTANT: predictor,
+            "status": runs["status"].str.lower(),
+        }
+    )
+    score_format = ScoreFormat.of(pd.concat([score, predictor]))
+    shown = data.astype("str").fillna("")
+    for name in ("score", CONSTANT):
+        shown[name] = [score_format.show(value) for value in data[name]]
+    shown = shown.rename(columns={name: score_format.heading(name) for name in ("score", CONSTANT)})
+    return [ReportTable("runs", "Runs", data, shown, ("Single runs: comparing losses takes several seeds of each.",))]
+
+
+def without_score(findings: Findings) -> list[ReportTable]:
+    """Every trial, rerun or cell that has no score, with the reason."""
+    frame = findings.frame
+    runs = frame[frame["kind"].isin(["trial", "rerun", "cell"])]
+    if runs.empty:
+        return []
+    runs = runs[scores(runs, parent_tag(frame, "metric")).isna()]
+    if runs.empty:
+        return []
+    data = pd.DataFrame(
+        {
+            "run": runs["id"],
+            **({"arm": runs["arm"], "seed": runs["seed"]} if runs["arm"].notna().any() else {"loss": losses(runs)}),
+            "state": states(runs),
+            "why": column(runs, "tags.failure"),
+        }
+    )
+    return [ReportTable("without_score", "Runs without a score", data, data.astype("str").fillna(""))]

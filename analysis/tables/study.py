@@ -1,0 +1,274 @@
+"""The tables of a study: its arms against the baseline, over data sets, and the arms that could not run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from analysis.columns import column
+from analysis.comparison import TUNED, Arm, Comparison, comparisons
+from analysis.findings import Findings
+from analysis.new_data import over_data_sets
+from analysis.statistics import ALPHA, FEW_SEEDS, Difference, holm, what_seeds_allow
+from analysis.tables.base import Mark, ReportTable, ScoreFormat
+
+HOLM_P: Final = "Holm p"
+ON_NEW_DATA: Final = "on new data"
+HOLM_P_ON_NEW_DATA: Final = "Holm p, new data"
+PR_AUC: Final = "PR-AUC"
+
+
+def comparison(findings: Findings) -> list[ReportTable]:
+    """The arms of a study, in a table for each data set, encoder and variant."""
+    compared = comparisons(findings)
+    return [
+        _table("comparison" if len(compared) == 1 else f"comparison_{number}", each)
+        for number, each in enumerate(compared, start=1)
+    ]
+
+
+def _table(name: str, compared: Comparison) -> ReportTable:
+    score_format = ScoreFormat.of(pd.Series([arm.score.mean for arm in compared.arms]))
+    counts = ("seeds", "shared_seeds", "seeds_ahead", "collapsed", "failed")
+    data = pd.DataFrame([_numbers(arm) for arm in compared.arms]).astype(dict.fromkeys(counts, "Int64"))
+    unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in compared.arms))
+    data = data[[name for name in data if not str(name).startswith(unknown)]]
+    shown = pd.DataFrame([_cells(arm, compared, score_format) for arm in compared.arms])
+    title = f"{compared.metric} by arm" + (f" on {compared.place}" if compared.place else "")
+    return ReportTable(name, title, data, shown, tuple(_notes(compared, score_format)), _marks(compared, shown))
+
+
+def _numbers(arm: Arm) -> dict[str, Any]:
+    score, difference, new_data = arm.score, arm.difference, arm.new_data
+    return {
+        "arm": arm.name,
+        "mean": score.mean,
+        "low": score.low,
+        "high": score.high,
+        "seeds": score.num or None,
+        "difference": difference and difference.interval.mean,
+        "difference_low": difference and difference.interval.low,
+        "difference_high": difference and difference.interval.high,
+        "shared_seeds": difference and difference.interval.num,
+        "seeds_ahead": arm.ahead,
+        "holm_p": difference and difference.p,
+        "new_data_low": new_data and new_data.interval.low,
+        "new_data_high": new_data and new_data.interval.high,
+        "new_data_holm_p": new_data and new_data.p,
+        "pr_auc": arm.pr_auc and arm.pr_auc.mean,
+        "pr_auc_low": arm.pr_auc and arm.pr_auc.low,
+        "pr_auc_high": arm.pr_auc and arm.pr_auc.high,
+        "collapsed": arm.collapsed,
+        "failed": arm.failed,
+    }
+
+
+def _cells(arm: Arm, compared: Comparison, score_format: ScoreFormat) -> dict[str, str]:
+    difference, new_data = arm.difference, arm.new_data
+    cells = {
+        "arm": arm.name,
+        score_format.heading(compared.metric): score_format.show_interval(arm.score),
+        "seeds": str(arm.score.num or ""),
+        f"minus {compared.baseline}": score_format.show_interval(difference.interval, "+") if difference else "",
+        "ahead in": f"{arm.ahead} of {difference.interval.num}" if difference else "",
+        HOLM_P: _p(difference.p) if difference else "",
+    }
+    if any(each.new_data for each in compared.arms):
+        cells[ON_NEW_DATA] = score_format.show_bounds(new_data.interval, "+") if new_data else ""
+        cells[HOLM_P_ON_NEW_DATA] = _p(new_data.p) if new_data else ""
+    if any(each.pr_auc for each in compared.arms):
+        cells[PR_AUC] = score_format.show_interval(arm.pr_auc) if arm.pr_auc else ""
+    cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
+    cells["failed"] = "" if arm.failed is None else str(arm.failed)
+    return cells
+
+
+def _marks(compared: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]:
+    """The best arm in bold; differences to the baseline that are not significant in grey."""
+    marks: dict[tuple[int, str], Mark] = {}
+    score, minus = shown.columns[1], shown.columns[3]
+    for number, arm in enumerate(compared.arms):
+        if compared.best and arm.name == compared.best.name:
+            marks[number, score] = "bold"
+        if arm.difference and not arm.difference.is_significant:
+            marks |= {(number, minus): "grey", (number, HOLM_P): "grey"}
+        if arm.new_data and not arm.new_data.is_significant:
+            marks |= {(number, ON_NEW_DATA): "grey", (number, HOLM_P_ON_NEW_DATA): "grey"}
+    return marks
+
+
+def _notes(compared: Comparison, score_format: ScoreFormat) -> Iterator[str]:
+    yield (
+        "Means over seeds with 95 % t intervals. Differences are paired by seed; p values are Holm-corrected over all "
+        "rows."
+    )
+    if compared.test_per_train:
+        yield (
+            "Each seed drew its own test split, the same for all arms: intervals and p values are for other splits, "
+            f"with the variance (1/n + {compared.test_per_train:.2f}) s^2 of Nadeau and Bengio (2003), because "
+            "training sets overlap."
+        )
+    elif compared.why_not:
+        yield f"Differences: for other seeds on this test set. On new data: not estimated, because {compared.why_not}."
+    else:
+        yield (
+            f"Minus {compared.baseline}: for other seeds on this test set. On new data: for other seeds and other test "
+            "items of the same kind (the variance over resampled items is added, after Sellam et al. 2022)."
+        )
+        if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
+            yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
+    if any(arm.name.endswith(TUNED) for arm in compared.arms):
+        yield (
+            f"Scores at a tuned threshold are compared with {compared.baseline} at its tuned threshold, the others at "
+            "the threshold of .5."
+        )
+    if any(arm.pr_auc for arm in compared.arms):
+        yield (
+            "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "
+            "share of positives."
+        )
+    seeds = shared_seeds(compared)
+    yield f"At least {seeds} seeds shared with {compared.baseline}: {what_seeds_allow(seeds)}."
+    yield from significant_arms(compared, score_format)
+    if seeds >= FEW_SEEDS:
+        yield who_wins(compared, score_format)
+    yield from _tuning(compared)
+    yield (
+        "Bold: the best arm, each pair of arms compared on the seeds that both have. Grey, or italic: not "
+        "significantly different from the baseline."
+    )
+    if compared.num_replaced:
+        yield f"Left out: {compared.num_replaced} that repeat an arm and seed; the latest cell with a score counts."
+    yield from _missing(compared.cells)
+
+
+def significant_arms(compared: Comparison, score_format: ScoreFormat) -> Iterator[str]:
+    """The arms that differ significantly from the baseline, on this test set and on new data; none with few seeds."""
+    if shared_seeds(compared) < FEW_SEEDS:
+        return
+    places_by_arms: dict[str, list[str]] = {}
+    for place, name in ((_where(compared), "difference"), ("on new data", "new_data")):
+        known = [(arm.name, difference) for arm in compared.arms if (difference := getattr(arm, name))]
+        arms = [f"{arm} ({score_format.show(each.interval.mean, '+')})" for arm, each in known if each.is_significant]
+        if known:
+            places_by_arms.setdefault(", ".join(arms) or "no arm", []).append(place)
+    for names, places in places_by_arms.items():
+        yield f"Significantly different from {compared.baseline} {' and '.join(places)} (Holm p <= {ALPHA}): {names}."
+
+
+def _where(compared: Comparison) -> str:
+    """What the differences over seeds hold for."""
+    return "on other splits" if compared.test_per_train else "on this test set"
+
+
+def shared_seeds(compared: Comparison) -> int:
+    """The fewest seeds that an arm with a score shares with the baseline; 0 without such an arm."""
+    shared = [arm.difference.interval.num for arm in compared.arms if arm.difference]
+    return min(filter(None, shared), default=0)
+
+
+def who_wins(compared: Comparison, score_format: ScoreFormat) -> str:
+    """One sentence that names the winner, or the reason why there is none."""
+    best = compared.best
+    if best is None:
+        return "Nothing to compare."
+    lead = f"{score_format.show(best.difference.interval.mean, '+')} over {best.runner_up}"
+    if best.difference.interval.num < FEW_SEEDS:
+        return f"Best: {best.name}, {lead}; no winner is named with fewer than {FEW_SEEDS} shared seeds."
+    if not best.wins:
+        return f"No winner: {best.name} is best, {lead}, but not significantly better than every other arm."
+    if compared.test_per_train:
+        place = _where(compared)
+    else:
+        place = (
+            "on this test set and on new data" if best.wins_on_new_data else "on this test set, not shown on new data"
+        )
+    return f"Winner: {best.name}, significantly better than every other arm {place}; {lead}."
+
+
+def _tuning(compared: Comparison) -> Iterator[str]:
+    """Which arms were tuned, by which trial of how many, and whether that makes their scores optimistic."""
+    cells = compared.cells
+    if column(cells, "tags.tuned").dropna().empty:
+        yield "No arm is tuned: each runs with the settings of its definition."
+        return
+    by_arm = {str(arm): column(runs, "tags.tuned").dropna() for arm, runs in cells.groupby("arm")}
+    trials = [f"{arm} ({tags.iloc[-1] if len(tags) else 'not tuned'})" for arm, tags in by_arm.items()]
+    yield f"Tuned on dev, with other seeds than those compared here: {'; '.join(trials)}."
+    if compared.test_per_train:
+        yield (
+            "The searches used records that are in the test splits of other seeds: scores of tuned arms are slightly "
+            "too high."
+        )
+
+
+def _missing(cells: pd.DataFrame) -> Iterator[str]:
+    """The seeds that some arms have and others lack."""
+    seeds_by_arm = {str(arm): set(runs["seed"].dropna()) for arm, runs in cells.groupby("arm")}
+    all_seeds = set().union(*seeds_by_arm.values())
+    arms_by_missing: dict[str, list[str]] = {}
+    for arm, seeds in seeds_by_arm.items():
+        if missing := sorted(all_seeds - seeds):
+            arms_by_missing.setdefault(", ".join(map(str, missing)), []).append(arm)
+    for missing_seeds, arms in arms_by_missing.items():
+        yield f"Missing: no cell of seed {missing_seeds} for {', '.join(arms)}."
+
+
+def across_data_sets(findings: Findings) -> list[ReportTable]:
+    """Each arm against the baseline over data sets, with one difference for each; only with two data sets or more."""
+    by_arm: dict[str, dict[str, list[Difference]]] = {}
+    baseline, metric = "", ""
+    for compared in comparisons(findings):
+        baseline, metric = compared.baseline, compared.metric
+        data_set = str(column(compared.cells, "tags.data").iloc[0])
+        for arm in compared.arms:
+            if arm.difference and arm.difference.interval.num:
+                by_arm.setdefault(arm.name, {}).setdefault(data_set, []).append(arm.difference)
+    if len({data_set for by_data in by_arm.values() for data_set in by_data}) < 2:
+        return []
+    rows: list[dict[str, Any]] = []
+    for name, by_data in by_arm.items():
+        means = [float(np.mean([difference.interval.mean for difference in of])) for of in by_data.values()]
+        across, better = over_data_sets(means, len(by_arm)), sum(mean > 0 for mean in means)
+        rows.append(
+            {"arm": name, "difference": float(np.mean(means)), "better_on": better, "data_sets": across.num}
+            | {"least": across.least, "p": across.p}
+        )
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["holm_p"] = p
+    score_format = ScoreFormat(percent=all(abs(row["difference"]) <= 1 for row in rows))
+    shown = pd.DataFrame(
+        {
+            "arm": row["arm"],
+            f"{score_format.heading(metric)} minus {baseline}": score_format.show(row["difference"], "+"),
+            "better on": f"{row['better_on']} of {row['data_sets']}",
+            HOLM_P: _p(row["holm_p"])
+            if row["data_sets"] >= row["least"]
+            else f"impossible below {row['least']} data sets",
+        }
+        for row in rows
+    )
+    note = (
+        "One mean difference for each data set (over its variants, if it has several). Wilcoxon's signed-rank test "
+        "over data sets (Demsar 2006), only if its smallest possible p, 2^(1-n) with n data sets, is at most .05 over "
+        "the number of rows."
+    )
+    return [ReportTable("across_data_sets", "Over data sets", pd.DataFrame(rows), shown, (note,))]
+
+
+def left_out(findings: Findings) -> list[ReportTable]:
+    """The arms that a study could not run on its data, and the reasons."""
+    if not findings.left_out:
+        return []
+    data = pd.DataFrame(findings.left_out, columns=["variant", "arm", "reason"]).dropna(axis="columns", how="all")
+    return [ReportTable("left_out", "Arms left out", data, data.fillna(""))]
+
+
+def _p(p: float) -> str:
+    if math.isnan(p):
+        return ""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -1,0 +1,109 @@
+"""The tables of a sweep: its best trials, and the score that each loss reached."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from analysis.columns import column, constant, losses, parent_tag, scores, states
+from analysis.comparison import CONSTANT
+from analysis.findings import Findings
+from analysis.statistics import t_interval
+from analysis.tables.base import ReportTable, ScoreFormat
+
+NUM_BEST: Final = 10
+"""Trials shown in the table; its CSV file holds all."""
+
+
+def best_trials(findings: Findings) -> list[ReportTable]:
+    """The ranked trials of a sweep with the searched parameters, and the mean over their reruns with other seeds."""
+    if not findings.ranked:
+        return []
+    frame = findings.frame
+    trials = frame[frame["kind"] == "trial"]
+    metric, searched = parent_tag(frame, "metric"), searched_paths(trials)
+    data = pd.DataFrame(
+        {"trial": trials["id"], "score": scores(trials, metric), "state": states(trials), "loss": losses(trials)}
+        | {path: column(trials, f"params.{path}") for path in searched}
+    )
+    data = data.set_index("trial").loc[list(findings.ranked)].reset_index()
+    data.insert(0, "rank", pd.Series(range(1, len(data) + 1), data.index, "Int64"))
+    reruns = {id_: t_interval(list(values)) for id_, values in findings.rerun_scores.items()}
+    if reruns:
+        means = {id_: interval.mean for id_, interval in reruns.items()}
+        counts = {id_: interval.num for id_, interval in reruns.items()}
+        data.insert(3, "mean_of_reruns", data["trial"].map(means))
+        data.insert(4, "reruns", data["trial"].map(counts).astype("Int64"))
+    num, best = len(data), data.head(NUM_BEST)
+    if (predictor := constant(trials, metric)) is not None:
+        last = pd.DataFrame([{"trial": CONSTANT, "score": predictor.mean}])
+        data, best = (pd.concat([rows, last], ignore_index=True) for rows in (data, best))
+    score_format = ScoreFormat.of(data["score"])
+    intervals = [reruns.get(str(id_)) for id_ in best["trial"]]
+    of_reruns = {
+        "with other seeds": [score_format.show_interval(interval) if interval else "" for interval in intervals],
+        "seeds": [str(interval.num) if interval else "" for interval in intervals],
+    }
+    shown = pd.DataFrame(
+        {
+            "rank": best["rank"].astype("str").fillna(""),
+            "trial": best["trial"],
+            score_format.heading(metric): [score_format.show(score) for score in best["score"]],
+            **(of_reruns if reruns else {}),
+            "state": best["state"].fillna(""),
+            "loss": best["loss"].fillna(""),
+            "searched": [shown_parameters(trial, searched) for trial in best.to_dict("records")],
+        }
+    )
+    notes = ["The search selected trials by this same score, so it is optimistic; a study compares on the test split."]
+    if reruns:
+        notes.append(
+            "The best trials were run again with other seeds and are ranked by the mean over these seeds alone; a "
+            "trial with a failed rerun ranks behind those without."
+        )
+    if num > NUM_BEST:
+        notes.append(f"The first {NUM_BEST} of {num}.")
+    return [ReportTable("best_trials", "The best trials", data, shown, tuple(notes))]
+
+
+def searched_paths(trials: pd.DataFrame) -> list[str]:
+    """The paths that a sweep varied, without the loss."""
+    paths = (path for tag in column(trials, "tags.searched").dropna() for path in str(tag).split())
+    return [path for path in dict.fromkeys(paths) if path != "loss"]
+
+
+def shown_parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
+    """The searched parameters of a trial, by path: `loss.focal.gamma=2, training.lr=2e-05`."""
+    known = {path: trial[path] for path in paths if not pd.isna(trial[path])}
+    return ", ".join(
+        f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={value}" for path, value in known.items()
+    )
+
+
+def by_loss(findings: Findings) -> list[ReportTable]:
+    """The best and median score of each loss in a sweep, and the states of its trials."""
+    frame = findings.frame
+    trials = frame[frame["kind"] == "trial"]
+    if trials.empty:
+        return []
+    metric = parent_tag(frame, "metric")
+    rows = []
+    for loss, group in trials.groupby(losses(trials)):
+        score, state = scores(group, metric), states(group)
+        counts = {name: int((state == name).sum()) for name in ("done", "pruned", "failed")}
+        rows.append({"loss": loss, "best": score.max(), "median": score.median(), "trials": len(group)} | counts)
+    if not rows:
+        return []
+    data = pd.DataFrame(rows).sort_values("best", ascending=False, kind="stable", ignore_index=True)
+    if (predictor := constant(trials, metric)) is not None:
+        last = pd.DataFrame([{"loss": CONSTANT, "best": predictor.mean, "median": predictor.mean}])
+        data = pd.concat([data, last], ignore_index=True)
+    data = data.astype(dict.fromkeys(("trials", "done", "pruned", "failed"), "Int64"))
+    score_format = ScoreFormat.of(data["best"])
+    shown = data.astype("str").fillna("")
+    for name in ("best", "median"):
+        shown[name] = [score_format.show(value) for value in data[name]]
+    note = "Best and median are over all trials with a score; a pruned trial counts with its score when it was stopped."
+    return [ReportTable("losses", f"{score_format.heading(metric)} reached by each loss", data, shown, (note,))]

@@ -1,0 +1,135 @@
+"""The experiments of the MLflow store, and the runs of one side by side: the best first, with what differs between
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from dice_ray.tracking import schema
+from dice_ray.tracking.reader import read
+from dice_ray.tuning.ledger import run_name
+from dice_ray.tuning.ranking import ranked_in_frame
+
+PARENTS = ("sweep", "study")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of the store.
+
+    Attributes:
+        kind: What it holds: a sweep, a study, or runs trained alone.
+        runs: Number of its runs, without their parent, by MLflow's status.
+        metric: The metric that is maximised.
+        best: Its best value; of a sweep that of the trial that is ranked first.
+        began: Start of its newest run, ISO 8601.
+    """
+
+    name: str
+    kind: str
+    runs: dict[str, int]
+    metric: str | None
+    best: float | None
+    began: str | None
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run among the others of its experiment.
+
+    Attributes:
+        run: Its name for commands: `NAME`, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, `STUDY/VARIANT/ARM/SEED`.
+        state: `done`, `pruned` or `failed`; MLflow's status of a run that has not ended.
+        metric: The metric that is maximised.
+        score: Its value at the retained checkpoint; None for a run that failed.
+        params: The parameters that differ between the runs, by path.
+        failure: Why it failed.
+    """
+
+    run: str
+    state: str
+    metric: str | None
+    score: float | None
+    seed: int | None
+    params: dict[str, Any]
+    failure: str | None
+
+
+def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
+    """These experiments, the one that was used last first."""
+    experiments = []
+    for name in names:
+        frame = read(name, uri)
+        kinds = [kind for kind in frame["kind"] if kind in PARENTS]
+        rows, trials = compared(name, frame), ranked_in_frame(frame)
+        first = rows[0] if rows and rows[0].score is not None else None
+        last = frame["start"].max()
+        experiments.append(
+            Experiment(
+                name,
+                kinds[0] if kinds else "runs",
+                {str(status): int(num) for status, num in _children(frame)["status"].value_counts().items()},
+                first.metric if first else None,
+                trials[0].mean if trials else first.score if first else None,
+                None if pd.isna(last) else last.isoformat(timespec="milliseconds"),
+            )
+        )
+    return sorted(experiments, key=lambda experiment: experiment.began or "", reverse=True)
+
+
+def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
+    """The runs of an experiment, as `read` gives it, best first; runs without a score come last.
+
+    The trials of a sweep stand in the order of `tuning.ranking`, before their reruns.
+    """
+    children, parents = _children(frame), frame[frame["kind"].isin(PARENTS)]
+    metric_column = f"tags.{schema.METRIC.removeprefix(schema.PREFIX)}"
+    variant_column = f"tags.{schema.VARIANT.removeprefix(schema.PREFIX)}"
+    shared = parents[metric_column].iloc[0] if len(parents) else None
+    varying = [
+        name
+        for name in children.columns
+        if name.startswith("params.") and name != "params.training.seed" and children[name].nunique(dropna=False) > 1
+    ]
+    ranks = {trial.id: rank for rank, trial in enumerate(ranked_in_frame(frame))}
+    ranked_rows = []
+    for row in children.to_dict("records"):
+        metric = shared if shared is not None else _value(row, metric_column)
+        params = {name.removeprefix("params."): value for name in varying if (value := _value(row, name)) is not None}
+        state = _value(row, "state") or str(row["status"]).lower()
+        score = None if metric is None or state == "failed" else _score(row, metric)
+        name = run_name(row["id"], _value(row, "arm"), row["seed"], _value(row, variant_column))
+        run = ComparedRun(
+            run=name if row["kind"] == "run" else f"{experiment}/{name}",
+            state=state,
+            metric=metric,
+            score=score,
+            seed=_value(row, "seed"),
+            params=params,
+            failure=_value(row, "tags.failure") or None,
+        )
+        ranked_rows.append((ranks.get(row["id"], len(ranks)), -float("inf") if score is None else score, run))
+    ranked_rows.sort(key=lambda row: (row[0], -row[1]))
+    return [run for *_, run in ranked_rows]
+
+
+def _children(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[~frame["kind"].isin(PARENTS)]
+
+
+def _score(row: dict[Hashable, Any], metric: str) -> float | None:
+    """The value at the retained checkpoint: on dev the best one, on test the only one."""
+    best = _value(row, f"metrics.{schema.best_metric(metric)}")
+    value = best if best is not None else _value(row, f"metrics.{metric}")
+    return None if value is None else float(value)
+
+
+def _value(row: dict[Hashable, Any], name: str) -> Any:
+    """A cell of a row; None where it is missing."""
+    value = row.get(name)
+    return None if value is None or pd.isna(value) else value

@@ -1,0 +1,125 @@
+"""Names of runs, and the folder and the MLflow experiment of each."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from dice_ray.errors import InputError, RunError, UnknownNameError
+
+TRAIN_EXPERIMENT = "train"
+"""The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a single run is.
+
+    Attributes:
+        experiment: Of MLflow; None for a folder outside of the runs folder, whose run this MLflow does not know.
+        id: In the experiment.
+    """
+
+    folder: Path
+    experiment: str | None
+    id: str
+
+    @property
+    def driven_folder(self) -> Path:
+        """The folder that one driver locks: the run's own, or that of its sweep or study."""
+        return self.folder if self.experiment in (None, TRAIN_EXPERIMENT) else self.folder.resolve().parents[1]
+
+
+def runs_folder() -> Path:
+    """The folder of plans, ledgers and checkpoints: `$DICE_RAY_RUNS`, or `dice_ray_runs` in the working directory.
+
+    Raises:
+        InputError: `$DICE_RAY_RUNS` is a URL.
+    """
+    folder = os.environ.get("DICE_RAY_RUNS") or "dice_ray_runs"
+    if "://" in folder:
+        raise InputError(
+            f"DICE_RAY_RUNS must be a folder that every machine sees under this path, got the URL {folder}: ledgers "
+            "are appended to and checkpoints renamed, which needs a file system. Mount it"
+        )
+    return Path(folder).expanduser()
+
+
+def check_name(name: str) -> str:
+    """Returns the name, which must be usable as a folder and as an experiment."""
+    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:
+        raise InputError(
+            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, and not be "
+            f"{TRAIN_EXPERIMENT!r}, got {name!r}"
+        )
+    return name
+
+
+def new_name(stem: str) -> str:
+    """A name that begins with a stem and is not used yet."""
+    stem = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-") or "run"
+    while True:
+        name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
+        if not (runs_folder() / name).exists():
+            return name
+
+
+def place(run: str) -> Place:
+    """The place of a run.
+
+    Args:
+        run: The name of a run trained alone, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, `STUDY/VARIANT/ARM/SEED` where the study
+            has variants, or the path of a run's folder.
+
+    Raises:
+        UnknownNameError: There is no such run.
+        InputError: It is a whole sweep or study.
+        RunError: The run's checkpoint was deleted.
+    """
+    from dice_ray.run.folder import TRIALS, holds_plan, holds_run
+
+    parent, *rest = run.split("/")
+    if holds_plan(runs_folder() / parent):
+        return _place_of_trial(parent, "/".join(rest))
+    folder = next((folder for folder in (runs_folder() / run, Path(run)) if holds_run(folder)), None)
+    if folder is None:
+        known = [folder.name for folder in runs_folder().glob("*") if holds_plan(folder) or holds_run(folder)]
+        raise UnknownNameError("run", run, known)
+    above, runs = folder.resolve().parent, runs_folder().resolve()
+    is_trial = above.name == TRIALS and above.parent.parent == runs and holds_plan(above.parent)
+    experiment = above.parent.name if is_trial else TRAIN_EXPERIMENT if above == runs else None
+    return Place(folder, experiment, folder.resolve().name)
+
+
+def _place_of_trial(parent: str, trial: str) -> Place:
+    """A trial of a sweep by its id, or a cell of a study by its variant, arm and seed or by its id."""
+    from dice_ray.run.folder import TASK, TRIALS
+    from dice_ray.training.checkpoint import BEST
+    from dice_ray.tuning.ledger import ledger_in
+    from dice_ray.tuning.ranking import best_in
+
+    ledger = ledger_in(runs_folder() / parent)
+    ids = {spec.name: id_ for id_, spec in ledger.specs.items()}
+    best_id = best_in(ledger)
+    best = None if best_id is None else f"{parent}/{ledger.specs[best_id].name}"
+    if not trial:
+        which = f": name one of its runs, {best} is the best on dev" if best else ", and none of its runs has ended"
+        raise InputError(f"a run must be a single one, and {parent} is a sweep or study{which}")
+    if trial in ledger.specs:
+        ids[trial] = trial
+    if trial not in ids:
+        raise UnknownNameError(f"run of {parent}", trial, ids)
+    folder = runs_folder() / parent / TRIALS / ids[trial]
+    if (folder / TASK).exists() and not (folder / BEST).exists():
+        if ids[trial] == best_id:
+            raise RunError(
+                f"the checkpoint of {parent}/{trial} was deleted before its reruns made it the best trial: train it "
+                f"again, `dice-ray export-preset {parent} FILE.yaml` writes its settings"
+            )
+        raise RunError(
+            f"a sweep keeps the checkpoints of its best trials alone, {best} the first of them, got {parent}/{trial}"
+        )
+    return Place(folder, parent, ids[trial])

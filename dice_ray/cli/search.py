@@ -1,0 +1,269 @@
+"""Commands that train many runs, or continue what was interrupted: tune, ablate, resume."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dice_ray.cli.options import (
+    PRESET_HELP,
+    AddressOption,
+    DryRunOption,
+    HoursOption,
+    JsonOption,
+    PriceOption,
+    RegisterOption,
+    SetOption,
+    TimeoutOption,
+)
+from dice_ray.cli.printing import print_result
+
+
+def tune(
+    preset: Annotated[str | None, typer.Argument(help=PRESET_HELP)] = None,
+    settings: SetOption = None,
+    space: Annotated[
+        str | None,
+        typer.Option(help="Search space: its name, module:function or file.py:function.", show_default="loss_tuning"),
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Number of configurations to try.", show_default="16")
+    ] = None,
+    objectives: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--objective",
+            metavar="METRIC",
+            help="Metric of dev, or `seconds`; repeat it to search for several together.",
+            show_default="the metric of the task",
+        ),
+    ] = None,
+    sampler: Annotated[
+        str | None,
+        typer.Option(
+            help="tpe, random, brute_force, nsga2, or module:function that makes an Optuna sampler from a seed.",
+            show_default="tpe, nsga2 for several objectives",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            help="Early stopping: asha, median, none, or module:function that makes an Optuna pruner.",
+            show_default="asha, none for several objectives",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Seed of the sampler and of every trial.", show_default="0")
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Run the best configurations again with this many other seeds, and rank them by the mean.",
+            show_default="0",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of best configurations that --seeds runs again.", show_default="5"),
+    ] = None,
+    warm_start: Annotated[
+        str | None,
+        typer.Option(
+            metavar="published|NAME", help="Start from the settings published for the preset, or from the sweep NAME."
+        ),
+    ] = None,
+    trial_timeout: TimeoutOption = None,
+    max_hours: HoursOption = None,
+    name: Annotated[str | None, typer.Option(help="Name of the sweep.", show_default="made from the preset")] = None,
+    resumed: Annotated[
+        str | None, typer.Option("--resume", metavar="NAME", help="Deprecated: use `dice-ray resume NAME`.")
+    ] = None,
+    register: RegisterOption = None,
+    address: AddressOption = None,
+    dry_run: DryRunOption = False,
+    price_per_hour: PriceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search for the best loss and its hyperparameters: a sweep."""
+    if resumed is not None:
+        fixed = {
+            "PRESET": preset,
+            "--set": settings,
+            "--space": space,
+            "--objective": objectives,
+            "--sampler": sampler,
+            "--scheduler": scheduler,
+            "--seed": seed,
+            "--warm-start": warm_start,
+            "--trial-timeout": trial_timeout,
+            "--name": name,
+        }
+        if given := [option for option, value in fixed.items() if value not in (None, [])]:
+            raise typer.BadParameter(f"--resume continues a stored plan: leave out {', '.join(given)}")
+        typer.echo("Note: `tune --resume NAME` is deprecated; use `dice-ray resume NAME`.", err=True)
+        resume(resumed, trials, seeds, top, max_hours, register, address, dry_run, price_per_hour, as_json)
+        return
+
+    from dice_ray import api
+    from dice_ray.cli.screen import TerminalScreen
+
+    if preset is None:
+        raise typer.BadParameter("give a preset; to continue a sweep, `dice-ray resume NAME`")
+    _check_price(price_per_hour, dry_run=dry_run)
+    space = space or "loss_tuning"
+    if warm_start == api.PUBLISHED and not as_json:
+        _print_published(preset, space)
+    result = api.tune(
+        preset,
+        settings or [],
+        space=space,
+        trials=trials or 16,
+        seed=seed or 0,
+        seeds=seeds or 0,
+        top=top or 5,
+        objectives=objectives or [],
+        sampler=sampler,
+        scheduler=scheduler,
+        warm_start=warm_start,
+        trial_timeout=trial_timeout,
+        max_hours=max_hours,
+        name=name,
+        register=register,
+        address=address,
+        dry_run=dry_run,
+        show=None if as_json else TerminalScreen,
+    )
+    print_result(result, ("runs {0}", "report {0}", "export-preset {0} {0}.yaml"), price_per_hour, as_json=as_json)
+
+
+def ablate(
+    study: Annotated[
+        str,
+        typer.Argument(help="Name of a study (see `dice-ray list`), or a Python file that defines ARMS and BASELINE."),
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PRESET",
+            help="Preset whose data the arms are compared on: a name or the path of a YAML file; repeatable.",
+            show_default="the presets that the study names",
+        ),
+    ] = None,
+    encoder: Annotated[
+        list[str] | None,
+        typer.Option(help="Encoder of all arms, in place of the preset's model.encoder; repeatable."),
+    ] = None,
+    settings: SetOption = None,
+    arm: Annotated[
+        list[str] | None, typer.Option(help="Arm of the study to run; repeatable.", show_default="all arms")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: each arm is run with the seeds 1, 2, ...")] = 3,
+    tuned_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SWEEP",
+            help="Sweep whose best trial with the arm's loss gives the arm its hyperparameters; repeatable.",
+        ),
+    ] = None,
+    trial_timeout: TimeoutOption = None,
+    max_hours: HoursOption = None,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            help="Name of the study; cells that an earlier study of this name has finished are kept.",
+            show_default="the name of STUDY",
+        ),
+    ] = None,
+    address: AddressOption = None,
+    dry_run: DryRunOption = False,
+    price_per_hour: PriceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare the arms of an ablation study over the same seeds, on one or several data sets."""
+    from dice_ray import api
+    from dice_ray.cli.screen import TerminalScreen
+
+    _check_price(price_per_hour, dry_run=dry_run)
+    result = api.ablate(
+        study,
+        data or (),
+        settings or [],
+        encoders=encoder or (),
+        arms=arm or (),
+        seeds=seeds,
+        tuned_from=tuned_from or (),
+        trial_timeout=trial_timeout,
+        max_hours=max_hours,
+        name=name,
+        address=address,
+        dry_run=dry_run,
+        show=None if as_json else TerminalScreen,
+    )
+    print_result(result, ("report {0}",), price_per_hour, as_json=as_json)
+
+
+def resume(
+    name: Annotated[str, typer.Argument(help="Name of a sweep, a study, or a run of `dice-ray train`.")],
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Number of configurations that a sweep tries in addition.", show_default="0"
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Run the best configurations of a sweep again with this many other seeds.",
+            show_default="as planned",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of best configurations that --seeds runs again.", show_default="as planned"),
+    ] = None,
+    max_hours: HoursOption = None,
+    register: RegisterOption = None,
+    address: AddressOption = None,
+    dry_run: DryRunOption = False,
+    price_per_hour: PriceOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Continue a sweep, study or run that was interrupted, or extend a sweep that has finished."""
+    from dice_ray import api
+    from dice_ray.cli.screen import TerminalScreen
+
+    _check_price(price_per_hour, dry_run=dry_run)
+    result = api.resume(
+        name,
+        more_trials=trials or 0,
+        seeds=seeds,
+        top=top,
+        register=register,
+        address=address,
+        max_hours=max_hours,
+        dry_run=dry_run,
+        show=None if as_json else TerminalScreen,
+    )
+    print_result(result, ("runs {0}", "report {0}"), price_per_hour, as_json=as_json)
+
+
+def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:
+    if price_per_hour is not None and not dry_run:
+        raise typer.BadParameter("--price-per-hour needs --dry-run")
+
+
+def _print_published(preset: str, space: str) -> None:
+    """Print the published settings that the sweep starts from, and the values of theirs that it cannot take over."""
+    from dice_ray import api
+
+    points = api.published_points(preset, space)
+    typer.echo(
+        f"The first trials are the preset's own settings and {len(points)} published ones. "
+        f"Published values that the space {space} does not search are left out:"
+    )
+    for number, point in enumerate(points, start=1):
+        left_out = ", ".join(f"{path}={value}" for path, value in point.left_out.items())
+        typer.echo(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")

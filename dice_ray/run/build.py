@@ -1,0 +1,167 @@
+"""From a RunConfig to what is trained: data and task, model, losses, optimizer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dice_ray.config.checks import check_data, check_encoder
+from dice_ray.config.load import Layer, resolve
+from dice_ray.config.schema import RunConfig
+from dice_ray.data import sources
+from dice_ray.errors import ConfigError, DataError, RunError
+from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads
+from dice_ray.models.pretrained import family, max_sequence_length
+from dice_ray.settings import nested
+from dice_ray.tasks.base import Task
+from dice_ray.tasks.encoding import Encoding, encode
+from dice_ray.terms import TermFacts
+from dice_ray.training import precision
+from dice_ray.training.evaluate import EncodedSplit
+from dice_ray.training.loop import Parts
+from dice_ray.training.precision import Numerics
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from dice_ray.data.records import LoadReport, Splits
+
+
+def build(config: RunConfig) -> Parts:
+    """Everything that a run trains, from its configuration and seed.
+
+    Raises:
+        ConfigError: The loss, batch size or task does not go with the data or the encoder.
+        RunError: The encoder cannot do what the configuration asks for.
+    """
+    prepared = prepare(config)
+    numerics = choose_numerics(config)
+    model = build_model(config, prepared, numerics)
+    losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
+    return Parts(
+        task=prepared.task,
+        tokenizer=prepared.tokenizer,
+        model=model,
+        losses=losses,
+        train=prepared.train,
+        dev=prepared.dev,
+        objective=objective(config),
+        numerics=numerics,
+        weights=_sampling_weights(config, prepared),
+    )
+
+
+def objective(config: RunConfig, split: str = "dev") -> str:
+    """The task's metric: on dev it decides which checkpoint and trial is best, on test it compares."""
+    return f"{split}/{config.task.objective()}"
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A task with its data encoded for an encoder, shared by runs that differ in loss or training alone."""
+
+    task: Task[Any]
+    tokenizer: PreTrainedTokenizerBase
+    splits: Splits
+    train: EncodedSplit
+    dev: EncodedSplit
+    facts: tuple[TermFacts, ...]
+    encoding: Encoding
+
+    def report(self, *encoded: EncodedSplit) -> LoadReport:
+        """The load report, with the number of truncated rows in these splits."""
+        names = ("train", "dev", "test")
+        cut = {name: sum(row["cut"] for row in split.rows) for name, split in zip(names, encoded, strict=False)}
+        return replace(self.splits.report, cut=cut)
+
+    def test(self) -> EncodedSplit:
+        """The test split, encoded only when a run is scored on it.
+
+        Raises:
+            DataError: The data has no test split, or one that cannot be scored.
+        """
+        if not self.splits.test:
+            raise DataError("the data must have a test split to be scored on: it has none")
+        try:
+            return EncodedSplit(self.splits.test, self.encoding.test(self.splits.test))
+        except DataError as error:
+            if drawn := self.splits.report.drawn.get("test"):
+                raise DataError(f"{error} (the test split is {drawn})") from error
+            raise
+
+
+def prepare(config: RunConfig) -> PreparedData:
+    """Load and encode the data of a run, from the cache where possible; the last two results stay open."""
+    sections = {name: nested(config)[name] for name in ("task", "data")}
+    written = json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True)
+    return _prepare(written, json.dumps(sources.key(config.data, config.task.positive_label())))
+
+
+@lru_cache(maxsize=2)
+def _prepare(written: str, key: str) -> PreparedData:
+    """The key is there for the cache alone: it changes with the content of the data files."""
+    config = resolve([Layer("the run", json.loads(written))])
+    splits = sources.load(config.data, config.task.positive_label())
+    encoded = encode(config.task, config.model, splits, sources.describe(config.data))
+    train, dev = EncodedSplit(splits.train, encoded.train), EncodedSplit(splits.dev, encoded.dev)
+    return PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
+
+
+def fix_precision(config: RunConfig) -> RunConfig:
+    """Replace the precision `auto` by the best one for this machine: a whole run, sweep or study shares it."""
+    torch.set_num_threads(config.launch.threads)
+    if config.training.precision != "auto":
+        return config
+    encoder = config.model.encoder
+    # Half precision saves a tiny encoder no time and costs it accuracy; DeBERTa supports fp32 alone.
+    needs_fp32 = encoder == TINY or family(encoder) in precision.ONLY_FP32
+    chosen = precision.resolve("fp32" if needs_fp32 else "auto").precision
+    return config.model_copy(update={"training": config.training.model_copy(update={"precision": chosen})})
+
+
+def choose_numerics(config: RunConfig) -> Numerics:
+    """Device, precision and attention of a run on this machine.
+
+    Raises:
+        RunError: The machine does not support the precision.
+    """
+    numerics = precision.resolve(fix_precision(config).training.precision)
+    precision.check(numerics)
+    return numerics
+
+
+def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -> EncoderWithHeads:
+    """The encoder with the task's heads on the device; new weights are drawn from the run's seed."""
+    if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
+        raise ConfigError(problems)
+    torch.manual_seed(config.training.seed)
+    encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
+    precision.check_family(numerics, config.model.encoder, encoder.config.model_type)
+    if problems := check_encoder(config, max_sequence_length(encoder), prepared.tokenizer.padding_side):
+        raise ConfigError(problems)
+    if config.training.activations == "recompute":
+        if not encoder.supports_gradient_checkpointing:
+            raise RunError(
+                f"training.activations must be keep for {config.model.encoder}: it does not support gradient "
+                "checkpointing"
+            )
+        encoder.activation_checkpointing_enable()
+    if config.training.compile == "encoder":
+        # In place, so that the weights keep their names. `fallback_random` draws the same dropout masks as eager mode.
+        encoder.compile(dynamic=True, options={"fallback_random": True})
+    heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
+    start_heads(heads, prepared.facts, config.model.head_bias)
+    return EncoderWithHeads(encoder, heads).to(numerics.device)
+
+
+def _sampling_weights(config: RunConfig, prepared: PreparedData) -> list[float] | None:
+    """How often each training row is drawn, where `data.oversampling` draws the rows of one class more often."""
+    oversampling, positive = config.data.oversampling, config.task.positive_label()
+    if oversampling.name == "none" or positive is None:
+        return None
+    label = prepared.task.classes.index(positive)
+    return oversampling.weights([row["label"] == label for row in prepared.train.rows])

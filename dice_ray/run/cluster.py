@@ -1,0 +1,238 @@
+"""Ray, started on this machine or joined as a cluster, with its output in a log.
+
+Ray reads most of its settings from the environment when it is imported, so they are set before. By default every Ray
+process listens on all interfaces, also without a dashboard (Ray 2.60); `LOOPBACK` holds a local Ray to 127.0.0.1 and
+gives it a token, so that no other user of the machine can submit work to it. A cluster that is joined keeps its own
+settings.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TextIO
+
+from dice_ray.errors import InputError, RunError, first_line
+
+QUIET: Mapping[str, str] = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths of a preset mean the same in an actor
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's snapshots are not used: the ledger is what a sweep resumes from
+    "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # otherwise the first actors start one after the other
+}
+LOOPBACK: Mapping[str, str] = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_enable_metrics_collection": "false",
+    "AUTOSCALER_METRIC_PORT": "-1",
+    "DASHBOARD_METRIC_PORT": "-1",
+    "RAY_AUTH_MODE": "token",
+    # Ray Train asks the dashboard at the end of a run, and waits 12 s for one that does not run.
+    "RAY_API_SERVER_ADDRESS": "no_dashboard://here",
+}
+
+FOLDER = "DICE_RAY_FOLDER"
+"""Environment variable with the driver's working directory, for processes on a cluster."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine: its CPUs, its GPUs, and the bytes of memory that were free when Ray started on it."""
+
+    cpus: int
+    gpus: int
+    memory: int = 0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A running Ray.
+
+    Attributes:
+        nodes: Its machines.
+        scratch: A temporary folder, deleted when Ray ends.
+    """
+
+    nodes: tuple[Node, ...]
+    scratch: Path
+
+    @property
+    def cpus(self) -> int:
+        return sum(node.cpus for node in self.nodes)
+
+    @property
+    def gpus(self) -> int:
+        return sum(node.gpus for node in self.nodes)
+
+
+def prepare(address: str | None) -> str:
+    """Set the environment that Ray reads when it is imported; returns `local`, or the address of the cluster to join.
+
+    Raises:
+        InputError: The address is malformed.
+        RunError: Ray was imported before with other settings, or nothing answers at the address.
+    """
+    address = address or os.environ.get("RAY_ADDRESS") or "local"
+    is_local = address == "local"
+    changed = [name for name, value in LOOPBACK.items() if (os.environ.get(name) == value) != is_local]
+    if "ray" in sys.modules and (changed if is_local else len(changed) == len(LOOPBACK)):
+        why = f"imported it without {', '.join(changed)}" if is_local else "restricted it to loopback"
+        raise RunError(
+            f"Ray must be set up for address {address!r}, but this process {why}: start a new Python process"
+        )
+    os.environ.update(QUIET)
+    if is_local:
+        os.environ.update(LOOPBACK)
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+    elif address != "auto":
+        _check_address(address)
+    return address
+
+
+def _check_address(address: str) -> None:
+    """Something must answer at the address: Ray itself would retry for ever."""
+    host, _, port = address.rpartition(":")
+    if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:]+\]", host) or not port.isdigit() or int(port) > 65535:
+        raise InputError(
+            "the address of a Ray cluster must be HOST:PORT of its head, `auto` for a cluster that runs on this "
+            f"machine, or `local` to start Ray here, got {address!r}"
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+    except OSError as error:
+        raise RunError(f"a Ray cluster must answer at {address}, and nothing does: {error}") from error
+
+
+@contextmanager
+def started(
+    address: str | None = None, *, num_cpus: int | None = None, log: Path, folder: Path | None = None
+) -> Iterator[Cluster]:
+    """Start Ray on this machine, or join a cluster, until the end of the block.
+
+    Args:
+        address: Of a cluster to join; RAY_ADDRESS where not given, and otherwise a local Ray is started.
+        num_cpus: CPUs of a local Ray; all of the machine where not given.
+        log: Receives everything that is written to stdout and stderr during the block.
+        folder: A folder that all machines of a cluster must see.
+
+    Raises:
+        RunError: Ray does not start, no cluster answers, or one of its machines lacks this dice_ray or the folder.
+    """
+    address = prepare(address)
+    import ray
+
+    if ray.is_initialized():
+        raise RunError("Ray is already running in this process: call ray.shutdown() first")
+    scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
+    local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
+    with quiet(log):
+        try:
+            _init(address, local if address == "local" else {"runtime_env": _runtime_env()})
+            nodes = [node for node in ray.nodes() if node["Alive"]]
+            if address != "local":
+                _check_machines(nodes, [Path.cwd(), *([folder.resolve()] if folder else [])])
+            yield Cluster(tuple(_node(node["Resources"]) for node in nodes), scratch)
+        finally:
+            gc.collect()  # a handle of an actor that is freed after the shutdown kills this process
+            ray.shutdown()
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _runtime_env() -> dict[str, Any]:
+    """Makes relative paths and `$DICE_RAY_DATA` of a preset mean the same on every machine as for the driver.
+
+    Tokens are left out: Ray shows these variables in its pages and logs.
+    """
+    names = [name for name in os.environ if name.startswith(("DICE_RAY_", "HF_")) and "TOKEN" not in name]
+    variables = {name: os.environ[name] for name in names} | {FOLDER: str(Path.cwd())}
+    return {"env_vars": variables, "worker_process_setup_hook": f"{__name__}.enter_folder"}
+
+
+def enter_folder() -> None:
+    """Called by Ray in each process that it starts on a cluster that was joined."""
+    os.chdir(os.environ[FOLDER])
+
+
+def _check_machines(nodes: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> None:
+    """Each machine of the cluster must have this version of dice_ray, and see these folders."""
+    import ray
+    from ray.exceptions import RayError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    task = ray.remote(num_cpus=0, max_retries=0)(_missing_requirement)
+    strategies = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
+    answers = [task.options(scheduling_strategy=on).remote(version("dice-ray"), folders) for on in strategies]
+    for node, answer in zip(nodes, answers, strict=True):
+        try:
+            problem = ray.get(answer)
+        except RayError as error:
+            problem = first_line(error)
+        if problem:
+            shared = " and ".join(map(str, folders))
+            raise RunError(
+                f"every machine of the cluster must have this dice_ray, and see {shared} under the same path; "
+                f"{node['NodeManagerAddress']} reports: {problem}"
+            )
+
+
+def _missing_requirement(needed: str, folders: Sequence[Path]) -> str | None:
+    """What this machine lacks to work for a driver of this version, if anything."""
+    if (installed := version("dice-ray")) != needed:
+        return f"dice_ray is {installed} here, not {needed}"
+    return next((f"there is no folder {folder}" for folder in folders if not folder.is_dir()), None)
+
+
+def _init(address: str, options: Mapping[str, Any]) -> None:
+    import ray
+
+    try:
+        ray.init(address=address, configure_logging=False, **options)
+    except Exception as error:
+        must = "start" if address == "local" else "answer"
+        raise RunError(f"Ray must {must} at {address}: {first_line(error)}") from error
+
+
+def _node(resources: Mapping[str, float]) -> Node:
+    memory = resources.get("memory", 0) + resources.get("object_store_memory", 0)
+    return Node(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), int(memory))
+
+
+@contextmanager
+def quiet(log: Path) -> Iterator[TextIO]:
+    """Redirect stdout and stderr of this process and its children to a log; yields the original stdout.
+
+    The file descriptors are redirected, not only Python's streams: raylet and C libraries write past those. With
+    `DICE_RAY_VERBOSE` set, nothing is redirected.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if os.environ.get("DICE_RAY_VERBOSE"):
+        yield sys.stdout
+        return
+    with ExitStack() as stack:
+        # A notebook replaces sys.stdout by an object of its own, which is not redirected: the screen writes there.
+        is_plain = sys.stdout is sys.__stdout__ and sys.__stdout__.fileno() == 1
+        terminal = stack.enter_context(os.fdopen(os.dup(1), "w", buffering=1)) if is_plain else sys.stdout
+        file = stack.enter_context(log.open("ab"))
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            stream.flush()
+            stack.callback(os.close, before := os.dup(number))
+            stack.callback(os.dup2, before, number)
+            os.dup2(file.fileno(), number)
+        # Loggers keep a reference to the stream that they were made with, so these streams must never be closed.
+        out, err = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        for stream in (out, err):
+            stack.callback(stream.flush)
+        with redirect_stdout(out), redirect_stderr(err):
+            yield terminal

@@ -1,0 +1,64 @@
+"""How a run, sweep or study is driven: where Ray runs, for how long, and on which screen progress is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TextIO, TypeAlias
+
+from dice_ray.settings import Flat
+from dice_ray.training.loop import Evaluation, StepProgress
+
+
+@dataclass(frozen=True)
+class TrialCounts:
+    """Progress of a sweep or study, including what earlier drivers did.
+
+    Attributes:
+        elapsed: Seconds since this driver started.
+    """
+
+    running: int
+    done: int
+    failed: int
+    pruned: int
+    total: int
+    best_score: float | None
+    best_params: Flat
+    elapsed: float
+
+    @property
+    def is_finished(self) -> bool:
+        return self.done + self.failed + self.pruned == self.total
+
+
+Event: TypeAlias = StepProgress | Evaluation | TrialCounts
+"""What a driver reports: of a run its steps and evaluations, of a sweep or study its counts."""
+
+
+class Screen(Protocol):
+    """Shows the events of a driver, several a second."""
+
+    def show(self, event: Event) -> None: ...
+
+
+Show: TypeAlias = Callable[[TextIO], AbstractContextManager[Screen]]
+"""Makes a screen on the terminal, while stdout itself is redirected to the log."""
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The settings of a driver, which no number of a result depends on.
+
+    Attributes:
+        address: Of a Ray cluster to join; a local Ray is started where not given.
+        num_cpus: CPUs of a local Ray; all of the machine where not given.
+        max_hours: A sweep or study stops after this time, and can be resumed.
+        show: Makes the screen; nothing is shown where not given.
+    """
+
+    address: str | None = None
+    num_cpus: int | None = None
+    max_hours: float | None = None
+    show: Show | None = None

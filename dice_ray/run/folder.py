@@ -1,0 +1,145 @@
+"""The folder of a run, sweep or study: every file name in it, atomic writes, and the lock of its one driver.
+
+A folder outlives its process. Three rules keep it usable after any kill or power cut:
+
+- A text file is replaced as a whole (`write_atomically`): written beside, flushed to the disk, then renamed.
+- One process writes at a time (`lock`). The lock is a `flock`, which the operating system releases with the process,
+  so a killed driver never leaves a stale lock behind.
+- What a folder holds is compared with what is asked for before anything is written (`check_config`, `check_digest`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from dice_ray.config.load import as_yaml, read_layer, resolve
+from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
+from dice_ray.errors import BusyError, RunError
+from dice_ray.settings import differing_paths
+from dice_ray.training.checkpoint import BEST, LAST, sync
+
+CONFIG: Final = "config.yaml"
+TASK: Final = "task.json"
+"""Classes and term facts of a run, and the digest of its data."""
+ENCODER: Final = "encoder"
+"""The encoder's configuration and the tokenizer, without weights."""
+LOG: Final = "log.txt"
+"""Output of Ray, Optuna, MLflow and transformers."""
+MODEL: Final = "model"
+"""A model packed for MLflow, until it is stored there."""
+LATE: Final = "late"
+"""Written by a trial that exceeded its time limit: the reason of its failure."""
+
+PLAN: Final = "plan.yaml"
+LEDGER: Final = "ledger.jsonl"
+WARM_START: Final = "warm_start.jsonl"
+"""A copy of the ledger of the sweep that a sweep starts from: it does not depend on the other folder any more."""
+TRIALS: Final = "trials"
+"""Folder of the runs of a sweep or study."""
+
+RAY_TRAIN: Final = "ray_train"
+"""Ray Train's own files."""
+STOPPED: Final = "stopped"
+"""Marks a run on Ray Train whose driver has gone: workers that Ray starts anew end at once."""
+PLACEMENT_GROUP: Final = "placement_group"
+"""Id of the placement group of a run's workers, which stays allocated when the run's process is killed."""
+
+_LOCK: Final = "lock"
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Replace a file as a whole or not at all, even after a kill or a power cut."""
+    unfinished = file.with_name(f"{file.name}.new")
+    unfinished.write_text(text, encoding="utf-8")
+    sync(unfinished)
+    unfinished.replace(file)
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Make this process the only driver of a folder until the end of the block.
+
+    Raises:
+        BusyError: Another process drives the folder.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _LOCK).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BusyError(f"{folder} must have one driver: another process is running it now") from error
+        yield
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a folder holds a single run, trained or begun."""
+    return any((folder / name).exists() for name in (CONFIG, LAST, BEST))
+
+
+def holds_plan(folder: Path) -> bool:
+    """Whether a folder holds a sweep or study."""
+    return (folder / PLAN).exists()
+
+
+def stored_config(folder: Path) -> RunConfig | None:
+    """The configuration of the run in a folder; none before it is stored."""
+    file = folder / CONFIG
+    return resolve([read_layer(file)]) if file.exists() else None
+
+
+def store_config(config: RunConfig, folder: Path) -> None:
+    """Write `config.yaml`."""
+    write_atomically(folder / CONFIG, as_yaml(config))
+
+
+def check_config(config: RunConfig, folder: Path) -> None:
+    """A run that is resumed must have the settings that it was started with, except for where it is launched.
+
+    Raises:
+        RunError: The folder holds a run with other settings, or a sweep or study.
+    """
+    if holds_plan(folder):
+        raise RunError(f"{folder} holds a sweep or study: choose another --name")
+    if stored := stored_config(folder):
+        paths = differing_paths(stored, config)
+        if other := [path for path in paths if path.partition(".")[0] not in NEUTRAL_SECTIONS]:
+            raise RunError(f"{folder} holds a run with other settings ({', '.join(other)}): choose another --name")
+
+
+def with_stored_precision(config: RunConfig, folder: Path) -> RunConfig:
+    """Replace the precision `auto` by that of the run in the folder: on this machine `auto` may mean another one."""
+    stored = stored_config(folder) if config.training.precision == "auto" else None
+    if stored is None:
+        return config
+    return config.model_copy(
+        update={"training": config.training.model_copy(update={"precision": stored.training.precision})}
+    )
+
+
+def stored_digest(folder: Path) -> str | None:
+    """The digest of the data of the run in a folder; none before it is stored."""
+    file = folder / TASK
+    return json.loads(file.read_text(encoding="utf-8"))["data"] if file.exists() else None
+
+
+def check_digest(stored: str, current: str, subject: str) -> None:
+    """The data must be those of the run's start: a new dev split may hold rows that the run was trained on.
+
+    Args:
+        stored: Digest of the data at the run's start.
+        current: Digest of the data now.
+        subject: What needs the data, as the message begins.
+
+    Raises:
+        RunError: The data were changed.
+    """
+    if stored != current:
+        raise RunError(
+            f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
+            f"{current} now): restore the old data, choose another name, or name a file to score"
+        )

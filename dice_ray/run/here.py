@@ -1,0 +1,46 @@
+"""Training a run in this process; each worker of Ray Train does the same."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+
+from dice_ray.config.schema import RunConfig
+from dice_ray.errors import RunError
+from dice_ray.run import trained
+from dice_ray.run.build import build, choose_numerics, prepare
+from dice_ray.training import workers
+from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.loop import Evaluation, StepProgress, fit
+
+Events: TypeAlias = Generator[Evaluation | StepProgress, None, None]
+"""What a run reports: progress after a step, or an evaluation. Closing the generator stops the run."""
+
+
+def train_here(config: RunConfig, folder: Path) -> Events:
+    """Train a run, or a worker's part of it; from its first checkpoint on the folder can predict."""
+    torch.set_num_threads(config.launch.threads)
+    parts = build(config)
+    if workers.rank() == 0:
+        prepared = prepare(config)
+        trained.store(config, folder, parts.task, prepared.facts, parts.model, parts.tokenizer, prepared.splits.digest)
+    yield from fit(parts, config.training, Checkpoints(folder))
+
+
+def check_machine(config: RunConfig) -> None:
+    """This process must have the GPUs of a run and support its precision.
+
+    Raises:
+        RunError: It does not.
+    """
+    check_gpus(config.launch.gpus, torch.cuda.device_count())
+    choose_numerics(config)
+
+
+def check_gpus(needed: float, available: int) -> None:
+    """Raises a RunError where a run needs more GPUs than there are."""
+    if needed > available:
+        raise RunError(f"there must be {needed} GPUs (launch.workers x launch.gpus), and there are {available}")

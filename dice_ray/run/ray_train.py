@@ -1,0 +1,145 @@
+"""Training a run on Ray Train's workers; rank 0 sends its events to this process through a queue.
+
+`TorchTrainer.fit` blocks until the run ends, so it runs in a thread, while the caller reads the queue. Three things are
+not obvious (Ray 2.60):
+
+- Closing the generator must free the workers at once. Ray Train has no call for that which works from a trial of Ray
+  Tune: stopping a function trial hangs with its workers alive. Removing the workers' placement group ends them within a
+  second. Rank 0 therefore sends its placement group first. Ray replaces workers that die, so a file marks the
+  folder as stopped, and a worker that sees it ends at once.
+- A placement group outlives a process that is killed, and holds its CPUs. Its id lies in the run's folder, and the next
+  attempt removes it.
+- Workers that were restarted after a failure resume from the last checkpoint and report their history again: an
+  evaluation that was reported before is not yielded again.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dice_ray.config.load import Layer, resolve
+from dice_ray.config.schema import RunConfig
+from dice_ray.errors import DiceRayError, RunError
+from dice_ray.run.folder import PLACEMENT_GROUP, RAY_TRAIN, STOPPED
+from dice_ray.run.here import Events, train_here
+from dice_ray.settings import nested
+from dice_ray.training import workers
+from dice_ray.training.loop import Evaluation, StepProgress
+
+if TYPE_CHECKING:
+    from ray.util.placement_group import PlacementGroup
+
+REPORT_SECONDS: Final = 1.0
+"""How often rank 0 reports progress."""
+END_SECONDS: Final = 60.0
+"""How long Ray Train may take to end after the last evaluation: if stopped in that time, it would replace the workers.
+"""
+
+
+def train_on_ray(config: RunConfig, folder: Path) -> Events:
+    """Train a run on Ray Train's workers; Ray must be running.
+
+    Raises:
+        RunError: A worker failed more often than `launch.max_failures`.
+    """
+    from ray.train import FailureConfig, ScalingConfig
+    from ray.train import RunConfig as RayRunConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.util.placement_group import PlacementGroup
+    from ray.util.queue import Empty, Queue
+
+    _remove_leftover_group(folder)
+    (folder / STOPPED).unlink(missing_ok=True)
+    events = Queue(actor_options={"num_cpus": 0})
+    trainer = TorchTrainer(
+        _worker,
+        train_loop_config={"config": nested(config), "folder": str(folder.resolve()), "events": events},
+        torch_config=TorchConfig(backend="nccl" if config.launch.gpus else "gloo"),
+        scaling_config=ScalingConfig(
+            num_workers=config.launch.workers,
+            use_gpu=config.launch.gpus > 0,
+            resources_per_worker={"CPU": config.launch.threads, "GPU": config.launch.gpus},
+        ),
+        run_config=RayRunConfig(
+            name=folder.name,
+            storage_path=str(folder.resolve() / RAY_TRAIN),
+            failure_config=FailureConfig(max_failures=config.launch.max_failures),
+        ),
+    )
+    group: PlacementGroup | None = None
+    last_step, is_complete = 0, False
+    pool = ThreadPoolExecutor(max_workers=1)
+    running = pool.submit(trainer.fit)
+    try:
+        while not running.done() or not events.empty():
+            try:
+                event = events.get(timeout=0.2)
+            except Empty:
+                continue
+            if isinstance(event, PlacementGroup):
+                group = event
+            elif isinstance(event, DiceRayError):
+                raise event
+            elif isinstance(event, StepProgress):
+                yield event
+            elif event.step > last_step:
+                last_step, is_complete = event.step, event.finished
+                yield event
+        if failure := running.exception():
+            raise RunError(f"Ray Train stopped: {failure}") from failure
+    finally:
+        if is_complete:
+            wait([running], timeout=END_SECONDS)
+        if group is not None and not running.done():
+            _stop_workers(folder, group)
+        (folder / PLACEMENT_GROUP).unlink(missing_ok=True)
+        wait([running], timeout=10)
+        pool.shutdown(wait=False)
+
+
+def _stop_workers(folder: Path, group: PlacementGroup) -> None:
+    from ray.util import remove_placement_group
+
+    (folder / STOPPED).touch()
+    remove_placement_group(group)
+
+
+def _remove_leftover_group(folder: Path) -> None:
+    """Remove the placement group of an attempt whose process was killed."""
+    import ray
+    from ray.util.placement_group import PlacementGroup
+
+    file = folder / PLACEMENT_GROUP
+    group_id = file.read_text() if file.exists() else None
+    if (
+        group_id is not None and group_id in ray.util.placement_group_table()
+    ):  # a Ray that has ended took its groups along
+        ray.util.remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group_id))))
+    file.unlink(missing_ok=True)
+
+
+def _worker(settings: dict[str, Any]) -> None:
+    """The training loop of one worker of Ray Train."""
+    import ray
+
+    events, folder = settings["events"], Path(settings["folder"])
+    if (folder / STOPPED).exists():
+        return
+    config = resolve([Layer("the run", settings["config"])])
+    is_rank_zero = workers.rank() == 0
+    if is_rank_zero:
+        group = ray.util.get_current_placement_group()
+        assert group is not None
+        (folder / PLACEMENT_GROUP).write_text(group.id.hex())
+        events.put(group)
+    reported = time.monotonic()
+    try:
+        for event in train_here(config, folder):
+            if is_rank_zero and (isinstance(event, Evaluation) or time.monotonic() - reported >= REPORT_SECONDS):
+                events.put(event)
+                reported = time.monotonic()
+    except DiceRayError as error:
+        events.put(error)

@@ -1,0 +1,117 @@
+"""Runs the first steps of a run and estimates time and memory of the whole; nothing is left behind."""
+
+from __future__ import annotations
+
+import math
+import resource
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.config.schema import RunConfig
+from dice_ray.run.build import build, prepare
+from dice_ray.run.here import check_machine
+from dice_ray.settings import nested
+from dice_ray.training import batches
+from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.loop import fit
+from dice_ray.training.step import TrainingTally
+
+NUM_STEPS = 6
+"""The first step is not timed: it allocates memory that the others reuse."""
+NUM_DEV_ROWS = 64
+MAX_SECONDS = 60.0
+"""No further step is started after this time."""
+
+
+def dev_metrics(config: RunConfig) -> list[str]:
+    """The names of the metrics that a run reports on dev, from its untrained model on a few records."""
+    prepared, parts = prepare(config), build(config)
+    records = prepared.dev.records[:NUM_DEV_ROWS]
+    few = EncodedSplit(records, [row for row in prepared.dev.rows if row["record"] < len(records)])
+    items = decoded(
+        parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(config.training.tokens)
+    )
+    decisions = parts.task.decide(records, few.rows, items)
+    return [f"dev/{name}" for name in parts.task.score(records, few.rows, items, decisions).metrics]
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The size of a run, and an estimate of its time.
+
+    Attributes:
+        records: Number of records of each split.
+        rows: Number of rows that the encoder sees of train and dev: records, or windows of them.
+        num_timed: Number of timed steps.
+        seconds_a_step: Their mean, for one worker's share of a step.
+        seconds_an_evaluation: Of dev.
+        seconds_a_checkpoint: To write the last and the best state.
+        seconds: Of all steps, evaluations and checkpoints.
+        peak_memory: Of this process, in bytes.
+        peak_gpu_memory: In bytes; 0 without a GPU.
+        weights: Bytes of the model's weights on the disk.
+    """
+
+    records: dict[str, int]
+    rows: dict[str, int]
+    num_parameters: int
+    num_steps: int
+    num_evaluations: int
+    num_timed: int
+    seconds_a_step: float
+    seconds_an_evaluation: float
+    seconds_a_checkpoint: float
+    seconds: float
+    peak_memory: int
+    peak_gpu_memory: int
+    weights: int
+
+
+def rehearse(config: RunConfig) -> Rehearsal:
+    """Run the first steps and a part of dev in this process."""
+    training = config.training
+    share = math.ceil(training.batch_size / config.launch.workers)
+    one_worker = {"training.batch_size": share, "launch.workers": 1, "launch.how": "auto"}
+    first_steps = resolve([Layer("the run", nested(config)), values_layer("the rehearsal", one_worker)])
+    prepared = prepare(config)
+    num_steps = batches.num_steps(len(prepared.train.rows), training.epochs, training.batch_size)
+    num_evaluations = min(num_steps, training.evaluations or math.ceil(training.epochs))
+    check_machine(config)
+    parts = build(config)
+    marks = [time.monotonic()]
+    with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
+        for _ in fit(parts, first_steps.training, Checkpoints(Path(folder))):
+            marks.append(time.monotonic())
+            if len(marks) > NUM_STEPS or marks[-1] - marks[0] > MAX_SECONDS:
+                break
+        began = time.monotonic()
+        Checkpoints(Path(folder)).save_best({"model": parts.model.state_dict()})
+        # An evaluation writes the weights with AdamW's two moments, and the weights again if it is the best one.
+        writing, weights = 4 * (time.monotonic() - began), (Path(folder) / "best.pt").stat().st_size
+    timed = marks[1:] if len(marks) > 2 else marks
+    step = (timed[-1] - timed[0]) / (len(timed) - 1)
+    few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:NUM_DEV_ROWS])
+    began = time.monotonic()
+    decoded(parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(training.tokens))
+    evaluation = (time.monotonic() - began) * len(prepared.dev.rows) / len(few.rows) / config.launch.workers
+    return Rehearsal(
+        records=prepared.splits.report.sizes,
+        rows={"train": len(prepared.train.rows), "dev": len(prepared.dev.rows)},
+        num_parameters=sum(parameter.numel() for parameter in parts.model.parameters()),
+        num_steps=num_steps,
+        num_evaluations=num_evaluations,
+        num_timed=len(timed) - 1,
+        seconds_a_step=step,
+        seconds_an_evaluation=evaluation,
+        seconds_a_checkpoint=writing,
+        seconds=num_steps * step + num_evaluations * (evaluation + writing),
+        peak_memory=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        peak_gpu_memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
+        weights=weights,
+    )

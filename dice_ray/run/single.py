@@ -1,0 +1,79 @@
+"""One run trained alone: driven by this process, recorded in MLflow, shown on the screen."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from dice_ray.config.load import as_yaml
+from dice_ray.config.schema import RunConfig
+from dice_ray.data.sources import describe
+from dice_ray.errors import DiceRayError
+from dice_ray.run import cluster
+from dice_ray.run.build import objective, prepare
+from dice_ray.run.driver import Driver
+from dice_ray.run.folder import LOG, check_config, check_digest, lock, store_config, stored_digest
+from dice_ray.run.here import check_gpus, check_machine
+from dice_ray.run.train import train, uses_ray_train
+from dice_ray.settings import flat, nested
+from dice_ray.tracking import schema, surroundings
+from dice_ray.tracking.run_record import RunRecord
+from dice_ray.tracking.writer import Writer
+from dice_ray.training.loop import Evaluation
+
+
+def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> float:
+    """Train a run in its folder; returns its best score on dev.
+
+    Raises:
+        RunError: Another process trains in the folder, or it holds something else.
+    """
+    prepared = prepare(config)
+    loaded = prepared.report(prepared.train, prepared.dev)
+    check_config(config, folder)
+    if (digest := stored_digest(folder)) is not None:
+        check_digest(digest, prepared.splits.digest, f"the run {folder.name}")
+    if not uses_ray_train(config):
+        check_machine(config)
+    metric, name = objective(config), folder.name
+    tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
+    evaluations: list[Evaluation] = []
+    with (
+        lock(folder),
+        cluster.quiet(folder / LOG) as terminal,
+        Writer(experiment, folder=folder) as writer,
+        ExitStack() as stack,
+    ):
+        store_config(config, folder)
+        if driver.show:
+            terminal.write(f"{loaded}\n")
+        screen = stack.enter_context(driver.show(terminal)) if driver.show else None
+        record = RunRecord(writer, name)
+        record.opened(name, flat(config), tags | config.tags() | surroundings.tags(), as_yaml(config))
+        source = config.data.source
+        record.data(describe(config.data), prepared.splits.digest, source.name, nested(source))
+        writer.text(name, schema.DATA_FILE, loaded.as_json())
+        status: schema.Status = "KILLED"
+        try:
+            if uses_ray_train(config):
+                launch = config.launch
+                num_cpus = launch.workers * launch.threads + 1
+                ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG, folder=folder))
+                check_gpus(launch.workers * launch.gpus, ray.gpus)
+            for event in train(config, folder):
+                if screen:
+                    screen.show(event)
+                if isinstance(event, Evaluation):
+                    evaluations.append(event)
+                    record.evaluated(event.step, event.metrics)
+                else:
+                    record.steps(event.step, event.num_steps, vars(event))
+            status = "FINISHED"
+        except DiceRayError:
+            status = "FAILED"
+            raise
+        finally:
+            curve = [(event.step, event.metrics[metric]) for event in evaluations]
+            metrics = [event.metrics for event in evaluations]
+            record.ended(status, objective=metric, curve=curve, metrics=metrics)
+    return max(score for _, score in curve)

@@ -1,0 +1,50 @@
+"""Trains a run in its folder, in this process or on Ray Train's workers, and scores its best checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import closing
+from pathlib import Path
+
+from dice_ray.config.schema import RunConfig
+from dice_ray.run import trained
+from dice_ray.run.build import fix_precision, prepare
+from dice_ray.run.here import Events, train_here
+from dice_ray.run.ray_train import train_on_ray
+from dice_ray.training.loop import Evaluation
+
+
+def uses_ray_train(config: RunConfig) -> bool:
+    """Whether the run trains on Ray Train's workers; else it trains in the calling process."""
+    return config.launch.workers > 1 or config.launch.how == "ray_train"
+
+
+def train(config: RunConfig, folder: Path) -> Events:
+    """Train a run, yielding progress after each step and evaluations; a run that was interrupted is resumed.
+
+    Closing the generator stops the run and frees its workers.
+    """
+    config = fix_precision(config)
+    return train_on_ray(config, folder) if uses_ray_train(config) else train_here(config, folder)
+
+
+def evaluations(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:
+    """The same, yielding evaluations alone."""
+    with closing(train(config, folder)) as events:
+        for event in events:
+            if isinstance(event, Evaluation):
+                yield event
+
+
+def score(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
+    """The metrics of a run's best checkpoint on `dev` or `test`, at the threshold that dev decided.
+
+    The counts behind them are written to the run's folder.
+    """
+    run, prepared = trained.load(folder), prepare(config)
+    scores = run.score(prepared.test() if split == "test" else prepared.dev)
+    (folder / split).mkdir(exist_ok=True)
+    for file, content in trained.count_files(split, scores).items():
+        (folder / file).write_text(content, encoding="utf-8")
+    metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
+    return {f"{split}/{name}": value for name, value in metrics.items()}

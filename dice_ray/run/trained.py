@@ -1,0 +1,207 @@
+"""A trained run, loaded from its folder alone: settings, task, tokenizer and best weights; its data are not needed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from dice_ray.config.schema import RunConfig
+from dice_ray.data import files, sources
+from dice_ray.errors import DataError, RunError
+from dice_ray.models import stored
+from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.models.export import export
+from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, write_atomically
+from dice_ray.tasks.base import Decisions, Scores, Task
+from dice_ray.tasks.predictions import Predictions
+from dice_ray.terms import TermFacts
+from dice_ray.training import precision
+from dice_ray.training.checkpoint import BEST, Checkpoints, sync
+from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.precision import Numerics
+from dice_ray.training.step import TrainingTally
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+SPLITS = ("dev", "test")
+"""Data that is scored by its name; any other is a file."""
+COUNTS = ("tp", "fp", "fn")
+
+
+def store(
+    config: RunConfig,
+    folder: Path,
+    task: Task[Any],
+    facts: Sequence[TermFacts],
+    model: EncoderWithHeads,
+    tokenizer: PreTrainedTokenizerBase,
+    digest: str,
+) -> None:
+    """Write beside the checkpoints all that `load` needs: the folder can be moved, and the data deleted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stored.store(model.encoder, tokenizer, folder / ENCODER)
+    for file in filter(Path.is_file, (folder / ENCODER).rglob("*")):
+        sync(file)
+    store_config(config, folder)
+    values = _task_values(task, facts) | {"data": digest}
+    write_atomically(folder / TASK, json.dumps(values, ensure_ascii=False, indent=1))
+
+
+def copy(folder: Path, to: Path) -> None:
+    """Copy what `load` needs of a run, without what only training needs."""
+    shutil.copytree(folder / ENCODER, to / ENCODER)
+    for name in (CONFIG, TASK, BEST):
+        shutil.copyfile(folder / name, to / name)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The best checkpoint of a run, ready to predict.
+
+    Attributes:
+        digest: Of the data that it was trained on.
+        decisions: The threshold that was tuned on dev.
+        step: The optimizer step of the checkpoint.
+    """
+
+    config: RunConfig
+    task: Task[Any]
+    facts: tuple[TermFacts, ...]
+    tokenizer: PreTrainedTokenizerBase
+    model: EncoderWithHeads
+    numerics: Numerics
+    digest: str
+    decisions: Decisions
+    step: int
+
+    def predict(self, file: Path) -> Predictions:
+        """Predictions for the records of a file; labels in it are not read."""
+        return self.predictions(files.read(self.config.data, file, "ignored")[0])
+
+    def predictions(self, records: Sequence[Any]) -> Predictions:
+        """Predictions for records."""
+        split = self.encoded(records)
+        return self.task.predict(split.records, split.rows, self._decoded(split), self.decisions)
+
+    def score(self, split: EncodedSplit) -> Scores:
+        """The scores on labelled records, at the threshold tuned on dev."""
+        return self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+
+    def export(self, folder: Path) -> str:
+        """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        values = _task_values(self.task, self.facts) | {"decisions": self.decisions}
+        (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
+        return export(self.model, self.tokenizer, self.task.classes, folder)
+
+    def labelled(self, data: str) -> EncodedSplit:
+        """The split of this name, read again from the run's data, or the labelled records of a file.
+
+        Raises:
+            DataError: The split or file does not exist, or holds nothing that can be scored.
+        """
+        if data not in SPLITS:
+            if not Path(data).is_file():
+                raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
+            return self.encoded(self._labelled_file(Path(data)))
+        splits = sources.load(self.config.data, self.config.task.positive_label())
+        check_digest(self.digest, splits.digest, f"to score {data}, the run")
+        records = getattr(splits, data)
+        if not records:
+            raise DataError(f"the data must have a {data} split to be scored on: it has none")
+        return self.encoded(records)
+
+    def _labelled_file(self, file: Path) -> Sequence[Any]:
+        try:
+            return files.read(self.config.data, file, "read")[0]
+        except DataError as error:
+            try:
+                files.read(self.config.data, file, "ignored")
+            except DataError:
+                raise error from None
+            raise DataError(f"{error}; `dice-ray predict` takes files without labels") from error
+
+    def encoded(self, records: Sequence[Any]) -> EncodedSplit:
+        return EncodedSplit(records, self.task.encode(records, self.tokenizer))
+
+    def _decoded(self, split: EncodedSplit) -> list[Any]:
+        tally = TrainingTally(self.config.training.tokens)
+        return decoded(self.task, self.model, split, self.tokenizer, self.numerics, tally)
+
+
+def load(folder: Path) -> Trained:
+    """Load the run of a folder.
+
+    Raises:
+        RunError: It has not been trained, or lacks files that this version stores.
+    """
+    best, config = Checkpoints(folder).best(), stored_config(folder)
+    if missing := [name for name in (CONFIG, TASK, ENCODER) if not (folder / name).exists()]:
+        raise RunError(
+            f"{folder} must hold {CONFIG}, {TASK} and {ENCODER}/ with its checkpoint, and lacks {', '.join(missing)}: "
+            "if an older version trained it, `dice-ray train` with its settings and its name adds them"
+        )
+    assert config is not None
+    torch.set_num_threads(config.launch.threads)
+    values = json.loads((folder / TASK).read_text(encoding="utf-8"))
+    facts = tuple(
+        TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})
+        for term in values["facts"]
+    )
+    task = config.task.build(tuple(values["classes"]))
+    numerics = precision.resolve(config.training.precision)
+    encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
+    numerics = precision.with_fallback(numerics, encoder.config.model_type)
+    heads = task.heads(facts, encoder.config.hidden_size, config.model.dropout)
+    model = EncoderWithHeads(encoder, heads)
+    try:
+        model.load_state_dict(best["model"])
+    except RuntimeError as error:
+        raise RunError(
+            f"{folder / BEST} must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"
+        ) from error
+    model = model.to(numerics.device).eval()
+    return Trained(config, task, facts, tokenizer, model, numerics, values["data"], best["decisions"], best["step"])
+
+
+def _task_values(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
+    return {"classes": task.classes, "facts": [asdict(term) for term in facts]}
+
+
+def count_files(data: str, scores: Scores) -> dict[str, str]:
+    """The counts behind scores as files: content by path, in the run's folder and among its artifacts.
+
+    `items.csv` has the counts of each record, also at the tuned threshold if there is one; `classes.csv` of each class.
+    """
+    folder = data if data in SPLITS else f"files/{Path(data).name}"
+    files = {f"{folder}/items.csv": items_csv(scores)}
+    if scores.classes:
+        rows = [(name, num.tp + num.fn, num.tp, num.fp, num.fn) for name, num in scores.classes.items()]
+        files[f"{folder}/classes.csv"] = _csv(("class", "support", *COUNTS), rows)
+    return files
+
+
+def items_csv(scores: Scores) -> str:
+    """The counts of each record by its id."""
+    thresholds = [items for items in (scores.items, scores.tuned_items) if items]
+    header = ("id", *COUNTS, *(f"tuned_{name}" for name in COUNTS if scores.tuned_items))
+    records = zip(*thresholds, strict=True)
+    rows = ((items[0].id, *(count for item in items for count in (item.tp, item.fp, item.fn))) for items in records)
+    return _csv(header, rows)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return written.getvalue()

@@ -1,0 +1,269 @@
+"""Records what trials do: in the ledger first, then in MLflow, then on the screen.
+
+`Recorder` has one method for each event in the life of a trial; `RecorderCallback` translates Ray Tune's events into
+them. The order of the three records is an invariant: after a crash the ledger holds everything that MLflow holds, and
+`open` sends MLflow what it lacks.
+
+Ray's events race (Ray 2.60), so the methods accept more than one order:
+
+- An actor that is lost is retried: the trial starts again without having ended, and reports its history again. Metrics
+  in MLflow are unique by run, metric and step, and the recorder takes the second history in place of the first.
+- A trial may be given up before it has a process to start in (`lost` without `started`). Tune does so at once when a
+  warm actor dies while it is prepared for its next trial, however often a trial may be retried. Such a trial is run
+  again after the others (`to_resubmit`).
+- Inside `on_trial_complete` Tune still counts the trial as running; so the counts are read from the ledger.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections import Counter
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune.experiment import Trial
+
+from dice_ray.config.load import as_yaml
+from dice_ray.config.schema import RunConfig
+from dice_ray.data.sources import describe
+from dice_ray.errors import DiceRayError
+from dice_ray.run.build import objective
+from dice_ray.run.driver import Screen, TrialCounts
+from dice_ray.run.folder import TRIALS, stored_digest
+from dice_ray.settings import Flat, flat, nested
+from dice_ray.tracking import schema, surroundings
+from dice_ray.tracking.run_record import RunRecord
+from dice_ray.tracking.writer import Writer
+from dice_ray.tuning import plan_file
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import RESULTS_VERSION, StudyPlan, SweepPlan
+from dice_ray.tuning.ranking import clean_up, retained
+from dice_ray.tuning.samplers import SECONDS, metric_of, signed_metric
+from dice_ray.tuning.trial import SCORE, Result
+
+
+class Recorder:
+    """Records each event of the trials of a plan.
+
+    Args:
+        plan: The sweep or study.
+        ledger: Of its folder.
+        writer: Of its experiment.
+        ids: Of all its trials; the collection may shrink while the sweep runs.
+    """
+
+    def __init__(self, plan: SweepPlan | StudyPlan, ledger: Ledger, writer: Writer, ids: Collection[str]) -> None:
+        self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
+        self._config = plan.base()
+        self._trials = ledger.path.parent / TRIALS
+        self._environment = surroundings.tags()
+        self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
+        self._start = time.monotonic()
+        self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
+        self._records: dict[str, RunRecord] = {}
+        self._to_resubmit: list[TrialSpec] = []
+        self._retained = retained(plan, ledger) if isinstance(plan, SweepPlan) else set()
+        self._best: tuple[float, Flat] | None = None
+        for outcome in ledger.outcomes.values():
+            self._compare(ledger.specs[outcome.id], outcome.score)
+
+    @property
+    def counts(self) -> TrialCounts:
+        """How many trials are in which state, and the best score so far."""
+        states = Counter(self._ledger.outcomes[id_].state for id_ in self._ids if id_ in self._ledger.outcomes)
+        score, params = self._best or (None, {})
+        return TrialCounts(
+            running=len(self._running),
+            done=states["done"],
+            failed=states["failed"],
+            pruned=states["pruned"],
+            total=len(self._ids),
+            best_score=score,
+            best_params=params,
+            elapsed=time.monotonic() - self._start,
+        )
+
+    def open(self, stored: Collection[str]) -> None:
+        """Open the parent run, and send MLflow the ended trials that it lacks.
+
+        Args:
+            stored: Ids of the runs that MLflow holds as ended.
+        """
+        plan = self._plan
+        tags = {
+            schema.KIND: plan.kind,
+            schema.METRIC: objective(self._config, "dev" if isinstance(plan, SweepPlan) else "test"),
+            schema.RESULTS_VERSION: str(RESULTS_VERSION),
+        }
+        if isinstance(plan, StudyPlan):
+            tags[schema.BASELINE] = plan.baseline
+        if self._objectives:
+            tags[schema.OBJECTIVES] = " ".join(signed_metric(name) for name in self._objectives)
+        params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms", "variants", "tuned_settings"})
+        parent = RunRecord(self._writer, plan.name)
+        parent.opened(plan.name, params, tags | self._environment)
+        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(plan))
+        for variant, digest in plan.digests.items():
+            if digest:
+                _record_data(parent, plan.base(variant), digest)
+        for outcome in self._ledger.outcomes.values():
+            if outcome.id not in stored:
+                record = self._open_run(self._ledger.specs[outcome.id])
+                for (step, _), metrics in zip(outcome.curve, outcome.metrics, strict=True):
+                    record.evaluated(step, metrics)
+                self._end_run(outcome, {})
+
+    def started(self, trial: TrialSpec) -> None:
+        """A trial starts, or starts again and will report its history again."""
+        has_failed_before = trial.id in self._ledger.outcomes
+        if trial not in self._ledger.unfinished:
+            self._ledger.append(trial)
+        self._running[trial.id] = []
+        self._open_run(trial)
+        if has_failed_before:
+            self._writer.tags(trial.id, {schema.FAILURE: ""})
+
+    def reported(self, id_: str, result: Result) -> None:
+        """A trial was evaluated; the report of a failure is left to `ended`."""
+        if "failure" in result:
+            return
+        self._running[id_].append((result["step"], result[SCORE], result["metrics"]))
+        self._records[id_].evaluated(result["step"], result["metrics"])
+        self._compare(self._ledger.specs[id_], result[SCORE])
+
+    def ended(self, id_: str, result: Result, error: str | None = None) -> None:
+        """A trial was done, stopped early, or failed."""
+        evaluations = self._running.pop(id_)
+        failure = error or result.get("failure")
+        outcome = TrialOutcome(
+            id=id_,
+            state="failed" if failure else "done" if result.get("finished") else "pruned",
+            curve=tuple((step, score) for step, score, _ in evaluations),
+            metrics=tuple(metrics for *_, metrics in evaluations),
+            test=result.get("test", {}),
+            failure=failure,
+        )
+        self._ledger.append(outcome)
+        self._end_run(outcome, result.get("hardware", {}))
+        self._retained = clean_up(self._plan, self._ledger, self._trials, {id_} | self._retained)
+
+    def lost(self, trial: TrialSpec, reason: str, *, is_final: bool = True) -> None:
+        """Ray gave up a trial, perhaps before it started; one that was lost without its own fault is run again."""
+        if trial.id not in self._running:
+            self.started(trial)
+        if is_final:
+            self.ended(trial.id, {}, reason)
+        else:
+            self._to_resubmit.append(trial)
+
+    def to_resubmit(self) -> list[TrialSpec]:
+        """Lost trials to submit again; empty while other trials have not ended, as after Ctrl-C."""
+        if self._running.keys() != {trial.id for trial in self._to_resubmit}:
+            return []
+        trials, self._to_resubmit = self._to_resubmit, []
+        return trials
+
+    def close(self) -> None:
+        """End the runs that are still open as KILLED: they can be resumed."""
+        for id_ in self._running:
+            self._writer.end(id_, "KILLED")
+        clean_up(self._plan, self._ledger, self._trials, self._ledger.outcomes)
+        self._writer.end(self._plan.name, "FINISHED" if self.counts.is_finished else "KILLED")
+
+    def _compare(self, trial: TrialSpec, score: float | None) -> None:
+        is_better = score is not None and (self._best is None or score > self._best[0])
+        if score is not None and is_better and trial.rerun_of is None:
+            self._best = score, trial.params
+
+    def _open_run(self, trial: TrialSpec) -> RunRecord:
+        tags = {schema.KIND: "trial", schema.SEED: str(trial.seed), schema.SEARCHED: " ".join(trial.params)}
+        name = trial.id
+        if trial.rerun_of is not None:
+            tags |= {schema.KIND: "rerun", schema.RERUN_OF: trial.rerun_of}
+            name = f"{trial.rerun_of} seed {trial.seed}"
+        if trial.arm is not None:
+            tags = {schema.KIND: "cell", schema.SEED: str(trial.seed), schema.ARM: trial.arm}
+            name = f"{trial.arm} seed {trial.seed}"
+            if trial.variant is not None:
+                tags[schema.VARIANT] = trial.variant
+                name = f"{trial.variant}: {name}"
+            if isinstance(self._plan, StudyPlan) and trial.arm in self._plan.tuned:
+                tags[schema.TUNED] = self._plan.tuned[trial.arm]
+        try:
+            config = self._plan.config(trial)
+            params, config_yaml = flat(config), as_yaml(config)
+            tags |= config.tags()
+            name = name if trial.arm else f"{name} {config.loss.name}"
+        except DiceRayError:  # the trial fails with this error, which is recorded then
+            params, config_yaml = trial.params, None
+        record = self._records[trial.id] = RunRecord(self._writer, trial.id)
+        record.opened(name, params, tags | self._environment, config_yaml, parent=self._plan.name)
+        return record
+
+    def _end_run(self, outcome: TrialOutcome, hardware: dict[str, str]) -> None:
+        record, folder = self._records.pop(outcome.id), self._trials / outcome.id
+        if outcome.curve and (digest := stored_digest(folder)):
+            _record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
+        failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}
+        counts = (folder / "test").glob("*.csv") if outcome.test else ()
+        record.ended(
+            "FAILED" if outcome.state == "failed" else "FINISHED",
+            objective=objective(self._config),
+            curve=outcome.curve,
+            metrics=outcome.metrics,
+            kept=[metric_of(name) for name in self._objectives if name != SECONDS],
+            test=outcome.test,
+            tags=hardware | {schema.STATE: outcome.state} | failure,
+            texts={f"test/{file.name}": file.read_text(encoding="utf-8") for file in counts},
+        )
+
+
+def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
+    source = config.data.source
+    record.data(describe(config.data), digest, source.name, nested(source))
+
+
+class RecorderCallback(tune.Callback):
+    """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when the time is up."""
+
+    def __init__(self, recorder: Recorder, screen: Screen | None, max_hours: float | None) -> None:
+        self._recorder, self._screen = recorder, screen
+        self._max_seconds = math.inf if max_hours is None else 3600 * max_hours
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Empty: the Tuner pickles its callbacks when it is made, and threads and terminals cannot be pickled."""
+        return {}
+
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self._recorder.started(TrialSpec(**trial.config))
+
+    def on_trial_result(self, iteration: int, trials: list[Trial], trial: Trial, result: Result, **info: Any) -> None:
+        self._recorder.reported(trial.config["id"], result)
+
+    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self._recorder.ended(trial.config["id"], trial.last_result)
+
+    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        errors = Path(trial.error_file).read_text(encoding="utf-8")
+        self._recorder.lost(TrialSpec(**trial.config), last_reason(errors), is_final=not trial.should_recover())
+
+    def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        counts = self._recorder.counts
+        if self._screen is not None:
+            self._screen.show(counts)
+        if counts.elapsed > self._max_seconds:
+            self._max_seconds = math.inf
+            signal.raise_signal(signal.SIGINT)  # as Ctrl-C: Tune ends cleanly, and its trials can be resumed
+
+
+def last_reason(errors: str) -> str:
+    """The reason of the last failure in a trial's error file: the first line after the traceback's indented ones."""
+    lines = [line for line in errors.rpartition("Failure # ")[2].splitlines()[1:] if line.strip()]
+    reason = lines.pop()
+    while lines and not lines[-1][0].isspace():
+        reason = lines.pop()
+    return reason

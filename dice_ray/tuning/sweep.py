@@ -1,0 +1,97 @@
+"""A sweep: Optuna's suggestions over a space, with early stopping; then its best configurations with other seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dice_ray.run import cluster
+from dice_ray.run.driver import Driver, TrialCounts
+from dice_ray.run.folder import WARM_START
+from dice_ray.tuning import earlier, pruning, ranking, samplers, space
+from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.runner import session
+
+
+def run(plan: SweepPlan, folder: Path, driver: Driver) -> TrialCounts:
+    """Run the trials and reruns of a plan that its folder's ledger lacks.
+
+    Raises:
+        DiceRayError: Another driver is at work, or the plan cannot run. A trial's own failure is in the ledger.
+    """
+    notes = check(plan, folder)
+    to_copy = _earlier_to_copy(plan, folder)
+    with session(plan, folder, driver, notes) as work:
+        from dice_ray.tuning.searchers import PruningScheduler, SweepSearcher
+
+        if to_copy is not None:
+            earlier.copy_ledger(to_copy, folder)
+        searched = work.ledger.searched()
+        searcher = SweepSearcher(plan, searched, _known(plan, folder))
+        num_missing = plan.trials - len(searched.outcomes)
+        if num_missing and is_exhausted(plan, folder, driver.address):
+            searcher.ids[:], num_missing = searched.specs, 0
+        searcher.ids += ranking.placeholder_ids(plan)
+        return work.run(
+            searcher,
+            num_missing,
+            ids=searcher.ids,
+            scheduler=PruningScheduler(searcher),
+            then=lambda: _missing_reruns(plan, work.ledger, searcher.ids),
+        )
+
+
+def check(plan: SweepPlan, folder: Path) -> list[str]:
+    """Check that a sweep can run in a folder; returns notes for the user.
+
+    Raises:
+        DiceRayError: It cannot.
+    """
+    plan.base()
+    space.load(plan.space)
+    if to_copy := _earlier_to_copy(plan, folder):
+        earlier.check_warm_start(plan, to_copy)
+    samplers.sampler(plan.sampler, plan.seed)
+    pruning.pruner(plan.scheduler)
+    samplers.check_objectives(plan)
+    return samplers.notes(plan.sampler, plan.space, max(1, len(plan.objectives)))
+
+
+def num_missing(plan: SweepPlan, history: History) -> int:
+    """How many trials and reruns of a plan a ledger lacks, at most."""
+    if missing := plan.trials - len(history.searched().outcomes):
+        return missing + len(ranking.placeholder_ids(plan))
+    return len([spec for spec in ranking.reruns(plan, history) if spec.id not in history.outcomes])
+
+
+def is_exhausted(plan: SweepPlan, folder: Path, address: str | None = None) -> bool:
+    """Whether a sweep by brute force has tried every configuration of its space."""
+    history = ledger_in(folder).searched()
+    if plan.sampler != samplers.BRUTE_FORCE or history.unfinished or not history.outcomes:
+        return False
+    cluster.prepare(address)
+    from dice_ray.tuning.searchers import SweepSearcher
+
+    return str(SweepSearcher(plan, history, _known(plan, folder)).suggest("one more")) == SweepSearcher.FINISHED
+
+
+def _earlier_to_copy(plan: SweepPlan, folder: Path) -> Path | None:
+    """The folder of the sweep to start from, until its ledger has been copied."""
+    is_copied = plan.warm_start is None or (folder / WARM_START).exists()
+    return None if is_copied else folder.parent / str(plan.warm_start)
+
+
+def _known(plan: SweepPlan, folder: Path) -> History | None:
+    """The trials of the sweep to start from."""
+    return None if plan.warm_start is None else Ledger(folder / WARM_START).searched()
+
+
+def _missing_reruns(plan: SweepPlan, history: History, ids: list[str]) -> list[TrialSpec]:
+    """The reruns that are missing once the search has ended; their ids then replace the placeholders."""
+    placeholders = ranking.placeholder_ids(plan)
+    searched = [id_ for id_ in ids if id_ not in placeholders]
+    if any(id_ not in history.outcomes for id_ in searched):
+        return []
+    reruns = ranking.reruns(plan, history)
+    ids[:] = [*searched, *(spec.id for spec in reruns)]
+    return [spec for spec in reruns if spec.id not in history.outcomes]

@@ -1,0 +1,79 @@
+"""A table as text, Markdown, CSV and LaTeX: numbers where they belong, strings as they are."""
+
+from __future__ import annotations
+
+import io
+import math
+
+import pandas as pd
+
+from analysis.statistics import Interval
+from analysis.tables.base import ReportTable, ScoreFormat, in_latex, in_markdown, plain
+
+NASTY = '<script>&|*_`$%#{}~^\\"[x]\n\x1b[31m'
+
+
+def table() -> ReportTable:
+    data = pd.DataFrame({"arm": ["dice", NASTY], "mean": [0.123456789, None]})
+    return ReportTable(
+        "t", "Title_1", data, pd.DataFrame({"arm": ["dice", NASTY], "f1 (%)": ["12.35", "-1.00"]}), ("Note.",)
+    )
+
+
+def test_text_stands_in_columns() -> None:
+    simple = ReportTable(
+        "t", "Title", pd.DataFrame(), pd.DataFrame({"arm": ["a", "long"], "f1": ["9.1", "10.25"]}), ("Note.",)
+    )
+    assert simple.text().splitlines() == [
+        "Title",
+        "-----------",
+        "arm      f1",
+        "-----------",
+        "a       9.1",
+        "long  10.25",
+        "-----------",
+        "Note.",
+    ]
+
+
+def test_no_string_gets_out_of_its_cell() -> None:
+    assert "\x1b" not in table().text() + table().markdown() + table().latex()
+    assert len(table().text().splitlines()) == 8
+    assert "<script>" not in table().markdown()
+    rows = [line for line in table().markdown().splitlines() if line.startswith("|")]
+    assert [row.replace("\\|", "").count("|") for row in rows] == [3] * 4
+
+
+def test_csv_reads_back() -> None:
+    back = pd.read_csv(io.StringIO(table().csv()))
+    assert back["arm"].tolist() == ["dice", NASTY]
+    assert back["mean"].tolist()[0] == 0.123456789
+    assert math.isnan(back["mean"].tolist()[1])
+
+
+def test_latex_escapes_what_it_reads() -> None:
+    assert in_latex("50 % of a_b & {c} #1 $x$") == r"50 \% of a\_b \& \{c\} \#1 \$x\$"
+    assert in_latex("\\~^<>|[*]") == (
+        r"\textbackslash{}\textasciitilde{}\textasciicircum{}\textless{}\textgreater{}\textbar{}{[}{*}{]}"
+    )
+    assert in_latex("-0.5, self-adjusting, e-5") == "$-$0.5, self-adjusting, e-5"
+    assert in_markdown("a|b_<c>") == r"a\|b\_&lt;c&gt;"
+    assert plain("a\nb\tc") == "a b c"
+
+
+def test_latex_is_a_table_of_booktabs() -> None:
+    lines = table().latex().splitlines()
+    assert lines[0] == r"\begin{table}[htbp]"
+    assert r"\caption{Title\_1}" in lines
+    assert r"\begin{tabular}{lr}" in lines
+    assert r"dice & 12.35 \\" in lines
+    assert [line for line in lines if "rule" in line] == [r"\toprule", r"\midrule", r"\bottomrule"]
+
+
+def test_shares_are_percent_and_others_have_four_digits() -> None:
+    share, other = ScoreFormat.of(pd.Series([0.0, 1.0, math.nan])), ScoreFormat.of(pd.Series([0.5, 1.5]))
+    assert (share.heading("f1"), other.heading("loss")) == ("f1 (%)", "loss")
+    assert (share.show(0.75314), share.show(0.012, "+"), other.show(1.23456)) == ("75.31", "+1.20", "1.235")
+    assert share.show(math.nan) == ""
+    assert share.show_interval(Interval(0.5, 0.4, 0.6, 3)) == "50.00 [40.00, 60.00]"
+    assert share.show_interval(Interval(0.5, math.nan, math.nan, 1)) == "50.00"

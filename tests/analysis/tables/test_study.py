@@ -1,0 +1,389 @@
+"""The tables of a study: two questions, who wins, what is tuned, missing or left out, and data sets together."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.comparison import TUNED, ArmScores, best_of
+from analysis.findings import Findings
+from analysis.item_counts import of_all_counts
+from analysis.new_data import over_seeds_and_items
+from analysis.statistics import ALPHA, holm, t_interval
+from analysis.tables.base import ReportTable
+from analysis.tables.study import across_data_sets, comparison, left_out
+from tests.analysis.cells import items, study
+
+RNG = np.random.default_rng(0)
+RIGHT = {
+    f"{arm}-{seed}": RNG.normal(size=400) < worth
+    for arm, worth in (("cross_entropy", 0.3), ("focal", 0.35), ("dice", 0.9))
+    for seed in range(10)
+}
+ACCURACY = {
+    arm: [float(RIGHT[f"{arm}-{seed}"].mean()) for seed in range(10)] for arm in ("cross_entropy", "focal", "dice")
+}
+
+
+def findings(frame: pd.DataFrame, files: Mapping[tuple[str, str], str]) -> Findings:
+    return Findings(frame, lambda runs, file: {id_: files[id_, file] for id_ in runs["id"] if (id_, file) in files})
+
+
+def with_items(frame: pd.DataFrame, rights: Mapping[str, np.ndarray] = RIGHT) -> Findings:
+    return findings(frame, {(id_, "test/items.csv"): text for id_, text in items(rights).items()})
+
+
+def rows(table: ReportTable) -> dict[str, dict[str, Any]]:
+    return {str(row["arm"]): {str(name): value for name, value in row.items()} for row in table.data.to_dict("records")}
+
+
+def test_on_new_data_is_the_bootstrap_of_the_stored_counts() -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
+    parts = {arm: np.stack([of_all_counts(counts(RIGHT[f"{arm}-{seed}"])) for seed in range(10)]) for arm in ACCURACY}
+    expected = {arm: over_seeds_and_items(parts[arm], parts["cross_entropy"]) for arm in ("focal", "dice")}
+    corrected = holm([each.p for each in expected.values()])
+    for (arm, difference), p in zip(expected.items(), corrected, strict=True):
+        row = rows(table)[arm]
+        assert [row["new_data_low"], row["new_data_high"], row["new_data_holm_p"]] == pytest.approx(
+            [difference.interval.low, difference.interval.high, p]
+        )
+        assert row["difference"] == pytest.approx(difference.interval.mean)
+
+
+def counts(right: np.ndarray) -> np.ndarray:
+    return np.stack([right, ~right, ~right], -1).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("rights", "why"),
+    [
+        ({}, "no cell has the counts of its test items"),
+        ({**RIGHT, "dice-3": RIGHT["dice-3"][:-1]}, "the cells were not scored on the same test items"),
+        ({**RIGHT, "dice-3": ~RIGHT["dice-3"]}, "the counts of the test items do not give the stored score"),
+    ],
+)
+def test_without_counts_that_fit_nothing_is_said_of_new_data(rights: dict[str, np.ndarray], why: str) -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy"), rights))
+    assert not [name for name in [*table.data, *table.shown] if "new" in str(name) or str(name) == "Holm p, new data"]
+    assert f"On new data: not estimated, because {why}." in table.text()
+
+
+def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -> None:
+    scores = {"cross_entropy": [0.50, 0.52, 0.51, 0.53, 0.50, 0.52], "dice": [0.53, 0.54, 0.52, 0.56, 0.52, 0.55]}
+    frames = study(scores), study(scores, test_per_train="0.28", tuned="sweep 0001")
+    for frame in frames:
+        frame["metrics.test/pr_auc"] = frame["metrics.test/f1"]
+        frame["metrics.test/constant_f1"] = frame["seed"].astype("float64") / 100
+    (here,), (drawn,) = (comparison(findings(frame, {})) for frame in frames)
+    assert rows(here)["dice"]["holm_p"] < ALPHA
+    assert rows(drawn)["dice"]["holm_p"] > rows(here)["dice"]["holm_p"]
+    for name in ("cross_entropy", "dice"):
+        widths = [rows(table)[name]["high"] - rows(table)[name]["low"] for table in (drawn, here)]
+        assert widths[0] / widths[1] == pytest.approx(math.sqrt((1 / 6 + 0.28) * 6))
+        assert rows(drawn)[name]["pr_auc_low"] == rows(drawn)[name]["low"]
+    constant = rows(drawn)["constant predictor"]
+    assert constant["high"] == pytest.approx(t_interval([seed / 100 for seed in range(6)], 0.28).high)
+    text = " ".join(drawn.text().split())
+    assert "Each seed drew its own test split" in text
+    assert "(1/n + 0.28) s^2" in text
+    assert "scores of tuned arms are slightly too high" in text
+    (untuned,) = comparison(findings(study(scores, test_per_train="0.28"), {}))
+    (here_tuned,) = comparison(findings(study(scores, tuned="sweep 0001"), {}))
+    assert not any("slightly too high" in table.text() for table in (untuned, here_tuned))
+    assert "Significantly different from cross_entropy on other splits" in text
+    assert "this test set" not in text
+    assert "other seeds on this test set" in here.text()
+
+
+def test_a_place_says_each_word_once() -> None:
+    frames = [
+        study({"cross_entropy": [0.5], "dice": [0.6]}, data=data, encoder="tiny", variant=variant)
+        for data, variant in (("sst2", "sst2"), ("sst5", "sst5, tiny, +1"))
+    ]
+    tables = comparison(findings(pd.concat(frames, ignore_index=True), {}))
+    assert [table.title for table in tables] == ["test/f1 by arm on sst2, tiny", "test/f1 by arm on sst5, tiny, +1"]
+
+
+def test_the_items_of_test_say_nothing_of_a_score_on_dev() -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "dev/accuracy")))
+    assert "On new data: not estimated, because the score is not on the test split." in table.text()
+
+
+def test_at_the_tuned_threshold_its_own_counts_say_how_sure_it_is_on_new_data() -> None:
+    frame = study(ACCURACY, "test/accuracy")
+    frame["metrics.test/accuracy_tuned"] = [math.nan, *(score for arm in ACCURACY for score in ACCURACY[arm][::-1])]
+    tuned = {f"{arm}-{seed}": RIGHT[f"{arm}-{9 - seed}"] for arm in ACCURACY for seed in range(10)}
+    texts = {
+        id_: pd.DataFrame(
+            np.hstack([counts(right), counts(tuned[id_])]),
+            columns=["tp", "fp", "fn", "tuned_tp", "tuned_fp", "tuned_fn"],
+        ).to_csv(index_label="id")
+        for id_, right in RIGHT.items()
+    }
+    (table,) = comparison(findings(frame, {(id_, "test/items.csv"): text for id_, text in texts.items()}))
+    plain, at_tuned = rows(table)["dice"], rows(table)["dice, tuned threshold"]
+    assert not pd.isna(at_tuned["new_data_low"])
+    assert at_tuned["new_data_low"] == pytest.approx(plain["new_data_low"], abs=1e-3)
+
+
+def test_what_this_test_set_is_significant_a_few_items_may_not() -> None:
+    """Two items of thirty make the difference, in every seed."""
+    right = {
+        f"{arm}-{seed}": np.arange(30) < better + (seed % 3 == 0)
+        for arm, better in (("cross_entropy", 15), ("dice", 17))
+        for seed in range(10)
+    }
+    right |= {f"dice-{seed}": np.arange(30) < 18 for seed in range(2)}
+    scores = {arm: [float(right[f"{arm}-{seed}"].mean()) for seed in range(10)] for arm in ("cross_entropy", "dice")}
+    (table,) = comparison(with_items(study(scores, "test/accuracy"), right))
+    assert rows(table)["dice"]["holm_p"] < ALPHA < rows(table)["dice"]["new_data_holm_p"]
+    assert (
+        "Winner: dice, significantly better than every other arm on this test set, not shown on new data"
+        in table.text()
+    )
+    grey = {name for (row, name), mark in table.marks.items() if mark == "grey" and row == 1}
+    assert grey == {"on new data", "Holm p, new data"}
+
+
+def test_an_arm_whose_items_are_lost_has_no_interval_on_new_data() -> None:
+    rights = {id_: right for id_, right in RIGHT.items() if id_ != "focal-3"}
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy"), rights))
+    lost, kept = rows(table)["focal"], rows(table)["dice"]
+    assert pd.isna(lost["new_data_low"])
+    assert not pd.isna(kept["new_data_low"])
+    assert not pd.isna(lost["difference_low"])
+    assert "dice, significantly better than every other arm on this test set, not shown on new data" in table.text()
+    assert "Not estimated on new data, because cells lack the counts of their test items: focal." in table.notes
+
+
+def test_the_winner_beats_every_other_row_on_both_questions() -> None:
+    (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
+    (sentence,) = [note for note in table.notes if "inner" in note]
+    over = 100 * (np.mean(ACCURACY["dice"]) - np.mean(ACCURACY["focal"]))
+    place = "on this test set and on new data"
+    assert sentence == f"Winner: dice, significantly better than every other arm {place}; +{over:.2f} over focal."
+    assert table.marks[1, "test/accuracy (%)"] == "bold"
+    assert (1, "minus cross_entropy") not in table.marks
+
+
+def test_an_arm_that_ran_on_easy_seeds_alone_is_not_best_by_that() -> None:
+    scores = {
+        "cross_entropy": [0.80, 0.81, 0.50, 0.10],
+        "focal": [0.79, 0.80, math.nan, math.nan],
+        "dice": [0.81, 0.82, 0.70, 0.60],
+    }
+    rows = {
+        name: ArmScores(name, {s: v for s, v in enumerate(of) if not math.isnan(v)}, {}) for name, of in scores.items()
+    }
+    best = best_of([*rows.values()])
+    assert best is not None
+    assert (best.name, best.runner_up) == ("dice", "focal")
+    assert best.difference.interval.num == 2
+    assert best_of([ArmScores("focal", {7: 0.9, 8: 0.9}, {}), rows["dice"]]) is None
+
+
+def row(name: str, mean: float, *parts: range) -> ArmScores:
+    """An arm that scores about the same on all of these seeds."""
+    return ArmScores(
+        name, {seed: mean + seed % 3 / 1000 + seed % 2 * mean / 500 for part in parts for seed in part}, {}
+    )
+
+
+def test_who_shares_too_few_seeds_is_no_winner() -> None:
+    wins = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(10))])
+    assert wins is not None
+    assert (wins.name, wins.wins) == ("dice", True)
+    few = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(8, 12))])
+    assert few is not None
+    assert (few.name, few.wins) == ("dice", False)
+    apart = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("easy", 0.9, range(10, 20))])
+    assert apart is not None
+    assert (apart.name, apart.runner_up, apart.wins) == ("dice", "plain", False)
+
+
+def test_who_is_told_apart_below_another_is_no_winner() -> None:
+    one, two, three = range(6), range(10, 16), range(20, 26)
+    plain, dice, focal = row("plain", 0.8, one), row("dice", 0.7, one), row("focal", 0.6, two)
+    circle = [
+        ArmScores("plain", {**plain.scores, **row("", 0.6, three).scores}, {}),
+        ArmScores("dice", {**dice.scores, **row("", 0.8, two).scores}, {}),
+        ArmScores("focal", {**focal.scores, **row("", 0.7, three).scores}, {}),
+    ]
+    best = best_of(circle)
+    assert best is not None
+    assert best.difference.interval.mean < 0
+    assert not best.wins
+
+
+def test_the_best_mean_alone_does_not_win() -> None:
+    rng = np.random.default_rng(1)
+    alike = {arm: rng.normal(0.7, 0.02, 10).tolist() for arm in ("cross_entropy", "focal", "dice")}
+    (table,) = comparison(findings(study(alike), {}))
+    first = max(alike, key=lambda arm: float(np.mean(alike[arm])))
+    assert f"No winner: {first} is best" in table.text()
+    (table,) = comparison(findings(study({arm: scores[:4] for arm, scores in ACCURACY.items()}), {}))
+    assert "inner" not in table.text()
+
+
+def test_on_this_test_set_alone_is_said_to_be_no_more() -> None:
+    (table,) = comparison(findings(study(ACCURACY), {}))
+    assert (
+        "Winner: dice, significantly better than every other arm on this test set, not shown on new data"
+        in table.text()
+    )
+
+
+def test_how_often_an_arm_is_ahead_is_counted_over_shared_seeds() -> None:
+    scores = {"cross_entropy": [0.5, 0.6, 0.7, np.nan], "dice": [0.6, 0.6, 0.8, 0.9], "focal": [np.nan] * 4}
+    (table,) = comparison(findings(study(scores), {}))
+    assert [rows(table)[arm]["seeds_ahead"] for arm in ("dice", "focal")] == [2, 0]
+    assert table.shown["ahead in"].tolist() == ["", "2 of 3", "0 of 0"]
+
+
+def test_the_area_under_the_curve_stands_beside_the_score() -> None:
+    frame = study({"cross_entropy": [0.5, 0.6, 0.7], "dice": [0.6, 0.7, np.nan]})
+    (without,) = comparison(findings(frame, {}))
+    assert not [name for name in [*without.data, *without.shown] if "auc" in str(name).lower()]
+    frame["metrics.test/pr_auc"] = [np.nan, 0.7, 0.8, 0.9, 0.6, 0.8, 0.1]
+    frame["metrics.test/f1_tuned"] = 0.75
+    (table,) = comparison(findings(frame, {}))
+    low, high = stats.t.interval(0.95, 2, 0.8, stats.sem([0.7, 0.8, 0.9]))
+    plain = rows(table)["cross_entropy"]
+    assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == pytest.approx([0.8, low, high])
+    assert rows(table)["dice"]["pr_auc"] == pytest.approx(0.7), "the last value of a failed cell does not count"
+    assert table.shown["PR-AUC"].tolist()[0].startswith("80.00 [")
+    assert pd.isna(rows(table)["dice, tuned threshold"]["pr_auc"]), "no threshold changes it: it stands once"
+
+
+def test_a_second_reading_of_the_same_runs_is_no_rival() -> None:
+    frame = study(ACCURACY, "test/accuracy")
+    frame["metrics.test/accuracy_tuned"] = frame["metrics.test/accuracy"] + frame["seed"].mod(2).map(
+        {0: -1e-6, 1: 3e-6}
+    )
+    (table,) = comparison(findings(frame, {}))
+    over = 100 * (np.mean(ACCURACY["dice"]) - np.mean(ACCURACY["focal"]))
+    assert f"Winner: dice{TUNED}, significantly better than every other arm" in table.text()
+    assert f"; +{over:.2f} over focal{TUNED}." in table.text()
+
+
+@pytest.mark.parametrize("jitter", [None, 0.0, 0.01])
+@pytest.mark.parametrize("num_best", [2, 6])
+def test_arms_that_are_equally_good_seldom_win(num_best: int, jitter: float | None) -> None:
+    """Of 1,000 studies of six arms, of which so many are the best: one of these must not win, read twice or once."""
+    rng, winners = np.random.default_rng(4), 0
+    for _ in range(1000):
+        means = [0.7] * num_best + [0.5] * (6 - num_best)
+        scores = [dict(enumerate(rng.normal(mean, 0.02, 10).tolist())) for mean in means]
+        table = [ArmScores(f"arm {number}", of_arm, {}) for number, of_arm in enumerate(scores)]
+        if jitter is not None:
+            table += [
+                ArmScores(row.name + TUNED, {seed: rng.normal(score, jitter) for seed, score in row.scores.items()}, {})
+                for row in table
+            ]
+        best = best_of(table)
+        assert best is not None
+        winners += best.wins
+    assert winners / 1000 <= 0.062
+
+
+def test_what_is_not_told_apart_is_grey() -> None:
+    (table,) = comparison(findings(study({"cross_entropy": [0.7, 0.71, 0.69], "dice": [0.7, 0.72, 0.68]}), {}))
+    assert {name for (row, name), mark in table.marks.items() if mark == "grey" and row == 1} == {
+        *("minus cross_entropy", "Holm p")
+    }
+    assert r"\textcolor{gray}{1.000}" in table.latex()
+    assert "| *1.000* |" in table.markdown()
+    assert "*" not in table.text()
+    (untested,) = comparison(findings(study({"cross_entropy": [0.5, 0.75], "dice": [0.25, 0.5]}), {}))
+    assert untested.marks[1, "Holm p"] == "grey", "one difference in all seeds has no p"
+
+
+def test_few_seeds_tell_nothing_apart_however_small_their_p() -> None:
+    scores = {"cross_entropy": [0.5, 0.51, 0.52, 0.5, 0.51], "dice": [0.7, 0.711, 0.72, 0.7, 0.711]}
+    (three,) = comparison(findings(study({arm: of_arm[:3] for arm, of_arm in scores.items()}), {}))
+    (five,) = comparison(findings(study(scores), {}))
+    assert rows(three)["dice"]["holm_p"] < ALPHA
+    assert three.marks[1, "Holm p"] == three.marks[1, "minus cross_entropy"] == "grey"
+    assert (1, "Holm p") not in five.marks
+
+
+def test_what_is_missing_is_named() -> None:
+    frame = study({"cross_entropy": [0.7, 0.71, 0.69], "dice": [0.7, 0.72, 0.68]})
+    (table,) = comparison(findings(frame[~frame["id"].isin(["dice-0", "dice-2"])], {}))
+    assert "Missing: no cell of seed 0, 2 for dice." in table.notes
+
+
+def test_tuned_arms_are_named_with_their_budget() -> None:
+    frame = study({"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79]})
+    assert "No arm is tuned: each runs with the settings of its definition." in comparison(Findings(frame))[0].notes
+    frame["tags.tuned"] = frame["arm"].map({"dice": "search-ab t3, best of 6"})
+    arms = "cross_entropy (not tuned); dice (search-ab t3, best of 6)"
+    assert f"Tuned on dev, with other seeds than those compared here: {arms}." in comparison(Findings(frame))[0].notes
+
+
+def test_variants_are_compared_by_themselves() -> None:
+    frame = pd.concat(
+        [
+            study({"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79]}, data="qqp", variant="original"),
+            study({"cross_entropy": [0.5, 0.51], "dice": [0.4, 0.49]}, data="qqp", variant="+ positive"),
+            study({"cross_entropy": [0.6, 0.61], "dice": [0.3, 0.39]}, data="qqp", encoder="mini", variant="original"),
+        ]
+    )
+    tables = comparison(Findings(frame))
+    assert [table.title for table in tables] == [
+        f"test/f1 by arm on {place}" for place in ("qqp, original", "qqp, + positive", "qqp, mini, original")
+    ]
+    assert rows(tables[1])["dice"]["mean"] == pytest.approx(0.445)
+    assert not across_data_sets(Findings(frame))
+
+
+def several(num: int, *others: str) -> Findings:
+    rng = np.random.default_rng(2)
+    arms = ("cross_entropy", "dice", *others)
+    frames = [
+        study({arm: rng.normal(0.1 * (arm == "dice"), 0.01, 3).tolist() for arm in arms}, data=f"d{n}")
+        for n in range(num)
+    ]
+    return Findings(pd.concat(frames))
+
+
+def test_data_sets_together_only_where_it_is_possible() -> None:
+    (table,) = across_data_sets(several(5))
+    assert table.shown["Holm p"].tolist() == ["impossible below 6 data sets"]
+    (table,) = across_data_sets(several(6))
+    (row,) = table.data.to_dict("records")
+    assert (row["better_on"], row["data_sets"]) == (6, 6)
+    assert row["holm_p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
+    assert row["holm_p"] <= ALPHA
+
+
+def test_over_data_sets_each_arm_more_makes_it_harder() -> None:
+    (table,) = across_data_sets(several(6, "focal"))
+    assert table.shown["Holm p"].tolist() == ["impossible below 7 data sets"] * 2
+    (table,) = across_data_sets(several(7, "focal"))
+    dice = next(row for row in table.data.to_dict("records") if row["arm"] == "dice")
+    assert dice["holm_p"] == pytest.approx(2 * stats.wilcoxon([1, 2, 3, 4, 5, 6, 7]).pvalue)
+
+
+def test_a_data_set_on_which_an_arm_failed_is_none_of_its_data_sets() -> None:
+    frame = several(7).frame.reset_index(drop=True)
+    frame.loc[(frame["arm"] == "dice") & (frame["tags.data"] == "d0"), "state"] = "failed"
+    (table,) = across_data_sets(Findings(frame))
+    (row,) = table.data.to_dict("records")
+    assert (row["better_on"], row["data_sets"]) == (6, 6)
+    assert row["p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
+
+
+def test_arms_left_out_stand_with_their_reason() -> None:
+    frame = study({"cross_entropy": [0.7], "dice": [0.8]})
+    arms = [{"variant": None, "arm": "asymmetric", "reason": "takes sigmoid heads alone"}]
+    (table,) = left_out(findings(frame, {("study", "left_out.json"): json.dumps(arms)}))
+    assert table.shown.to_numpy().tolist() == [["asymmetric", "takes sigmoid heads alone"]]
+    assert not left_out(Findings(frame))

@@ -1,0 +1,61 @@
+"""What was found: files of runs as frames, read when they are asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pandas as pd
+import pytest
+
+from analysis.findings import Findings
+from dice_ray.errors import RunError
+
+FRAME = pd.DataFrame({"id": ["study", "c0", "c1", "t0"], "kind": ["study", "cell", "cell", "trial"]})
+LEFT_OUT = [{"variant": None, "arm": "asymmetric", "reason": "sigmoid heads only"}]
+FILES = {
+    ("c0", "test/items.csv"): "id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn\n007,1,0,0,0,0,1\nNA,0,1,0,0,0,0\n",
+    ("c1", "test/classes.csv"): "class,support,tp,fp,fn\nnull,3,1,0,2\n",
+    ("study", "left_out.json"): json.dumps(LEFT_OUT),
+}
+
+
+def texts(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
+    return {id_: FILES[id_, file] for id_ in runs["id"] if (id_, file) in FILES}
+
+
+def test_files_are_frames_by_the_id_of_their_cell() -> None:
+    findings = Findings(FRAME, texts)
+    assert list(findings.items) == ["c0"]
+    assert findings.items["c0"].to_dict("index") == {
+        "007": {"tp": 1, "fp": 0, "fn": 0, "tuned_tp": 0, "tuned_fp": 0, "tuned_fn": 1},
+        "NA": {"tp": 0, "fp": 1, "fn": 0, "tuned_tp": 0, "tuned_fp": 0, "tuned_fn": 0},
+    }
+    assert findings.classes["c1"].loc["null"].to_dict() == {"support": 3, "tp": 1, "fp": 0, "fn": 2}
+    assert findings.left_out == LEFT_OUT
+
+
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    asked: list[str] = []
+
+    def asking(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
+        asked.append(file)
+        return {}
+
+    findings = Findings(FRAME, asking)
+    assert not asked
+    assert findings.items == findings.items == {}
+    assert asked == ["test/items.csv"]
+
+
+def test_without_files_there_is_nothing() -> None:
+    findings = Findings(FRAME)
+    assert findings.items == findings.classes == {}
+    assert findings.left_out == []
+    assert list(findings.curves) == ["id", "step", "metric", "value"]
+
+
+def test_a_file_without_its_columns_is_named() -> None:
+    findings = Findings(FRAME, lambda runs, file: {"c1": "id,tp\na,1\n"})
+    with pytest.raises(RunError, match=r"test/items\.csv of the run c1 must have the columns fn, fp, which it lacks"):
+        _ = findings.items

@@ -1,0 +1,520 @@
+"""The product from Python: a sweep, a study that grows, and their reports."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from contextlib import AbstractContextManager, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+
+import dice_ray
+from dice_ray import api
+from dice_ray.api import Result
+from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
+from dice_ray.cli.screen import TerminalScreen
+from dice_ray.config.load import Layer
+from dice_ray.data import sources
+from dice_ray.errors import ConfigError, DataError, InputError, RunError
+from dice_ray.run import build
+from dice_ray.run.driver import Event
+from dice_ray.run.folder import lock
+from dice_ray.run.rehearsal import NUM_STEPS
+from dice_ray.tracking import schema
+from dice_ray.tracking.entries import Open
+from dice_ray.tracking.reader import curves, read, texts
+from dice_ray.tracking.spool import Spool
+from dice_ray.tracking.store import quiet_client
+from dice_ray.training.loop import Evaluation
+from dice_ray.tuning import plan_file
+from dice_ray.tuning.plan import SweepPlan
+from tests.kept_ray import KeptRay
+from tests.standing import standing
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from mlflow.entities import Run
+
+QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
+PRESET = """
+task: sentence_pair
+data:
+  source:
+    files:
+      folder: data
+      train: train.tsv
+      reader: {tables: {quoting: false}}
+"""
+STUDY = """
+BASELINE = "plain"
+ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4}}
+"""
+
+
+class Shown(AbstractContextManager["Shown"]):
+    """A screen that keeps the evaluations."""
+
+    def __init__(self, told: list[Evaluation]) -> None:
+        self.told = told
+
+    def __exit__(self, *failure: object) -> None: ...
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, Evaluation):
+            self.told.append(event)
+
+
+def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
+    mapping = api.validate("synthetic_pairs", {"loss": "focal", "loss.focal.gamma": 3})
+    assert mapping == api.validate("synthetic_pairs", ["loss.focal.gamma=3"])
+
+
+def test_every_shipped_preset_resolves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DICE_RAY_DATA", str(tmp_path))
+    presets = api.names()["presets"]
+    assert len(presets) >= 2
+    for preset in presets:
+        assert api.validate(preset).task.name
+
+
+def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text("BASELINE = 'x'")
+    with pytest.raises(InputError, match=r"must define ARMS and BASELINE, and .* lacks ARMS"):
+        dice_ray.ablate(str(tmp_path / "empty.py"))
+
+
+@pytest.mark.parametrize("arms", ["[]", "{'a': ['loss']}", "{'a': {}, 3: {}}", "{'a': {3: 1}}"])
+def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
+    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {arms}")
+    with pytest.raises(InputError, match=r"ARMS of .*odd\.py must map names"):
+        dice_ray.ablate(str(tmp_path / "odd.py"))
+
+
+@pytest.mark.parametrize(
+    ("line", "match"),
+    [
+        ("VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to settings by path"),
+        ("DATA = 'mrpc'", r"DATA of .*odd\.py must be names of presets, got 'mrpc'"),
+    ],
+)
+def test_variants_and_data_have_their_forms(line: str, match: str, tmp_path: Path) -> None:
+    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {{'a': {{}}}}\n{line}")
+    with pytest.raises(InputError, match=match):
+        dice_ray.ablate(str(tmp_path / "odd.py"))
+
+
+@pytest.mark.parametrize(("seeds", "top"), [(1, None), (None, 2)])
+def test_a_sweep_goes_on_with_no_fewer_reruns(seeds: int | None, top: int | None) -> None:
+    layers = (Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}}),)
+    plan_file.store(
+        SweepPlan(name="sw", layers=layers, space="a:b", trials=1, seeds=2, top=3), Path("dice_ray_runs/sw")
+    )
+    with pytest.raises(InputError, match=r"--seeds and --top must be at least those of sw, 2 and 3"):
+        api.resume("sw", seeds=seeds, top=top)
+
+
+def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
+    with pytest.raises(InputError, match="and two are 'synthetic_pairs'"):
+        dice_ray.ablate("loss_comparison", ["synthetic_pairs", "synthetic_pairs"])
+    with pytest.raises(InputError, match="give one --data and one --encoder"):
+        dice_ray.ablate("loss_comparison", ["synthetic_pairs", "mrpc"], tuned_from=["sweep"])
+    with pytest.raises(InputError, match="give one --data and one --encoder"):
+        dice_ray.ablate("loss_comparison", encoders=["tiny", "minilm"], tuned_from=["sweep"])
+
+
+def test_a_name_goes_on_with_its_own_run_alone() -> None:
+    dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, name="mine")
+    assert dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice", "launch.threads": 2}, name="mine").is_finished
+    with pytest.raises(RunError, match=r"holds a run with other settings \(loss, loss\.dice\..*loss\.focal\."):
+        dice_ray.train("synthetic_pairs", QUICK | {"loss": "focal"}, name="mine")
+
+
+def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
+    rows = [f"a {number}\tb\t{number % 2}" for number in range(40)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
+    with pytest.raises(DataError, match=r"a study compares on the test split, and .* none .*data\.test_share=0\.2"):
+        dice_ray.ablate("loss_comparison", "mine.yaml")
+
+
+def test_a_label_that_a_drawn_test_split_alone_has_names_the_draw(tmp_path: Path) -> None:
+    rows = [f"a text {number}\t{'rare' if number == 7 else number % 2}" for number in range(40)]
+    (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    api.init(Path("train.tsv"), out=Path("mine.yaml"))
+    drawn = [api.validate("mine.yaml", {"data.test_share": 0.5, "data.split_seed": seed}) for seed in range(20)]
+    config = next(
+        each for each in drawn if "rare" in {label for one in sources.load(each.data).test for label in one.labels}
+    )
+    told = r"text 9: its labels must be among .*, got 'rare' \(the test split is 0\.5 of train, drawn with seed"
+    with pytest.raises(DataError, match=told):
+        build.prepare(config).test()
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path) -> None:
+    rows = [f"{'odd' if number % 4 else 'even'} {number}\tb\t{int(number % 4 > 0)}" for number in range(80)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", f"folder: {tmp_path}"))
+    (tmp_path / "mine.py").write_text(STUDY)
+    settings = {"training.epochs": 1, "data.test_share": 0.25}
+    study = dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="own")
+    cells = study.frame[study.frame["kind"] == "cell"]
+    assert set(cells["params.data.split_seed"]) == {1, 2}
+    tested: dict[int, set[tuple[str, ...]]] = {1: set(), 2: set()}
+    seeds, items = dict(zip(cells["id"], cells["seed"], strict=True)), texts(cells, "test/items.csv")
+    for id_, text in items.items():
+        ids = tuple(line.partition(",")[0] for line in text.splitlines()[1:])
+        assert len(ids) == 20
+        tested[seeds[id_]].add(ids)
+    assert [len(ids) for ids in tested.values()] == [1, 1], "arms are compared on the same items"
+    assert tested[1] != tested[2]
+    assert "each seed drew a test split of its own" in study.report().text().lower()
+    assert dice_ray.evaluate("own/strong/2").scores.metrics["f1"] == pytest.approx(
+        float(cells[(cells["arm"] == "strong") & (cells["seed"] == 2)]["metrics.test/f1"].iloc[0])
+    )
+
+
+def test_files_that_changed_are_read_again(tmp_path: Path) -> None:
+    for size in (40, 80):
+        rows = [f"a {number}\tb\t{number % 2}" for number in range(size)]
+        (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+        (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
+        prepared = build.prepare(api.validate("mine.yaml"))
+        assert len(prepared.train.rows) + len(prepared.dev.rows) == size
+
+
+def write_data(folder: Path, rows: list[str], named: str = "data") -> None:
+    """Files of the preset, with a row without a label, and the first rows as the test split."""
+    (folder / "data").mkdir(exist_ok=True)
+    head = "sentence1\tsentence2\tlabel"
+    (folder / "data/train.tsv").write_text("\n".join([head, *rows, "a\tb\t"]))
+    (folder / "data/test.tsv").write_text("\n".join([head, *rows[:10]]))
+    files = PRESET.replace("train.tsv", "train.tsv\n      test: test.tsv").replace("folder: data", f"folder: {named}")
+    (folder / "mine.yaml").write_text(files)
+
+
+LONG = [f"{'very ' * (30 * (number % 4 == 0))}odd {number}\tb\t{number % 2}" for number in range(40)]
+"""Pairs, a quarter of them longer than a row."""
+WORDS = [f"{'very ' * (30 * (n % 4 == 0))}{'odd' if n % 2 else 'even'} {n}\tb\t{n % 2}" for n in range(120)]
+"""More of them, whose label can be learned."""
+SHORT = {"training.epochs": 1, "training.evaluations": 2, "task.sentence_pair.max_length": 24}
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A sweep or study that several tests read.
+
+    Attributes:
+        folder: Where it was started.
+        printed: What its screen said.
+        frame: Its runs as they were at its end.
+    """
+
+    folder: Path
+    result: Result
+    printed: list[str]
+    frame: pd.DataFrame
+
+
+def driven(folder: Path, drive: Callable[[], Result]) -> Driven:
+    with redirect_stdout(io.StringIO()) as printed:
+        result = drive()
+    return Driven(folder, result, printed.getvalue().splitlines(), result.frame)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    """It reads files by a path relative to the folder that it is started in."""
+    folder = tmp_path_factory.mktemp("swept")
+    write_data(folder, WORDS)
+    settings = SHORT | {"tracking.text": True}
+    given: dict[str, Any] = {"space": "loss_tuning:focal", "trials": 3, "top": 1, "register": "m"}
+    with standing(folder):
+        return driven(folder, lambda: dice_ray.tune("mine.yaml", settings, **given, show=TerminalScreen))
+
+
+@pytest.fixture(scope="module")
+def studied(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    folder = tmp_path_factory.mktemp("studied")
+    write_data(folder, WORDS, f"{folder}/data")
+    (folder / "mine.py").write_text(STUDY)
+    with standing(folder), kept_ray.in_place():
+        return driven(folder, lambda: dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=1, show=TerminalScreen))
+
+
+def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write_data(tmp_path, LONG)
+    settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
+    dice_ray.train("mine.yaml", settings, show=lambda terminal: Shown([]))
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:2] == [
+        "data: 36 train, 4 dev, 10 test records (dev is 0.1 of train, drawn with seed 0)",
+        "  1 of 41 rows of train.tsv dropped: no label (line 42)",
+    ]
+    (file,) = tmp_path.rglob("artifacts/data.json")
+    stored = json.loads(file.read_text())
+    assert stored["read"]["train"]["dropped"] == {"no label": {"count": 1, "first": [42]}}
+    assert sum(stored["cut"].values()) == 10
+    assert f"  {stored['cut']['train']} of 36 train records truncated to max_length" in lines
+
+
+@pytest.mark.ray
+def test_a_sweep_shows_and_stores_its_data_and_stays_on_them(swept: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(swept.folder)
+    assert_data_are_shown(swept, is_test_cut=False)
+    write_data(swept.folder, WORDS[1:])
+    with pytest.raises(RunError, match="must be resumed with the data that it was started on, and they were changed"):
+        api.resume(swept.result.name)
+    write_data(swept.folder, WORDS)
+
+
+@pytest.mark.ray
+def test_a_study_shows_and_stores_its_data_and_stays_on_them(studied: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(studied.folder)
+    assert_data_are_shown(studied, is_test_cut=True)
+    write_data(studied.folder, WORDS[1:], f"{studied.folder}/data")
+    for again in (
+        lambda: api.resume("mine"),
+        lambda: dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=2),
+    ):
+        with pytest.raises(
+            RunError, match="must be resumed with the data that it was started on, and they were changed"
+        ):
+            again()
+    write_data(studied.folder, WORDS, f"{studied.folder}/data")
+
+
+def assert_data_are_shown(done: Driven, *, is_test_cut: bool) -> None:
+    """First of all, with what was dropped and cut; a sweep does not touch the test split."""
+    lines = done.printed
+    assert lines[0].startswith("data: 108 train, 12 dev, 10 test records")
+    last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
+    assert all(line.startswith("  ") for line in lines[1 : last + 1])
+    assert any("10 test records cut" in line for line in lines) == is_test_cut
+    (stored,) = done.folder.rglob("artifacts/data.json")
+    assert sorted(json.loads(stored.read_text())["cut"]) == ["dev", *(["test"] if is_test_cut else []), "train"]
+
+
+def test_train_leaves_a_run_in_mlflow() -> None:
+    told: list[Evaluation] = []
+    result = dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, show=lambda terminal: Shown(told))
+    assert [evaluation.finished for evaluation in told] == [False, True]
+    (run,) = result.frame.to_dict("records")
+    assert run["id"] == result.name
+    assert run["status"] == "FINISHED"
+    assert run["params.loss.dice.gamma"] == 0.01
+    assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
+    assert run["metrics.dev/best_f1"] == max(evaluation.metrics["dev/f1"] for evaluation in told)
+    best = max(told, key=lambda evaluation: evaluation.metrics["dev/f1"])
+    assert result.best == api.Best(result.name, "dev/f1", best.metrics["dev/f1"])
+    assert run["tags.collapsed"] == ("true" if best.metrics["dev/collapsed"] else "false")
+    assert result.name in result.report().text()
+
+
+def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
+    dice_ray.train("synthetic_pairs", QUICK | {"training.epochs": 2}, name="mine")
+    (before,) = read("train").to_dict("records")
+    (tmp_path / "new.tsv").write_text("sentence1\tsentence2\nthe router is broken\tit is urgent\n")
+    assert dice_ray.predict("mine", "new.tsv").text().startswith("id\tlabel\tprobability_0\tprobability_1\n2\t")
+
+    for _ in range(2):  # scored again, it is stored once
+        scored = dice_ray.evaluate("mine", items=tmp_path / "items.csv")
+    assert scored.not_stored is None
+    (run,) = read("train").to_dict("records")
+    assert {name: run[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
+    assert [run[name] for name in ("status", "end")] == [before[name] for name in ("status", "end")]
+    assert len(curves("train").query("metric == 'test/f1'")) == 1
+    (artifact,) = tmp_path.glob("mlartifacts/*/artifacts/test/items.csv")
+    assert artifact.read_text() == (tmp_path / "items.csv").read_text()
+    assert artifact.read_text().count("\n") == 1 + len(scored.scores.items)
+    assert dice_ray.evaluate("mine", "dev").scores.metrics["f1"] == run["metrics.dev/best_f1"]
+
+    (tmp_path / "mlflow.db").rename(tmp_path / "away.db")
+    not_stored = dice_ray.evaluate("mine", "dev").not_stored
+    assert not_stored == "MLflow holds no such run here: the counts of each record are not stored with it"
+    assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_a_run_has_one_driver(tmp_path: Path) -> None:
+    folder = tmp_path / "dice_ray_runs/mine"
+    with lock(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
+        dice_ray.train("synthetic_pairs", QUICK, name="mine")
+    assert {path.name for path in folder.iterdir()} == {"lock"}
+    assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
+
+
+def test_steps_between_evaluations_are_tracked() -> None:
+    dice_ray.train("synthetic_pairs", QUICK | {"training.batch_size": 10}, name="mine")
+    stored = curves("train")
+    steps = {name: list(stored.query("metric == @name")["step"]) for name in stored["metric"].unique()}
+    for name in ("loss", "lr", "padding", "tokens_per_second"):
+        assert sorted(steps[f"step/{name}"]) == [1, 2, 3, 4, 6, 7, 8, 9], name
+    assert sorted(steps["train/loss"]) == sorted(steps["train/lr"]) == [5, 10]
+
+
+def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
+    quick = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
+    settings = {**quick, "training.precision": "fp32"}
+    plan = api.dry_run("synthetic_pairs", settings, name="mine")
+    found = plan.rehearsal
+    assert (found.records, found.rows) == ({"train": 200, "dev": 100, "test": 100}, {"train": 200, "dev": 100})
+    assert (found.num_steps, found.num_evaluations, found.num_timed) == (40, 4, NUM_STEPS - 1)
+    assert found.num_steps * found.seconds_a_step < found.seconds < 300
+    assert 50 * 2**20 < found.peak_memory < 64 * 2**30
+    assert plan.folder == Path("dice_ray_runs/mine")
+    (tmp_path / "mine.yaml").write_text(plan.config)
+    assert api.validate("mine.yaml") == api.validate("synthetic_pairs", settings)
+    (tmp_path / "mine.yaml").unlink()
+    assert list(tmp_path.iterdir()) == []
+    assert list(Path(tempfile.gettempdir()).iterdir()) == []
+
+    dice_ray.train("synthetic_pairs", settings | {"training.epochs": 1}, name="mine")
+    weights = torch.load("dice_ray_runs/mine/best.pt", weights_only=True)["model"]
+    assert sum(weight.numel() for weight in weights.values()) == found.num_parameters
+
+
+def test_a_dry_run_refuses_what_the_run_would() -> None:
+    with pytest.raises(ConfigError, match=r"batch_size: must be at most the rows of the training split, 100"):
+        api.dry_run("synthetic_pairs", QUICK | {"training.batch_size": 200, "launch.workers": 2})
+
+
+def test_gpus_that_are_not_there_are_refused() -> None:
+    with pytest.raises(RunError, match=r"there must be 100 GPUs .*, and there are \d+"):
+        dice_ray.train("synthetic_pairs", QUICK | {"launch.gpus": 100})
+
+
+def test_a_failed_run_is_stored_as_failed() -> None:
+    with pytest.raises(ConfigError):
+        dice_ray.train("synthetic_pairs", {"loss": "nothing"})
+    with pytest.raises(ArithmeticError):
+        dice_ray.train("synthetic_pairs", QUICK | {"training.lr": 1e30}, name="bad")
+    (run,) = api.Result("bad", TRAIN_EXPERIMENT).frame.to_dict("records")
+    assert run["status"] == "FAILED"
+
+
+@pytest.mark.ray
+def test_a_sweep_of_files_by_a_relative_path(swept: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(swept.folder)
+    trials = swept.frame[swept.frame["kind"] == "trial"]
+    assert len(trials) == 3
+    assert set(trials["params.loss"]) == {"focal"}
+    assert set(trials["state"]) <= {"done", "pruned"}
+    assert api.resume(swept.result.name).name == swept.result.name
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_from_a_study_that_grows_to_a_table(
+    studied: Driven, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(studied.folder)
+    before = Path("dice_ray_runs/mine/ledger.jsonl").read_text()
+    study = dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=2)
+    after = Path("dice_ray_runs/mine/ledger.jsonl").read_text()
+    assert after.startswith(before)
+    assert (before.count('"end"'), after.count('"end"')) == (2, 4)
+    cells = study.frame[study.frame["kind"] == "cell"]
+    assert sorted(zip(cells["arm"], cells["seed"], strict=True)) == [
+        (arm, seed) for arm in ("plain", "strong") for seed in (1, 2)
+    ]
+    assert len(list(Path("mlartifacts").glob("*/artifacts/test/items.csv"))) == 4
+    scored = dice_ray.evaluate("mine/strong/2")
+    assert scored.not_stored is None
+    (cell,) = cells[(cells["arm"] == "strong") & (cells["seed"] == 2)].to_dict("records")
+    assert scored.scores.metrics["f1"] == cell["metrics.test/f1"]
+
+    tables = dice_ray.report("mine")
+    assert "strong" in tables.text()
+    written = tables.write(studied.folder / "out")
+    assert {path.suffix for path in written} >= {".txt", ".csv", ".tex"}
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_run_is_registered_once_and_its_predictions_are_stored_where_wanted(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="registered model must be letters"):
+        dice_ray.train("synthetic_pairs", QUICK, name="mine", register="a/b")
+    assert not (tmp_path / "dice_ray_runs").exists()
+    client = quiet_client(f"sqlite:///{tmp_path}/mlflow.db")
+    for _ in range(2):
+        dice_ray.train("synthetic_pairs", QUICK | {"tracking.text": True}, name="mine", register="pairs")
+        (version,) = client.search_model_versions("name = 'pairs'")
+        (row,) = read(TRAIN_EXPERIMENT).to_dict("records")
+        assert row["tags.registered.pairs"] == "1"
+        client.delete_tag(str(version.run_id), "dice_ray.registered.pairs")  # as one leaves it that is killed
+    import mlflow
+
+    model = mlflow.pyfunc.load_model(version.source)
+    assert list(model.predict([{"sentence1": "a", "sentence2": "b"}])["id"]) == ["1"]
+    (file,) = tmp_path.rglob("artifacts/dev/predictions.tsv")
+    assert len(file.read_text().splitlines()) == 1 + 50
+    assert not (tmp_path / "dice_ray_runs/mine/model").exists()
+    assert version.run_id is not None
+    run = client.get_run(version.run_id)
+    assert run.inputs is not None
+    assert [(used.dataset.name, used.dataset.source_type) for used in run.inputs.dataset_inputs] == [
+        ("synthetic:pairs", "synthetic")
+    ]
+    assert run.inputs.dataset_inputs[0].dataset.digest == json.loads((file_of(run) / "task.json").read_text())["data"]
+
+
+def file_of(run: Run) -> Path:
+    """Where the run lies."""
+    return runs_folder() / run.data.tags[schema.ID]
+
+
+def test_no_text_is_stored_unless_wanted(tmp_path: Path) -> None:
+    dice_ray.train("synthetic_pairs", QUICK, name="mine")
+    assert {file.name for file in (tmp_path / "mlartifacts").rglob("*") if file.is_file()} == {
+        "config.yaml",
+        "data.json",
+    }
+
+
+def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
+    here = f"sqlite:///{tmp_path}/mlflow.db"
+    for name, store in (("killed", here), ("elsewhere", "http://127.0.0.1:9")):
+        spool = Spool(runs_folder() / name, TRAIN_EXPERIMENT, store)
+        spool.add(Open(name, name, {}, {schema.KIND: "run"}, None, 1000))
+        spool.close(is_sent=False)
+    busy = Spool(runs_folder() / "busy", TRAIN_EXPERIMENT, here)
+    (waiting,) = api.send_waiting()
+    assert (waiting.file.parent.name, waiting.why[:40]) == ("elsewhere", "it is for http://127.0.0.1:9: set MLFLOW")
+    assert read(TRAIN_EXPERIMENT)[["id", "status"]].to_numpy().tolist() == [["killed", "KILLED"]]
+    assert [run.state for run in api.runs(TRAIN_EXPERIMENT)] == ["killed"]
+    busy.close(is_sent=True)
+
+
+@pytest.mark.ray
+def test_the_best_of_a_sweep_is_kept_and_registered(
+    swept: Driven, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(swept.folder)
+    result, rows = swept.result, swept.frame.set_index("id")
+    (best,) = rows.index[rows["tags.registered.m"].notna()]
+    assert rows.loc[best, "metrics.dev/best_f1"] == rows["metrics.dev/best_f1"].max()
+    trials = {folder.name: folder for folder in (result.folder / "trials").iterdir()}
+    assert {id_ for id_, folder in trials.items() if (folder / "best.pt").exists()} == {best}
+    assert not list(result.folder.rglob("last.pt"))
+    assert api.evaluate(f"{result.name}/{best}", "dev").scores.metrics["f1"] == pytest.approx(
+        rows.loc[best, "metrics.dev/best_f1"]
+    )
+    loser = next(id_ for id_ in trials if id_ != best)
+    kept = rf"the best trials alone are kept, {result.name}/{best} the first, got {result.name}/{loser}"
+    with pytest.raises(RunError, match=kept):
+        api.evaluate(f"{result.name}/{loser}", "dev")
+    assert len(list(swept.folder.rglob("artifacts/dev/predictions.tsv"))) == 1
+    assert len(list(swept.folder.rglob("artifacts/config.yaml"))) == 3
+    again = api.resume(result.name, more_trials=1, register="m")
+    assert again.is_finished
+    assert len(list(result.folder.rglob("best.pt"))) == 1
+    assert capfd.readouterr() == ("", "")

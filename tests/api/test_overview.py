@@ -1,0 +1,78 @@
+"""Runs side by side: best first, named as commands name them, with what differs alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from dice_ray.api.overview import compared, overview
+from dice_ray.errors import UnknownNameError
+from dice_ray.tracking import schema
+from dice_ray.tracking.reader import read
+from dice_ray.tracking.writer import Writer
+
+
+def test_trials_of_a_sweep(uri: str) -> None:
+    with Writer("losses", uri) as writer:
+        writer.open("losses", name="losses", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
+        trials = {
+            "0001": ("focal", {"loss.focal.gamma": 2.0}, 0.25),
+            "0002": ("dice", {}, 0.5),
+            "0003": ("dice", {}, 0),
+        }
+        for id_, (loss, own, score) in trials.items():
+            params = {"loss": loss, "training.lr": 1e-3, "training.seed": 0, **own}
+            tags = {schema.KIND: "trial", schema.SEED: "0", schema.STATE: "done"}
+            writer.open(id_, name=id_, params=params, tags=tags, parent="losses")
+            writer.metrics(id_, 5, {"dev/f1": 0.1, "dev/best_f1": score})
+            writer.end(id_, "FINISHED")
+        failed = {schema.KIND: "trial", schema.SEED: "0", schema.STATE: "failed", schema.FAILURE: "too high"}
+        writer.open("0004", name="0004", params={"loss": "dice", "training.lr": 1e-3}, tags=failed, parent="losses")
+        writer.metrics("0004", 5, {"dev/f1": 0.9, "dev/best_f1": 0.9})
+        writer.end("0004", "FAILED")
+        writer.end("losses", "FINISHED")
+    rows = compared("losses", read("losses", uri))
+    assert [(row.run, row.state, row.score, row.params) for row in rows] == [
+        ("losses/0002", "done", 0.5, {"loss": "dice"}),
+        ("losses/0001", "done", 0.25, {"loss": "focal", "loss.focal.gamma": 2.0}),
+        ("losses/0003", "done", 0.0, {"loss": "dice"}),
+        ("losses/0004", "failed", None, {"loss": "dice"}),
+    ]
+    assert [row.failure for row in rows] == [None, None, None, "too high"]
+    (line,) = overview(["losses"], uri)
+    assert (line.kind, line.metric, line.best) == ("sweep", "dev/f1", 0.5)
+    assert line.runs == {"FINISHED": 3, "FAILED": 1}
+
+
+def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
+    with Writer("study", uri) as writer:
+        writer.open("study", name="study", params={}, tags={schema.KIND: "study", schema.METRIC: "test/f1"})
+        for arm, score in (("plain", 0.5), ("strong", 0.75)):
+            tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: "1", schema.STATE: "done"}
+            writer.open(f"id {arm}", name=arm, params={"loss": arm}, tags=tags, parent="study")
+            writer.metrics(f"id {arm}", 9, {"test/f1": score, "dev/best_f1": 1 - score})
+            writer.end(f"id {arm}", "FINISHED")
+    found = [(row.run, row.seed, row.metric, row.score) for row in compared("study", read("study", uri))]
+    assert found == [("study/strong/1", 1, "test/f1", 0.75), ("study/plain/1", 1, "test/f1", 0.5)]
+    with Writer("varied", uri) as writer:
+        tags = {schema.KIND: "cell", schema.ARM: "plain", schema.SEED: "1", schema.VARIANT: "- negative"}
+        writer.open("id varied", name="a", params={}, tags=tags)
+    assert [row.run for row in compared("varied", read("varied", uri))] == ["varied/- negative/plain/1"]
+    with Writer("train", uri) as writer:
+        for key, metric in (("pairs", "dev/f1"), ("texts", "dev/macro_f1")):
+            writer.open(key, name=key, params={}, tags={schema.KIND: "run", schema.METRIC: metric, schema.SEED: "1"})
+            writer.metrics(key, 9, {schema.best_metric(metric): 0.5})
+    alone = compared("train", read("train", uri))
+    assert {(row.run, row.metric, row.state) for row in alone} == {
+        ("pairs", "dev/f1", "killed"),
+        ("texts", "dev/macro_f1", "killed"),
+    }
+    assert [line.name for line in overview(["study", "train"], uri)] == ["train", "study"]
+    with pytest.raises(UnknownNameError, match="did you mean 'study'"):
+        read("studdy", uri)
+
+
+def test_an_experiment_without_runs(uri: str) -> None:
+    Writer("empty", uri).close()
+    assert compared("empty", read("empty", uri)) == []
+    (line,) = overview(["empty"], uri)
+    assert (line.runs, line.best, line.began) == ({}, None, None)

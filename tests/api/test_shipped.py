@@ -1,0 +1,53 @@
+"""A package of ours is found from any folder, and what stands in its way is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dice_ray.api.shipped import preset_file
+from dice_ray.errors import InputError
+from tests.house.tree import REPOSITORY
+
+PACKAGES = ["search_spaces", "analysis"]
+
+
+def _folder_of(package: str) -> subprocess.CompletedProcess[str]:
+    code = f"from dice_ray.api.shipped import folder_of; print(folder_of({package!r}))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_ours_is_found_from_any_folder(package: str) -> None:
+    assert _folder_of(package).stdout.strip() == str(REPOSITORY / package)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_folder_without_init_does_not_stand_in_the_way(package: str) -> None:
+    Path(package).mkdir()
+    Path(package, "plot.py").touch()
+    assert _folder_of(package).stdout.strip() == str(REPOSITORY / package)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("file", ["{}.py", "{}/__init__.py"])
+def test_what_stands_in_the_way_is_named(package: str, file: str) -> None:
+    own = Path(file.format(package)).resolve()
+    own.parent.mkdir(exist_ok=True)
+    own.touch()
+    error = _folder_of(package).stderr
+    assert f"ShadowedError: dice_ray needs its own package {package}" in error
+    assert f"Python finds {own} first" in error
+
+
+def test_a_file_of_data_is_no_preset() -> None:
+    Path("m.json").touch()
+    with pytest.raises(
+        InputError, match=r"a preset must be a \.yaml file, got m\.json: `dice-ray init m\.json` writes"
+    ):
+        preset_file("m.json")
+    Path("mrpc").touch()
+    assert preset_file("mrpc").suffix == ".yaml"

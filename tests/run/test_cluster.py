@@ -1,0 +1,194 @@
+"""Ray says nothing, writes nothing at home, listens on loopback, and goes; a Ray set otherwise is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import requires, version
+from pathlib import Path
+
+import pytest
+
+from dice_ray.errors import InputError
+from dice_ray.run import cluster
+from tests.machines import machines
+
+LISTENERS = """
+import os, sys
+from pathlib import Path
+import psutil
+from dice_ray.run import cluster
+
+with cluster.started(num_cpus=1, log=Path("log.txt")) as ray:
+    print("Ray has words")
+    os.system("echo and its children too")
+    me = psutil.Process()
+    tree = [me, *me.children(recursive=True)]
+    sockets = [socket for process in tree for socket in process.net_connections("inet")]
+    ips = {socket.laddr.ip.removeprefix("::ffff:") for socket in sockets if socket.status == "LISTEN"}
+print(len(tree) > 3, sorted(ips), ray.cpus, ray.scratch.exists())
+print(len(me.children(recursive=True)))
+"""
+
+
+def python(code: str, cwd: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    without_ray = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env=without_ray | {"HOME": str(cwd)} | env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_ray_comes_with_what_frees_the_groups_of_stopped_trials() -> None:
+    (ray,) = [each for each in requires("dice-ray") or () if each.startswith("ray[")]
+    assert {"default", "train", "tune"} <= set(ray.partition("[")[2].partition("]")[0].split(","))
+
+
+@pytest.mark.ray
+def test_ray_is_quiet_and_listens_on_loopback_alone(tmp_path: Path) -> None:
+    done = python(LISTENERS, tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == ["True ['127.0.0.1'] 1 False", "0"]
+    assert (tmp_path / "log.txt").read_text().splitlines()[:2] == ["Ray has words", "and its children too"]
+    assert [path.name for path in tmp_path.iterdir()] == ["log.txt"], "nothing else stands in home"
+
+
+def test_a_ray_imported_with_other_settings_is_refused(tmp_path: Path) -> None:
+    done = python("import ray; from dice_ray.run import cluster; cluster.prepare(None)", tmp_path)
+    assert "RunError: Ray must be set up for address 'local'" in done.stderr
+    assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" in done.stderr
+
+
+def test_a_ray_on_loopback_joins_no_cluster(tmp_path: Path) -> None:
+    code = (
+        "from dice_ray.run import cluster; cluster.prepare(None); import ray; print(cluster.prepare('10.0.0.1:6379'))"
+    )
+    done = python(code, tmp_path)
+    assert "RunError: Ray must be set up for address '10.0.0.1:6379'" in done.stderr
+
+
+def test_the_address_is_that_given_or_that_of_the_environment_or_local(tmp_path: Path) -> None:
+    code = "import os; from dice_ray.run import cluster; print(cluster.prepare({!r}), os.environ.get('RAY_AUTH_MODE'))"
+    with listening() as one, listening() as other:
+        assert python(code.format(one), tmp_path, RAY_ADDRESS=other).stdout == f"{one} None\n"
+        assert python(code.format(None), tmp_path, RAY_ADDRESS=other).stdout == f"{other} None\n"
+    assert python(code.format("auto"), tmp_path, RAY_ADDRESS=other).stdout == "auto None\n"
+    assert python(code.format(None), tmp_path).stdout == "local token\n"
+    assert f"must answer at {other}, and nothing does" in python(code.format(None), tmp_path, RAY_ADDRESS=other).stderr
+
+
+def test_what_asks_for_a_dashboard_is_told_at_once_that_there_is_none(tmp_path: Path) -> None:
+    asks = "from dice_ray.run import cluster; cluster.prepare(None); from ray.util import state; state.get_actor('00')"
+    assert "Module: no_dashboard does not exist" in python(asks, tmp_path).stderr
+
+
+@contextmanager
+def listening() -> Iterator[str]:
+    """An address where something answers, until the end of the block."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("address", ["nowhere", "127.0.0.1", "127.0.0.1:port", "ray://a:1", "a:99999"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(InputError, match=f"must be HOST:PORT .* got '{re.escape(address)}'"):
+        cluster._check_address(address)
+
+
+@pytest.mark.ray
+def test_a_ray_that_does_not_start_is_told_in_one_line(tmp_path: Path) -> None:
+    code = """
+from pathlib import Path
+from dice_ray.run import cluster
+from dice_ray.errors import RunError
+try:
+    with cluster.started(num_cpus=-1, log=Path("log.txt")):
+        pass
+except RunError as error:
+    print(error)
+"""
+    done = python(code, tmp_path)
+    assert done.stdout.startswith("Ray must start at local: ")
+    assert done.stdout.count("\n") == 1
+
+
+JOINED = """
+import os, sys
+from pathlib import Path
+from dice_ray.run import cluster
+from dice_ray.errors import RunError
+
+address, *joins = sys.argv[1:]
+as_here = cluster._as_here
+for entered, folder, version in zip(joins[::3], joins[1::3], joins[2::3]):
+    meant = as_here()
+    meant["env_vars"][cluster.FOLDER] = entered
+    cluster._as_here = lambda: meant
+    cluster.version = lambda name: version
+    try:
+        with cluster.started(address, log=Path("log.txt"), folder=Path(folder)) as joined:
+            import ray
+
+            stand = ray.remote(lambda: (os.getcwd(), os.environ["DICE_RAY_DATA"], os.environ.get("HF_TOKEN")))
+            found = ray.get(stand.remote())
+        print(len(joined.nodes), *found)
+    except RunError as error:
+        print(error)
+"""
+
+
+@pytest.mark.ray
+def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as two:
+        given = {**two.environment, "DICE_RAY_DATA": "data here", "HF_TOKEN": "a secret"}
+        here, ours = str(tmp_path), version("dice-ray")
+        joins = ((here, ".", ours), (f"{here}/other", ".", ours), (here, "runs", ours), (here, ".", "0"))
+        done = python(JOINED, tmp_path, two.address, *(value for join in joins for value in join), **given)
+    joined, elsewhere, blind, other = done.stdout.splitlines()
+    assert joined == f"2 {tmp_path} data here None"
+    must = f"every machine of the cluster must have this dice_ray, and see {tmp_path} and "
+    assert elsewhere.startswith(f"{must}{tmp_path} under the same path; 127.0.0.1 reports: ")
+    there_is = f"{tmp_path / 'runs'} under the same path; 127.0.0.1 reports: there is no folder {tmp_path / 'runs'}"
+    assert blind == must + there_is
+    assert other.endswith(f"127.0.0.1 reports: dice_ray is {ours} here, not 0")
+
+
+def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:
+    code = """
+from pathlib import Path
+from dice_ray.run import cluster
+
+try:
+    with cluster.quiet(Path("log.txt")) as terminal:
+        print("unseen")
+        print("seen", file=terminal)
+        print("and partial", end="")
+        raise ValueError("on its way")
+except ValueError as error:
+    print(error)
+"""
+    done = python(code, tmp_path)
+    assert done.stdout == "seen\non its way\n"
+    assert (tmp_path / "log.txt").read_text() == "unseen\nand partial"
+
+
+def test_what_others_say_comes_to_the_terminal_where_it_is_asked_for(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for verbose, shown in (("", ""), ("1", "said\n")):
+        monkeypatch.setenv("DICE_RAY_VERBOSE", verbose)
+        with cluster.quiet(tmp_path / "log.txt"):
+            os.write(2, b"said\n")
+        assert capfd.readouterr().err == shown
+    assert (tmp_path / "log.txt").read_text() == "said\n"

@@ -1,0 +1,188 @@
+"""One RunConfig: the same run in this process and on Ray Train's workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import torch
+
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.config.schema import RunConfig
+from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
+from dice_ray.run import build, cluster, train
+from dice_ray.training.loop import Evaluation
+from tests.kept_ray import KeptRay
+from tests.processes import WORKER, titled
+
+PRESET = Layer(
+    "preset",
+    {
+        "task": "sentence_pair",
+        "data": {"source": {"synthetic": {"size": 200, "positive_share": 0.3}}},
+        "model": {"dropout": 0.0},
+        "training": {"epochs": 1, "batch_size": 16, "lr": 2e-3, "evaluations": 2, "precision": "fp32"},
+    },
+)
+
+
+def small(**values: Any) -> RunConfig:
+    paths = {path.replace("__", "."): value for path, value in values.items()}
+    return resolve([PRESET, values_layer("test", paths)])
+
+
+def test_data_are_prepared_once_for_runs_that_share_them() -> None:
+    first = build.prepare(small(loss="dice", training__seed=3))
+    assert build.prepare(small(loss="focal")) is first
+    assert build.prepare(small(data__source__synthetic__seed=7)) is not first
+
+
+def test_a_run_that_was_not_trained_cannot_be_scored(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"must hold a trained run's best\.pt"):
+        train.score(small(), tmp_path, "dev")
+
+
+def test_a_test_split_must_be_there_to_be_scored(tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text(
+        "\n".join(["sentence1\tsentence2\tlabel", *(f"a {n}\tb {n}\t{n % 2}" for n in range(40))])
+    )
+    files = {"folder": str(tmp_path), "train": "pairs.tsv", "reader": {"tables": {"quoting": "off"}}}
+    config = resolve([PRESET, Layer("test", {"data": {"source": {"files": files}}})])
+    list(train.evaluations(config, tmp_path / "run"))
+    with pytest.raises(DataError, match="must have a test split"):
+        train.score(config, tmp_path / "run", "test")
+
+
+def test_what_has_no_effect_on_the_data_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    dead = {"loss.tversky.scope": "example", "loss.tversky.gamma": 0, "loss.tversky.alpha": 0.3}
+    with pytest.raises(ConfigError, match="alpha has no effect"):
+        next(train.evaluations(resolve([PRESET, values_layer("test", dead)]), tmp_path))
+
+
+def test_a_run_has_the_threads_that_it_is_launched_with(tmp_path: Path) -> None:
+    try:
+        train.train(small(launch__threads=2), tmp_path)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
+
+
+def test_mined_negatives_train(tmp_path: Path) -> None:
+    all_kept, mined = (list(train.evaluations(small(mining__ratio=ratio), tmp_path / str(ratio))) for ratio in (0, 1))
+    assert mined[-1].metrics["train/loss"] > all_kept[-1].metrics["train/loss"]
+
+
+def test_oversampling_draws_the_rare_class_more_often_in_as_many_steps(tmp_path: Path) -> None:
+    plain, balanced = small(), small(data__oversampling="balanced")
+    weights = build.build(balanced).weights
+    labels = [row["label"] for row in build.prepare(balanced).train.rows]
+    assert build.build(plain).weights is None
+    assert weights is not None
+    assert {(label, round(weight, 3)) for label, weight in zip(labels, weights, strict=True)} == {(0, 1.0), (1, 2.333)}
+    assert build.prepare(balanced).facts == build.prepare(plain).facts, "the prior and the weights of losses stay"
+    ends = [
+        list(train.evaluations(config, tmp_path / config.data.oversampling.name))[-1] for config in (plain, balanced)
+    ]
+    assert ends[0].step == ends[1].step
+    assert ends[0].metrics["train/loss"] != ends[1].metrics["train/loss"]
+
+
+@pytest.fixture(scope="module")
+def ray_train(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A Ray, whose runs on Ray Train end at once and not at the next of Ray's polls."""
+    with pytest.MonkeyPatch.context() as patch, kept_ray.in_place():
+        patch.setenv("RAY_TRAIN_HEALTH_CHECK_INTERVAL_S", "0.2")
+        with cluster.started(num_cpus=2, log=tmp_path_factory.mktemp("ray") / "log.txt"):
+            yield
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A run of two workers that is closed as soon as it has told its end."""
+
+    told: list[Evaluation]
+    is_stopped: bool
+    workers: list[psutil.Process]
+
+
+@pytest.fixture(scope="module")
+def closed(ray_train: None, tmp_path_factory: pytest.TempPathFactory) -> Closed:
+    folder = tmp_path_factory.mktemp("closed")
+    running = train.evaluations(small(loss="self_adjusting_dice", launch__workers=2), folder)
+    told = [next(running)]
+    while not told[-1].finished:
+        told.append(next(running))
+    running.close()
+    return Closed(told, (folder / "stopped").exists(), titled(WORKER))
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("ray_train")
+class TestOnRayTrain:
+    def test_one_worker_is_bit_for_bit_the_run_of_this_process(self, tmp_path: Path) -> None:
+        here = list(train.evaluations(small(loss="dice"), tmp_path / "here"))
+        there = list(train.evaluations(small(loss="dice", launch__how="ray_train"), tmp_path / "there"))
+        for told in (*here, *there):
+            assert told.metrics.pop("train/tokens_per_second") > 0
+            assert told.metrics.pop("train/seconds") > 0
+        assert there == here
+
+    def test_two_workers_tread_the_path_of_one(self, tmp_path: Path, closed: Closed) -> None:
+        one = list(train.evaluations(small(loss="self_adjusting_dice"), tmp_path / "one"))
+        assert [told.metrics["train/loss"] for told in closed.told] == pytest.approx(
+            [told.metrics["train/loss"] for told in one], rel=1e-4
+        )
+        assert [told.metrics["dev/f1"] for told in closed.told] == pytest.approx(
+            [told.metrics["dev/f1"] for told in one]
+        )
+
+    def test_a_run_that_told_its_end_is_not_stopped(self, closed: Closed) -> None:
+        assert closed.told[-1].step > 0
+        assert not closed.is_stopped
+        assert not closed.workers
+
+    def test_a_failure_of_a_worker_comes_back_as_it_was(self, tmp_path: Path) -> None:
+        with pytest.raises(NonFiniteError, match=r"at step \d+"):
+            list(train.evaluations(small(launch__workers=2, launch__max_failures=0, training__lr=1e30), tmp_path))
+
+    def test_a_worker_that_is_killed_is_replaced_and_the_run_goes_on(self, tmp_path: Path) -> None:
+        long = {"training__epochs": 6, "training__evaluations": 3}
+        one = list(train.evaluations(small(**long), tmp_path / "one"))
+        running = train.evaluations(small(**long, launch__workers=2, launch__max_failures=1), tmp_path / "two")
+        told = [next(running)]
+        killed = titled(WORKER)
+        assert len(killed) == 2
+        killed[0].kill()
+        told += [next(running)]
+        alive = titled(WORKER)
+        assert len(alive) == 2
+        assert not set(alive) & set(killed)
+        told += running
+        assert [each.step for each in told] == [each.step for each in one]
+        assert [each.metrics["train/loss"] for each in told] == pytest.approx(
+            [each.metrics["train/loss"] for each in one], rel=1e-3
+        )
+
+    def test_a_worker_that_dies_too_often_ends_the_run(self, tmp_path: Path) -> None:
+        long = {"training__epochs": 50, "training__evaluations": 50}
+        running = train.evaluations(small(**long, launch__how="ray_train", launch__max_failures=0), tmp_path)
+        next(running)
+        (worker,) = titled(WORKER)
+        worker.kill()
+        with pytest.raises(RunError, match="Ray Train stopped"):
+            list(running)
+
+    def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
+        running = train.evaluations(small(launch__workers=2, training__epochs=200, training__evaluations=200), tmp_path)
+        next(running)
+        assert titled(WORKER)
+        running.close()
+        deadline = time.monotonic() + 10
+        while titled(WORKER) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not titled(WORKER)

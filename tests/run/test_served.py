@@ -1,0 +1,129 @@
+"""A run packed as a model of MLflow: it predicts as the run does, and nothing in the folder is code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+from dice_ray.config.load import Layer, resolve
+from dice_ray.errors import DataError, RunError
+from dice_ray.run import served, train, trained
+from dice_ray.tracking.store import quiet
+
+TASKS: dict[str, tuple[Any, str]] = {
+    "pairs": ({"sentence_pair": {}}, "pairs"),
+    "texts": ({"text_classification": {}}, "texts"),
+    "tagging": ({"tagging": {}}, "tagging"),
+    "questions": ({"extractive_qa": {}}, "questions"),
+    "queries": ({"mrc_ner": {"queries": "own"}}, "queries"),
+}
+ROWS: dict[str, list[dict[str, Any]]] = {
+    "pairs": [{"sentence1": "the router is broken", "sentence2": "it is urgent"}, {"sentence1": "a", "sentence2": "b"}],
+    "texts": [{"sentence": "the router is broken"}, {"sentence": "a b c"}],
+    "tagging": [{"tokens": ["Anna", "sees", "Berlin"]}, {"tokens": ["rain"]}],
+    "questions": [{"id": "q1", "question": "where is it", "context": "it is in the box by the door"}],
+}
+FILES = {
+    "pairs": ("tsv", "sentence1\tsentence2\nthe router is broken\tit is urgent\na\tb\n"),
+    "texts": ("tsv", "sentence\nthe router is broken\na b c\n"),
+    "tagging": ("conll", "Anna O\nsees O\nBerlin O\n\nrain O\n"),
+    "questions": (
+        "json",
+        json.dumps(
+            {
+                "data": [
+                    {
+                        "title": "t",
+                        "paragraphs": [
+                            {
+                                "context": "it is in the box by the door",
+                                "qas": [{"id": "q1", "question": "where is it", "answers": []}],
+                            }
+                        ],
+                    }
+                ]
+            }
+        ),
+    ),
+}
+
+
+def packed(folder: Path, kind: str) -> tuple[trained.Trained, Path]:
+    """A run of generated data, and it as a model."""
+    source = {"synthetic": {"kind": kind, "size": 60}}
+    preset = {"task": TASKS[kind][0], "data": {"source": source}, "training": {"epochs": 1, "batch_size": 16}}
+    list(train.evaluations(resolve([Layer("preset", preset)]), folder / "run"))
+    return trained.load(folder / "run"), served.pack(folder / "run", folder / "model")
+
+
+@pytest.mark.parametrize("kind", list(FILES))
+def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
+    quiet()
+    import mlflow
+
+    run, folder = packed(tmp_path, kind)
+    suffix, text = FILES[kind]
+    (tmp_path / f"new.{suffix}").write_text(text)
+    wanted = run.predict(tmp_path / f"new.{suffix}")
+    (tmp_path / "run").rename(tmp_path / "elsewhere")
+    model = mlflow.pyfunc.load_model(str(folder))
+    found = model.predict(pd.DataFrame(ROWS[kind]))
+    match wanted:
+        case trained_table if isinstance(found, pd.DataFrame):
+            lines = [line.split("\t") for line in trained_table.text().splitlines()]
+            assert [*found.columns] == lines[0]
+            assert found["label"].tolist() == [line[1] for line in lines[1:]]
+            assert found.iloc[:, 2].tolist() == pytest.approx([float(line[2]) for line in lines[1:]], abs=1e-6)
+        case _ if kind == "tagging":
+            tags = [[line.split("\t")[1] for line in block.splitlines()] for block in wanted.text().split("\n\n")[:-1]]
+            assert found == tags
+        case _:
+            assert found == json.loads(wanted.text())
+
+
+def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path) -> None:
+    quiet()
+    import mlflow
+
+    run, folder = packed(tmp_path, "tagging")
+    pipeline = mlflow.transformers.load_model(str(folder))
+    inputs = run.tokenizer("Anna sees Berlin", return_tensors="pt")
+    with torch.no_grad():
+        (ours,) = run.model(dict(inputs), {}).values()
+        theirs = pipeline.model(**inputs).logits
+    assert torch.allclose(ours, theirs, atol=1e-5)
+    assert [each["word"] for each in pipeline("Anna", ignore_labels=[])]
+
+
+def test_rows_that_lack_a_column_are_named(tmp_path: Path) -> None:
+    _, folder = packed(tmp_path, "pairs")
+    model = served.load_pyfunc(str(folder))
+    with pytest.raises(DataError, match=r"'sentence2'"):
+        model.predict(pd.DataFrame({"sentence1": ["a"]}))
+    with pytest.raises(DataError, match="there must be a row to predict"):
+        model.predict([])
+
+
+def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path) -> None:
+    _, folder = packed(tmp_path, "pairs")
+    described = (folder / "MLmodel").read_text()
+    assert "loader_module: dice_ray.served" in described
+    assert "code: null" in described
+    assert {file.suffix for file in folder.rglob("*") if file.is_file()} <= {"", ".txt", ".yaml", ".json", ".pt"}
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, tuple[str]]:
+            return os.mkdir, (str(tmp_path / "was run"),)
+
+    with (folder / "run/best.pt").open("wb") as file:
+        pickle.dump({"model": Evil(), "decisions": {}, "step": 1}, file)
+    with pytest.raises(RunError, match=r"best\.pt must be a checkpoint of dice_ray"):
+        served.load_pyfunc(str(folder))
+    assert not (tmp_path / "was run").exists()

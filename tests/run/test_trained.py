@@ -1,0 +1,180 @@
+"""A run's folder by itself: it predicts and scores as its run did, moved elsewhere and without its training data."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dice_ray.config.load import Layer, resolve, values_layer
+from dice_ray.config.schema import RunConfig
+from dice_ray.data.synthetic import SyntheticConfig, generate
+from dice_ray.errors import DataError, RunError
+from dice_ray.run import build, single, train, trained
+from dice_ray.run.driver import Driver
+from dice_ray.training.checkpoint import Checkpoints
+
+ROWS = 120
+
+
+def config_of(folder: Path, **values: Any) -> RunConfig:
+    """A run on files of generated pairs."""
+    corpus = generate(SyntheticConfig(size=2 * ROWS, positive_share=0.3))
+    folder.mkdir()
+    for split in ("train", "test"):
+        lines = [f"{record.first}\t{record.second}\t{record.label}" for record in corpus[split][:ROWS]]
+        (folder / f"{split}.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *lines]))
+    files = {
+        "folder": str(folder),
+        "train": "train.tsv",
+        "test": "test.tsv",
+        "reader": {"tables": {"quoting": "off"}},
+    }
+    training = {"epochs": 4, "batch_size": 16, "lr": 3e-3}
+    preset = {"task": "sentence_pair", "data": {"source": {"files": files}}, "training": training}
+    return resolve([Layer("preset", preset), values_layer("test", values)])
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run's folder with its data beside it, moved after the training."""
+    folder = tmp_path_factory.mktemp("trained")
+    config = config_of(folder / "data")
+    list(train.evaluations(config, folder / "first"))
+    (folder / "scores.json").write_text(json.dumps(train.score(config, folder / "first", "test")))
+    shutil.move(folder / "first", folder / "run")
+    (folder / "data/test.tsv").rename(folder / "new.tsv")
+    shutil.rmtree(folder / "data")
+    return folder
+
+
+def test_a_file_is_scored_as_the_split_was_with_training_data_or_without(run: Path) -> None:
+    best = trained.load(run / "run")
+    scores = best.score(best.labelled(str(run / "new.tsv")))
+    wanted = json.loads((run / "scores.json").read_text())
+    assert {f"test/{name}": value for name, value in scores.metrics.items()} == pytest.approx(
+        {name: value for name, value in wanted.items() if name != "test/collapsed"}
+    )
+    assert 0.3 < wanted["test/f1_tuned"] != wanted["test/f1"]
+
+
+def test_predictions_are_at_the_tuned_threshold(run: Path) -> None:
+    best = trained.load(run / "run")
+    found = list(csv.DictReader(best.predict(run / "new.tsv").text().splitlines(), delimiter="\t"))
+    gold = [line.rpartition("\t")[2] for line in (run / "new.tsv").read_text().splitlines()[1:]]
+    assert [row["id"] for row in found] == [str(line) for line in range(2, ROWS + 2)]
+    pairs = [(row["label"], label) for row, label in zip(found, gold, strict=True)]
+    right, said, there = pairs.count(("1", "1")), sum(guess == "1" for guess, _ in pairs), gold.count("1")
+    wanted = json.loads((run / "scores.json").read_text())
+    assert 2 * right / (said + there) == pytest.approx(wanted["test/f1_tuned"])
+    threshold = wanted["test/threshold"]
+    assert best.decisions == {"threshold": threshold}
+    assert [row["label"] == "1" for row in found] == [float(row["probability_1"]) > threshold for row in found]
+
+
+def test_labels_have_no_part_in_predictions(run: Path, tmp_path: Path) -> None:
+    lines = [line.rpartition("\t")[0] for line in (run / "new.tsv").read_text().splitlines()]
+    (tmp_path / "bare.tsv").write_text("\n".join(lines))
+    best = trained.load(run / "run")
+    assert best.predict(tmp_path / "bare.tsv").text() == best.predict(run / "new.tsv").text()
+    with pytest.raises(DataError, match=r"expected a column named 'label'.*; `dice-ray predict` takes"):
+        best.labelled(str(tmp_path / "bare.tsv"))
+
+
+def test_the_counts_of_each_record_are_left_and_add_up_to_the_score(run: Path) -> None:
+    with (run / "run/test/items.csv").open(newline="") as file:
+        items = list(csv.DictReader(file))
+    assert len(items) == ROWS
+    wanted = json.loads((run / "scores.json").read_text())
+    for prefix, metric in (("", "test/f1"), ("tuned_", "test/f1_tuned")):
+        tp, fp, fn = (sum(int(item[f"{prefix}{count}"]) for item in items) for count in ("tp", "fp", "fn"))
+        assert 2 * tp / (2 * tp + fp + fn) == pytest.approx(wanted[metric])
+
+
+def test_the_counts_of_each_class_are_left_and_give_its_scores(run: Path) -> None:
+    with (run / "run/test/classes.csv").open(newline="") as file:
+        negative, positive = csv.DictReader(file)
+    assert [negative["class"], positive["class"]] == ["0", "1"]
+    assert int(negative["support"]) + int(positive["support"]) == ROWS
+    assert int(positive["tp"]) / int(positive["support"]) == pytest.approx(
+        json.loads((run / "scores.json").read_text())["test/recall"]
+    )
+
+
+def test_data_that_is_gone_is_named(run: Path) -> None:
+    best = trained.load(run / "run")
+    with pytest.raises(DataError, match=r"there must be a file .*data/train\.tsv, but there is no folder"):
+        best.labelled("dev")
+    with pytest.raises(DataError, match=r"must be dev or test, or an existing file, got 'nothing\.tsv'"):
+        best.labelled("nothing.tsv")
+
+
+def test_splits_of_changed_data_are_not_scored(tmp_path: Path) -> None:
+    config = config_of(tmp_path / "data", **{"training.epochs": 1})
+    list(train.evaluations(config, tmp_path / "run"))
+    best = trained.load(tmp_path / "run")
+    assert len(best.labelled("dev").records) == ROWS // 10
+    rows = (tmp_path / "data/train.tsv").read_text().splitlines()
+    (tmp_path / "data/train.tsv").write_text("\n".join(rows[:-30]))
+    with pytest.raises(
+        RunError, match=r"to score dev, the run must have the data that it was started on, .* were chang"
+    ):
+        best.labelled("dev")
+    with pytest.raises(RunError, match="must have the data that it was started on"):
+        single.train_alone(build.fix_precision(config), tmp_path / "run", "train", Driver())
+
+
+@pytest.mark.parametrize("name", ["task.json", "encoder", "config.yaml"])
+def test_a_folder_of_an_older_version_says_what_it_lacks(run: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(run / "run", tmp_path / "old")
+    (tmp_path / "old" / name).rename(tmp_path / name)
+    with pytest.raises(RunError, match=rf"with its checkpoint, and lacks {name}: .*`dice-ray train` with its settings"):
+        trained.load(tmp_path / "old")
+
+
+def test_weights_of_another_model_are_refused(run: Path, tmp_path: Path) -> None:
+    shutil.copytree(run / "run", tmp_path / "odd")
+    state = Checkpoints(tmp_path / "odd").best()
+    state["model"]["heads.label.output.weight"] = torch.zeros(3, 64)
+    Checkpoints(tmp_path / "odd").save_best(state)
+    with pytest.raises(RunError, match=r"best\.pt must fit task\.json and encoder/: .*heads\.label\.output\.weight"):
+        trained.load(tmp_path / "odd")
+
+
+@pytest.mark.parametrize("kind", ["tagging", "texts"])
+def test_each_task_predicts_what_it_was_scored_by(tmp_path: Path, kind: str) -> None:
+    task = {"tagging": "tagging", "texts": "text_classification"}[kind]
+    source = {"synthetic": {"kind": kind, "size": 200, "positive_share": 0.1}}
+    training = {"epochs": 4, "batch_size": 16, "lr": 3e-3}
+    config = resolve([Layer("preset", {"task": task, "data": {"source": source}, "training": training})])
+    list(train.evaluations(config, tmp_path / "run"))
+    records = generate(SyntheticConfig(kind=kind, size=200))["test"]
+    path = tmp_path / "new.txt"
+    if kind == "tagging":
+        path.write_text("\n".join("\n".join(record.words) + "\n" for record in records))
+    else:
+        path.write_text("\n".join(["sentence", *(record.text for record in records)]))
+    best = trained.load(tmp_path / "run")
+    text = best.predict(path).text()
+    if kind == "tagging":
+        sentences = [[line.split("\t") for line in sentence.splitlines()] for sentence in text.split("\n\n")[:-1]]
+        found = [
+            replace(record, tags=tuple(tag for _, tag in each)) for record, each in zip(records, sentences, strict=True)
+        ]
+        right = sum(
+            tag == gold
+            for one, two in zip(found, records, strict=True)
+            for tag, gold in zip(one.tags, two.tags, strict=True)
+        )
+        accuracy = right / sum(len(record.tags) for record in records)
+    else:
+        labels = [line.split("\t")[1] for line in text.splitlines()[1:]]
+        accuracy = sum((label,) == record.labels for label, record in zip(labels, records, strict=True)) / len(records)
+    assert accuracy == pytest.approx(best.score(best.labelled("test")).metrics["accuracy"])
+    assert accuracy > best.score(best.labelled("test")).metrics["constant_accuracy"] + 0.02

@@ -1,0 +1,109 @@
+"""What one run stores: the same metrics, tags and artifacts for a run alone and for a trial or cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dice_ray.tracking import schema
+from dice_ray.tracking.reader import curves, read, texts
+from dice_ray.tracking.run_record import NUM_STEP_POINTS, RunRecord
+from dice_ray.tracking.store import quiet_client
+from dice_ray.tracking.writer import Writer
+
+CURVE = [(5, 0.25), (10, 0.5), (15, 0.5), (20, 0.4)]
+METRICS = [{"dev/f1": score, "dev/recall": step / 100, "dev/collapsed": float(step != 10)} for step, score in CURVE]
+"""The first of the two best evaluations, at step 10, is the only one that has not collapsed."""
+
+
+def row(uri: str) -> dict[str, Any]:
+    """What is stored of the only run, without what is missing."""
+    return {str(name): value for name, value in read("alone", uri).iloc[0].dropna().items()}
+
+
+def test_a_run_alone_from_start_to_end(uri: str) -> None:
+    with Writer("alone", uri) as writer:
+        record = RunRecord(writer, "mine")
+        record.opened("mine", {"loss": "dice"}, {schema.KIND: "run"}, "loss: dice\n")
+        record.data("a task", "abc", "files", {"folder": "data"})
+        for (step, _), metrics in zip(CURVE, METRICS, strict=True):
+            record.evaluated(step, metrics)
+        record.ended("FINISHED", objective="dev/f1", curve=CURVE, metrics=METRICS)
+    stored = row(uri)
+    assert (stored["id"], stored["name"], stored["kind"], stored["status"]) == ("mine", "mine", "run", "FINISHED")
+    assert stored["params.loss"] == "dice"
+    assert {name: value for name, value in stored.items() if name.startswith("metrics.")} == {
+        "metrics.dev/f1": 0.4,
+        "metrics.dev/recall": 0.2,
+        "metrics.dev/collapsed": 1.0,
+        "metrics.dev/best_f1": 0.5,
+    }
+    assert stored["tags.collapsed"] == "false"
+    points = curves("alone", uri)
+    assert points[points["metric"] == "dev/best_f1"]["step"].tolist() == [20], "stored at the last evaluation"
+    assert texts(read("alone", uri), schema.CONFIG_FILE, uri) == {"mine": "loss: dice\n"}
+    client = quiet_client(uri)
+    experiment = client.get_experiment_by_name("alone")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.inputs is not None
+    (used,) = run.inputs.dataset_inputs
+    assert (used.dataset.name, used.dataset.digest, used.dataset.source_type) == ("a task", "abc", "files")
+    assert used.dataset.source == '{"folder": "data"}'
+
+
+def test_a_cell_stores_kept_metrics_its_test_scores_and_artifacts(uri: str) -> None:
+    with Writer("alone", uri) as writer:
+        writer.open("study", name="study", params={}, tags={})
+        record = RunRecord(writer, "c1")
+        record.opened("ce seed 1", {}, {schema.KIND: "cell", schema.ARM: "ce"}, parent="study")
+        record.ended(
+            "FINISHED",
+            objective="dev/f1",
+            curve=CURVE,
+            metrics=METRICS,
+            kept=["dev/recall", "dev/unknown"],
+            test={"test/f1": 0.3, "test/collapsed": 1.0},
+            tags={schema.STATE: "done"},
+            texts={f"test/{schema.ITEMS_FILE}": "id,tp,fp,fn\n"},
+        )
+    runs = read("alone", uri).set_index("id", drop=False)
+    cell = {str(name): value for name, value in runs.loc["c1"].dropna().items()}
+    assert (cell["parent"], cell["arm"], cell["state"]) == ("study", "ce", "done")
+    assert {name: value for name, value in cell.items() if name.startswith("metrics.")} == {
+        "metrics.dev/best_f1": 0.5,
+        "metrics.dev/kept_recall": 0.1,
+        "metrics.test/f1": 0.3,
+        "metrics.test/collapsed": 1.0,
+    }
+    assert cell["tags.collapsed"] == "true", "on test, where the cell is scored"
+    assert texts(runs, "test/items.csv", uri) == {"c1": "id,tp,fp,fn\n"}
+    assert texts(runs, schema.CONFIG_FILE, uri) == {}, "its settings could not be resolved"
+
+
+@pytest.mark.parametrize("tags", [None, {schema.STATE: "failed", schema.FAILURE: "no such file"}])
+def test_a_run_that_fails_before_an_evaluation(uri: str, tags: dict[str, str] | None) -> None:
+    with Writer("alone", uri) as writer:
+        record = RunRecord(writer, "mine")
+        record.opened("mine", {}, {})
+        record.ended("FAILED", objective="dev/f1", curve=[], metrics=[], tags=tags)
+    stored = row(uri)
+    assert stored["status"] == "FAILED"
+    assert stored.get("tags.failure") == (tags and "no such file")
+    assert not [name for name in stored if name.startswith("metrics.") or name == "tags.collapsed"]
+
+
+@pytest.mark.parametrize(("num_steps", "expected"), [(10, 10), (200, 200), (1000, 200), (1999, 199)])
+def test_steps_are_thinned(uri: str, num_steps: int, expected: int) -> None:
+    values = {"loss": 0.5, "lr": 0.1, "padding": 0.2, "tokens_per_second": 9.0, "epoch": 1.0}
+    with Writer("alone", uri) as writer:
+        record = RunRecord(writer, "mine")
+        record.opened("mine", {}, {})
+        for step in range(1, num_steps + 1):
+            record.steps(step, num_steps, values)
+    points = curves("alone", uri)
+    assert set(points["metric"]) == {"step/loss", "step/lr", "step/padding", "step/tokens_per_second"}
+    steps = points[points["metric"] == "step/loss"]["step"].tolist()
+    assert len(steps) == expected <= NUM_STEP_POINTS
+    assert steps[0] == max(1, -(-num_steps // NUM_STEP_POINTS))

@@ -1,0 +1,203 @@
+"""The recorder with a real ledger and MLflow: each event once, also when Ray tells it twice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dice_ray.config.load import Layer, as_yaml
+from dice_ray.errors import DataError
+from dice_ray.tracking import schema
+from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.store import quiet_client, store_uri
+from dice_ray.tracking.writer import Writer
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.recorder import Recorder, last_reason
+
+if TYPE_CHECKING:
+    from mlflow.entities import Run
+
+FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
+DICE = TrialSpec(id="0002", params={"loss": "dice"}, seed=4)
+COLUMNS = {"pair": {"first": "a", "second": "b", "label": "label"}}
+FILES = {
+    "folder": "$NO_SUCH_VARIABLE",
+    "train": "train.tsv",
+    "reader": {"tables": {"quoting": False, "columns": COLUMNS}},
+}
+LOST = TrialSpec(id="0004", params={"data.source": {"files": FILES}}, seed=4)
+WRONG = TrialSpec(id="0003", params={"loss.focal.gama": 1}, seed=4)
+
+
+def told(step: int, score: float, **more: Any) -> dict[str, Any]:
+    return {"score": score, "step": step, "metrics": {"dev/f1": score, "dev/collapsed": 0.0}, **more}
+
+
+@pytest.fixture
+def plan(layers: tuple[Layer, ...]) -> SweepPlan:
+    return SweepPlan(name="sweep", layers=layers, space="a:b", trials=3, digest="of all")
+
+
+@contextmanager
+def recording(plan: SweepPlan, ledger: Ledger) -> Iterator[Recorder]:
+    """A recorder that is opened, and closed at the end of the block."""
+    with Writer(plan.name) as writer:
+        recorder = Recorder(plan, ledger, writer, plan.ids)
+        recorder.open(())
+        yield recorder
+        recorder.close()
+
+
+def all_runs(experiment: str) -> list[Run]:
+    """As MLflow's own client reads them."""
+    client = quiet_client(store_uri())
+    found = client.get_experiment_by_name(experiment)
+    assert found is not None
+    return list(client.search_runs([found.experiment_id]))
+
+
+def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> None:
+    path = tmp_path / "ledger.jsonl"
+    writer = Writer("sweep")
+    recorder = Recorder(plan, Ledger(path), writer, plan.ids)
+    recorder.open(())
+    for trial in (FOCAL, DICE, WRONG):
+        recorder.started(trial)
+    recorder.reported("0001", told(5, 0.25))
+    recorder.started(FOCAL)  # its actor was lost: it tells its history again
+    recorder.reported("0001", told(5, 0.25))
+    recorder.reported("0001", told(10, 0.5, finished=False))
+    (tmp_path / "trials/0001").mkdir(parents=True)
+    (tmp_path / "trials/0001/task.json").write_text('{"data": "digest of its own"}')
+    recorder.ended("0001", told(10, 0.5, finished=False, hardware={schema.CPU: "a node's"}))
+    recorder.reported("0003", {"score": math.nan, "failure": "gama is not a key"})
+    recorder.ended("0003", {"score": math.nan, "failure": "gama is not a key"})
+    progress = recorder.counts
+    assert (progress.running, progress.done, progress.failed, progress.pruned, progress.total) == (1, 0, 1, 1, 3)
+    assert (progress.best_score, progress.best_params) == (0.5, FOCAL.params)
+    recorder.close()
+    writer.close()
+
+    ledger = Ledger(path)
+    assert ledger.unfinished == [DICE]
+    assert (ledger.outcomes["0001"].state, ledger.outcomes["0001"].curve) == ("pruned", ((5, 0.25), (10, 0.5)))
+    assert (ledger.outcomes["0003"].state, ledger.outcomes["0003"].failure) == ("failed", "gama is not a key")
+
+    stored = {path.read_text() for path in tmp_path.rglob("artifacts/config.yaml")}
+    assert stored == {as_yaml(plan.config(trial)) for trial in (FOCAL, DICE)}
+    rows = read("sweep").set_index("id")
+    assert rows["status"].to_dict() == {"sweep": "KILLED", "0001": "FINISHED", "0002": "KILLED", "0003": "FAILED"}
+    assert rows.loc["0001", "params.training.seed"] == 4
+    assert rows.loc["0001", "tags.loss"] == "focal"
+    assert rows.loc["0001", "name"] == "0001 focal"
+    assert (rows.loc["0001", "tags.cpu"], rows.loc["0002", "tags.cpu"]) == ("a node's", rows.loc["sweep", "tags.cpu"])
+    assert set(rows["tags.version.dice_ray"]) == {metadata.version("dice-ray")}
+    runs = {run.data.tags[schema.ID]: run for run in all_runs("sweep")}
+    used = {
+        id_: [each.dataset.digest for each in (run.inputs.dataset_inputs if run.inputs else ())]
+        for id_, run in runs.items()
+    }
+    assert used == {"sweep": ["of all"], "0001": ["digest of its own"], "0002": [], "0003": []}
+    assert rows.loc["0001", "tags.searched"] == "loss loss.focal.gamma"
+    assert rows.loc["0003", "tags.failure"] == "gama is not a key"
+    assert len(curves("sweep").query("metric == 'dev/f1'")) == 2
+
+
+def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: SweepPlan) -> None:
+    path = tmp_path / "ledger.jsonl"
+    with recording(plan, Ledger(path)) as recorder:
+        recorder.started(FOCAL)
+        recorder.reported("0001", told(5, 0.25))
+        recorder.lost(FOCAL, "its process died")
+        recorder.lost(DICE, "there was no process")
+    ended = Ledger(path).outcomes
+    assert {id_: each.failure for id_, each in ended.items()} == {
+        "0001": "its process died",
+        "0002": "there was no process",
+    }
+    assert (ended["0001"].curve, ended["0002"].curve) == (((5, 0.25),), ())
+    assert read("sweep").set_index("id")["status"].to_dict() == {
+        "sweep": "KILLED",
+        "0001": "FAILED",
+        "0002": "FAILED",
+    }
+
+
+def test_a_trial_that_ray_gives_up_untried_is_run_again_when_no_other_is(tmp_path: Path, plan: SweepPlan) -> None:
+    path = tmp_path / "ledger.jsonl"
+    with recording(plan, Ledger(path)) as recorder:
+        recorder.started(FOCAL)
+        recorder.lost(DICE, "its machine is gone", is_final=False)
+        assert not recorder.to_resubmit(), "others go on, or were interrupted"
+        assert recorder.counts.running == 2
+        recorder.lost(FOCAL, "its process died")
+        assert recorder.to_resubmit() == [DICE]
+        assert not recorder.to_resubmit()
+    assert list(Ledger(path).unfinished) == [DICE]
+    assert set(Ledger(path).outcomes) == {"0001"}
+
+
+def test_the_reason_is_that_of_the_last_failure() -> None:
+    died = "The actor died.\n\tpid: 7\n\n\tip: 127.0.0.1\nIts process ended.\nAnd so on."
+    raised = 'ray::train()\n  File "loss.py", line 7\n    read()\nOSError: no space left\nFailure of a disk'
+    errors = {
+        "Too little memory.\nAdvice.": "Too little memory.",
+        died: "Its process ended.",
+        raised: "OSError: no space left",
+    }
+    noted = ""
+    for number, (error, reason) in enumerate(errors.items(), 1):
+        noted += f"Failure # {number} (occurred at 2026-01-01_00-00-00)\n{error}\n"
+        assert last_reason(noted) == reason
+
+
+def test_what_mlflow_lacks_is_sent_from_the_ledger(tmp_path: Path, plan: SweepPlan) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for trial in (FOCAL, DICE):
+        ledger.append(trial)
+        metrics = ({"dev/f1": 0.25}, {"dev/f1": 0.5})
+        ledger.append(TrialOutcome(id=trial.id, state="done", curve=((5, 0.25), (10, 0.5)), metrics=metrics))
+    writer = Writer("sweep")
+    recorder = Recorder(plan, ledger, writer, plan.ids)
+    recorder.open(stored={"0002"})
+    recorder.close()
+    writer.close()
+    assert set(read("sweep")["id"]) == {"sweep", "0001"}
+    points = set(curves("sweep")[["metric", "step", "value"]].itertuples(index=False, name=None))
+    assert points == {("dev/f1", 5, 0.25), ("dev/f1", 10, 0.5), ("dev/best_f1", 10, 0.5)}
+
+
+def test_a_trial_collapsed_where_its_best_evaluation_or_its_test_did(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    metrics = tuple({"dev/collapsed": collapsed} for collapsed in (1.0, 0.0, 1.0))
+    ended: dict[str, Any] = {"state": "done", "curve": ((5, 0.25), (10, 0.5), (15, 0.25)), "metrics": metrics}
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for id_, test in (("of dev", {}), ("of test", {"test/f1": 0.0, "test/collapsed": 1.0})):
+        ledger.append(DICE.model_copy(update={"id": id_, "arm": "dice"}))
+        ledger.append(TrialOutcome(id=id_, test=test, **ended))
+    arms = {"dice": {"loss": "dice"}}
+    with Writer("study") as writer:
+        recorder = Recorder(
+            StudyPlan(name="study", layers=layers, arms=arms, baseline="dice", seeds=(4,)), ledger, writer, ["of dev"]
+        )
+        recorder.open(())
+        recorder.close()
+    assert read("study").set_index("id")["tags.collapsed"].dropna().to_dict() == {"of dev": "false", "of test": "true"}
+
+
+def test_a_trial_whose_data_cannot_be_described_is_noted(
+    tmp_path: Path, plan: SweepPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_SUCH_VARIABLE", raising=False)
+    with pytest.raises(DataError, match="NO_SUCH_VARIABLE"):
+        plan.config(LOST).tags()
+    with recording(plan, Ledger(tmp_path / "ledger.jsonl")) as recorder:
+        recorder.started(LOST)
+        recorder.ended(LOST.id, {"failure": "the variable must be set"})
+    assert read("sweep").set_index("id").loc["0004", "tags.failure"] == "the variable must be set"

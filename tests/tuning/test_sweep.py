@@ -1,0 +1,279 @@
+"""A sweep on a real Ray: every trial once, failures as rows, MLflow equal to the ledger, nothing on the terminal."""
+
+from __future__ import annotations
+
+import operator
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import psutil
+import pytest
+
+from dice_ray import api
+from dice_ray.config.load import Layer, values_layer
+from dice_ray.errors import DataError
+from dice_ray.run.driver import Driver, Event, TrialCounts
+from dice_ray.tracking.reader import curves, read
+from dice_ray.tuning import samplers, sweep
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.runner import session
+from tests.kept_ray import KeptRay
+from tests.standing import standing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+SPACE = f"{Path(__file__).with_name('spaces.py')}:losses_and_a_rate_too_high"
+
+
+class Watch:
+    """A screen that keeps what it is told, and looks once at who listens."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        self.terminal = terminal
+        self.told: list[TrialCounts] = []
+        self.listening: set[str] = set()
+        self.is_over = False
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.is_over = True
+
+    def show(self, state: Event) -> None:
+        assert isinstance(state, TrialCounts)
+        self.told.append(state)
+        if state.running and not self.listening:
+            me = psutil.Process()
+            sockets = [socket for process in [me, *me.children(recursive=True)] for socket in process.net_connections()]
+            self.listening = {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
+            print("a line for the user", file=self.terminal)
+
+
+def test_data_that_is_not_there_is_told_before_anything_starts(tmp_path: Path) -> None:
+    reader = {"tables": {"quoting": False, "columns": {"pair": {"first": "a", "second": "b", "label": "c"}}}}
+    files = {"train": "none.tsv", "folder": str(tmp_path), "reader": reader}
+    layers = (values_layer("preset", {"task": "sentence_pair", "data.source": {"files": files}}),)
+    with pytest.raises(DataError, match=r"none.tsv"):
+        sweep.run(SweepPlan(name="lost", layers=layers, space=SPACE, trials=1), tmp_path / "lost", Driver())
+    assert not (tmp_path / "lost").exists()
+
+
+def test_what_could_not_be_stored_waits_and_never_hides_what_went_wrong(
+    tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "no_folder").touch()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/no_folder/mlflow.db")
+    plan = SweepPlan(name="lost", layers=layers, space=SPACE, trials=1)
+
+    def go_wrong() -> None:
+        with session(plan, tmp_path / "lost", Driver(num_cpus=1)) as driver:
+            driver.writer.open("lost", name="lost", params={}, tags={})
+            raise ValueError("on its way")
+
+    with pytest.raises(ValueError, match="on its way"):
+        go_wrong()
+    (unsent,) = (tmp_path / "lost").glob("unsent-*.jsonl")
+    assert '"lost"' in unsent.read_text()
+
+
+@pytest.mark.ray
+def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.CaptureFixture[str]) -> None:
+    plan = SweepPlan(name="losses", layers=layers, space=SPACE, trials=8)
+    screens: list[Watch] = []
+
+    def show(terminal: TextIO) -> Watch:
+        screens.append(Watch(terminal))
+        return screens[-1]
+
+    progress = sweep.run(plan, tmp_path / "losses", Driver(num_cpus=2, show=show))
+    said = capfd.readouterr()
+    assert (said.out, said.err) == ("data: 200 train, 100 dev, 100 test records\na line for the user\n", "")
+    assert {ip.removeprefix("::ffff:") for ip in screens[0].listening} == {"127.0.0.1"}
+    assert screens[0].told[-1] == progress
+    assert screens[0].is_over
+
+    ledger = Ledger(tmp_path / "losses" / "ledger.jsonl")
+    assert sorted(ledger.outcomes) == sorted(ledger.specs) == plan.ids
+    failed = {id_ for id_, trial in ledger.specs.items() if trial.params["training.lr"] > 1}
+    assert {id_ for id_, ended in ledger.outcomes.items() if ended.state == "failed"} == failed != set()
+    assert all("must be finite" in str(ledger.outcomes[id_].failure) for id_ in failed)
+    assert progress.is_finished
+    assert progress.failed == len(failed)
+    assert progress.best_score == max(ended.score for ended in ledger.outcomes.values() if ended.score is not None)
+
+    rows = read("losses").set_index("id")
+    assert not any(ended.test for ended in ledger.outcomes.values())
+    assert not [name for name in rows if str(name).startswith("metrics.test/")], "a search sees train and dev alone"
+    assert list(rows.index[rows["kind"] == "trial"].sort_values()) == plan.ids
+    assert set(rows["status"]) == {"FINISHED", "FAILED"}
+    assert rows.loc["losses", "status"] == "FINISHED"
+    for id_, trial in ledger.specs.items():
+        assert rows.loc[id_, "state"] == ledger.outcomes[id_].state
+        assert rows.loc[id_, "params.loss"] == trial.params["loss"]
+    stored = curves("losses")
+    stored = stored[stored["metric"] == "dev/f1"]
+    assert {id_: tuple(zip(of["step"], of["value"], strict=True)) for id_, of in stored.groupby("id")} == {
+        id_: ended.curve for id_, ended in ledger.outcomes.items() if ended.curve
+    }
+
+    before = (tmp_path / "losses" / "ledger.jsonl").read_bytes()
+    assert sweep.run(plan, tmp_path / "losses", Driver()).is_finished
+    assert (tmp_path / "losses" / "ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reason(
+    tmp_path: Path, layers: tuple[Layer, ...]
+) -> None:
+    layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
+    space = SPACE.replace("losses_and_a_rate_too_high", "faults")
+    plan = SweepPlan(name="faults", layers=(*layers, layer), space=space, trials=4, sampler="brute_force")
+    assert sweep.run(plan, tmp_path / "faults", Driver(num_cpus=2)).is_finished
+    ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
+    faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.specs.items()}
+    why = {faults[id_]: ended.failure for id_, ended in ledger.outcomes.items()}
+    assert str(why.pop("an exit")).startswith("The actor is dead because its worker process has died.")
+    assert why == {"an error": "ValueError: a mistake", "a full disk": "OSError: no space left", "none": None}
+    assert Counter((tmp_path / "attempts").read_text().splitlines()) == {"an error": 1, "a full disk": 3, "an exit": 3}
+    assert "and more words about it" in (tmp_path / "faults" / "log.txt").read_text()
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """A sweep that is stopped for the time, goes on with more trials, runs its best again, and then once more."""
+
+    folder: Path
+    stopped: TrialCounts
+    rows_when_stopped: pd.DataFrame
+    more: TrialCounts
+    searched: Ledger
+    rows_when_searched: pd.DataFrame
+    ledger: Ledger
+
+
+@pytest.fixture(scope="module")
+def resumed(
+    kept_ray: KeptRay, layers: tuple[Layer, ...], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Resumed]:
+    folder = tmp_path_factory.mktemp("resumed")
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(
+        name="seeds", layers=layers, space=space, trials=1, sampler="brute_force", scheduler="median", top=1
+    )
+    file = folder / "seeds" / "ledger.jsonl"
+    with standing(folder), kept_ray.in_place():
+        stopped = sweep.run(plan, folder / "seeds", Driver(max_hours=1e-9))
+        rows_when_stopped = read("seeds")
+        more = sweep.run(plan.model_copy(update={"trials": 5, "seeds": 1}), folder / "seeds", Driver())
+        searched, rows_when_searched = Ledger(file), read("seeds")
+        with file.open("rb+") as lines:  # as a kill leaves it: the rerun has begun
+            lines.truncate(file.read_bytes().rindex(b'{"event": "end"'))
+        assert sweep.run(plan.model_copy(update={"trials": 5, "seeds": 2}), folder / "seeds", Driver()).is_finished
+        yield Resumed(folder, stopped, rows_when_stopped, more, searched, rows_when_searched, Ledger(file))
+
+
+@pytest.mark.ray
+def test_a_sweep_that_stops_for_the_time_goes_on_with_more_trials(resumed: Resumed) -> None:
+    assert not resumed.stopped.is_finished
+    assert set(resumed.rows_when_stopped["status"]) <= {"KILLED"}
+    assert resumed.more.is_finished
+    trials = [begun for begun in resumed.searched.specs.values() if not begun.rerun_of]
+    assert sorted(trial.params["training.lr"] for trial in trials) == [1e-3, 2e-3]
+    assert set(resumed.rows_when_searched["status"]) == {"FINISHED"}
+
+
+def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(name="all", layers=layers, space=space, trials=5, sampler="brute_force")
+    assert not sweep.is_exhausted(plan, tmp_path)
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for number, rate in enumerate((1e-3, 2e-3), start=1):
+        ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": rate}, seed=0))
+        assert not sweep.is_exhausted(plan, tmp_path)
+        metrics = ({"dev/f1": 0.5},)
+        ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
+    assert sweep.is_exhausted(plan, tmp_path)
+    assert not sweep.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    assert sweep.run(plan, tmp_path, Driver()).is_finished
+    assert "ray" not in (tmp_path / "log.txt").read_text().lower()
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before
+
+
+@pytest.mark.ray
+def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
+    resumed: Resumed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(resumed.folder)
+    first, ledger = resumed.searched, resumed.ledger
+    (again,) = [begun for begun in first.specs.values() if begun.rerun_of]
+    assert first.outcomes[again.id].metrics != first.outcomes[str(again.rerun_of)].metrics
+    assert set(ledger.outcomes) == {"0001", "0002", *(f"{again.rerun_of}-{seed}" for seed in (1001, 1002))}
+    assert ledger.outcomes[again.id].curve == first.outcomes[again.id].curve
+    rows = read("seeds").set_index("id")
+    assert rows.loc[again.id, "kind"] == "rerun"
+    assert (rows.loc[again.id, "seed"], rows.loc[again.id, "tags.rerun_of"]) == (1001, again.rerun_of)
+    (best,) = [table for table in api.report("seeds").tables if table.name == "best_trials"]
+    assert best.data["reruns"].tolist()[0] == 2
+    assert best.data["trial"].tolist()[0] == again.rerun_of
+    scores = [ledger.outcomes[id_].score or 0.0 for id_, begun in ledger.specs.items() if begun.rerun_of]
+    assert best.data["mean_of_reruns"].tolist()[0] == pytest.approx(statistics.fmean(scores))
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    space = SPACE.replace("losses_and_a_rate_too_high", "loss_and_rate")
+    named = ("precision", "recall", "seconds")
+    fails = {"loss": "dice", "training.lr": 1e38}
+    plan = SweepPlan(
+        name="several",
+        layers=layers,
+        space=space,
+        trials=3,
+        sampler="nsga2",
+        scheduler="none",
+        objectives=named,
+        points=(fails, *({"loss": loss, "training.lr": 2e-3} for loss in ("dice", "focal"))),
+    )
+    assert sweep.run(plan, tmp_path / "several", Driver(num_cpus=1)).is_finished
+    more = plan.model_copy(update={"trials": 4})
+    progress = sweep.run(more, tmp_path / "several", Driver(num_cpus=1))
+    assert progress.is_finished
+    ended = Ledger(tmp_path / "several" / "ledger.jsonl").outcomes
+    assert ended["0001"].state == "failed"
+    done = {id_: each for id_, each in ended.items() if each.state == "done"}
+    assert len(done) == progress.done >= 2
+    reached = {id_: samplers.objective_values(named, each.curve, each.metrics) for id_, each in done.items()}
+    gains = {id_: (precision, recall, -seconds) for id_, (precision, recall, seconds) in reached.items()}
+    front = [
+        id_
+        for id_, own in gains.items()
+        if not any(all(map(operator.ge, other, own)) and other != own for other in gains.values())
+    ]
+    (table,) = [table for table in api.report("several").tables if table.name == "pareto_front"]
+    assert sorted(table.data["trial"]) == sorted(front)
+    for row in table.data.to_dict("records"):
+        stored = [row["dev/precision"], row["dev/recall"], row["train/seconds"]]
+        assert stored == pytest.approx(reached[str(row["trial"])])
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    long = (*layers, values_layer("settings", {"training.epochs": 10_000}))
+    space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
+    plan = SweepPlan(name="long", layers=long, space=space, trials=2, scheduler="none", trial_timeout=0.5)
+    progress = sweep.run(plan, tmp_path / "long", Driver())
+    assert (progress.failed, progress.is_finished) == (2, True)
+    reasons = [ended.failure for ended in Ledger(tmp_path / "long" / "ledger.jsonl").outcomes.values()]
+    assert reasons == ["a trial must end within 0.5 s (--trial-timeout), and was still running"] * 2
