@@ -18,7 +18,7 @@ demo: $(READY) ## Run a search, a comparison of the losses and its report, on ge
 	$(BIN)/dice-ray report loss_comparison
 
 test: $(READY) ## Run all tests, except those that need a browser, a GPU or the network, or take over 90 s
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not (browser or gpu or network or slow)"
+	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)"
 
 check: $(READY) ## Check format, lint, types, import rules and the structure of the repository
 	$(BIN)/ruff format --check .
