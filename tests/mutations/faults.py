@@ -37,9 +37,7 @@ FAULTS: tuple[Fault, ...] = (
     # losses
     Fault("dice_ray/losses/base.py", "valid_N.sum().to(losses_N.dtype)", "losses_N.new_tensor(losses_N.numel())", "contracts/test_losses.py::test_it_equals_the_formula"),
     Fault("dice_ray/losses/cross_entropy.py", "losses_N * self.weights_C[items.targets]", "losses_N * self.weights_C[items.targets] / self.weights_C[items.targets].mean()", "losses/test_weighting.py"),
-    Fault("dice_ray/losses/cross_entropy.py", "items.logits + shift", "items.logits - shift", "losses/test_examples.py"),
     Fault("dice_ray/losses/weighting.py", "math.log10(odds + self.k)", "math.log(odds + self.k)", "losses/test_weighting.py"),
-    Fault("dice_ray/losses/weighting.py", "(len(counts) * count)", "count", "losses/test_weighting.py"),
     Fault("dice_ray/losses/overlap.py", "above, below = self.top * uy + self.gamma,", "above, below = self.top * uy,", "losses/test_examples.py"),
     Fault("dice_ray/losses/overlap.py", "s_NC.div_(s_NC + form.gamma)", "s_NC.div_(s_NC + 1)", "contracts/test_losses.py::test_any_step_equals_the_formula"),
     Fault("dice_ray/losses/overlap.py", "ctx.decay = 0.0 if is_stopped else decay", "ctx.decay = decay", "losses/test_dice.py::test_the_stopped_gradient_is_that_of_a_detached_weight"),
@@ -48,7 +46,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/losses/tversky.py", "a=self.alpha, b=1 - self.alpha - self.beta, c=self.beta", "a=self.beta, b=1 - self.alpha - self.beta, c=self.alpha", "losses/test_examples.py"),
     Fault("dice_ray/losses/focal.py", "(1 - ctx.gamma * slope_N)", "(1 + ctx.gamma * slope_N)", "contracts/test_losses.py::test_its_gradient_is_that_of_its_value"),
     Fault("dice_ray/losses/items.py", "valid_N = valid_N & mask_N", "valid_N = valid_N", "contracts/test_losses.py::test_masked_rows_change_nothing"),
-    Fault("dice_ray/losses/mining.py", "sum_over_workers(positive_NC.sum(0))", "positive_NC.sum(0)", "losses/test_reduction.py::test_two_workers_are_exact"),
     Fault("dice_ray/losses/reduction.py", "total = sum_over_workers(statistics.detach())", "total = statistics.detach()", "losses/test_reduction.py::test_two_workers_are_exact"),
     # data
     Fault("dice_ray/data/readers/base.py", "line = line.removeprefix(BOM)", "line = line.strip(b' ')", "data/readers/test_tables.py"),
@@ -57,7 +54,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/data/readers/tables.py", "delimiter=self.delimiter, strict=True", "delimiter=self.delimiter, quoting=csv.QUOTE_NONE", "data/readers/test_tables.py"),
     Fault("dice_ray/data/readers/tags.py", "letter in 'BSU' or type_ != open_type", "letter in 'BSU'", "data/readers/test_tags.py"),
     Fault("dice_ray/data/guess/tables.py", "(not quoted or num_lost < num_lost_quoted)", "(not quoted or num_lost <= num_lost_quoted)", "data/test_guess.py"),
-    Fault("dice_ray/data/guess/choose.py", "key=lambda label: counts[label])\n    )", "key=lambda label: -counts[label])\n    )", "data/test_guess.py"),
     Fault("dice_ray/data/cache.py", "file_hash(path / name) != expected", "not (path / name).exists()", "data/test_cache.py"),
     Fault("dice_ray/data/sources.py", '        "split_seed": config.split_seed,\n', "", "data/test_sources.py"),
     Fault("dice_ray/data/sources.py", 'if name != "folder"}', 'if name not in ("folder", "reader")}', "data/test_cache.py data/test_sources.py"),
@@ -71,7 +67,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/metrics/spans.py", 'if type_ is not None and (tag[0] == "B" or type_ != open_type):', 'if type_ is not None and tag[0] == "B":', "metrics/test_spans.py"),
     Fault("dice_ray/metrics/spans.py", 'micro = {"f1": total.f1,', 'micro = {"f1": sum(count.f1 for count in counts.values()) / max(1, len(counts)),', "metrics/test_spans.py"),
     Fault("dice_ray/metrics/answers.py", "max((_token_f1(", "min((_token_f1(", "metrics/test_answers.py"),
-    Fault("dice_ray/metrics/answers_zh.py", "autojunk=False", "autojunk=True", "metrics/test_answers_zh.py"),
     # models
     Fault("dice_ray/models/encoder.py", "term.log_prior[1] - term.log_prior[0]", "term.log_prior[0] - term.log_prior[1]", "models/test_encoder.py"),
     Fault("dice_ray/models/encoder.py", "self.output(self.dropout(hidden_BLH))", "self.output(hidden_BLH)", "models/test_encoder.py"),
@@ -100,7 +95,6 @@ FAULTS: tuple[Fault, ...] = (
     # configuration
     Fault("dice_ray/config/load.py", 'assignment.partition("=")', 'assignment.rpartition("=")', "config/test_load.py"),
     Fault("dice_ray/config/load.py", "values[path] = yaml.safe_load(text)", "values[path] = text", "config/test_load.py api/test_api.py::test_settings_are_written_as_a_mapping_or_as_assignments"),
-    Fault("dice_ray/config/load.py", "keys.count(key) > 1", "keys.count(key) > 2", "config/test_load.py"),
     Fault("dice_ray/config/checks.py", "config.training.batch_size > num_rows", "config.training.batch_size >= num_rows", "training/test_loop.py::test_a_batch_size_above_the_number_of_rows_is_refused"),
     Fault("dice_ray/settings.py", "allow_inf_nan=False,", "allow_inf_nan=False, strict=True,", "config/test_load.py"),
     # tracking
@@ -108,7 +102,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tracking/runs.py", " if (point.metric, point.step) not in stored}", "}", "tracking/test_writer.py"),
     Fault("dice_ray/tracking/run_record.py", '"true" if scores.get(', '"false" if not scores.get(', "tracking/test_run_record.py"),
     Fault("dice_ray/tracking/run_record.py", "key=lambda evaluation: evaluation[0][1]", "key=lambda evaluation: evaluation[0][0]", "tracking/test_run_record.py"),
-    Fault("dice_ray/tracking/entries.py", "len(first) + len(more) <= NUM_METRICS", "len(first) <= NUM_METRICS", "tracking/test_entries.py"),
     Fault("dice_ray/tracking/server.py", 'HOST = "127.0.0.1"', 'HOST = "0.0.0.0"', "tracking/test_server.py"),
     Fault("dice_ray/tracking/reader.py", 'values = column.mask(column == "null")', "values = column", "tracking/test_reader.py"),
     # run
@@ -125,7 +118,6 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tuning/ranking.py", "(-len(trial.rerun_scores), -trial.mean, -trial.score)", "(-trial.mean, -trial.score)", "tuning/test_reruns.py"),
     Fault("dice_ray/tuning/searchers.py", "self._study.tell(trial, state=TrialState.PRUNED)", "self._study.tell(trial, [max(each[SCORE] for each in results.values())])", "tuning/test_searchers.py"),
     Fault("dice_ray/tuning/searchers.py", "        replay(self._study, scores)\n", "", "tuning/test_pruning.py"),
-    Fault("dice_ray/tuning/searchers.py", "seed = plan.seed + len(history.specs)", "seed = plan.seed", "tuning/test_searchers.py"),
     Fault("dice_ray/tuning/plan.py", '("training.seed", "data.split_seed") if is_drawn else', '("training.seed",) if is_drawn else', "tuning/test_plan.py"),
     Fault("dice_ray/tuning/plan.py", "[values, content, RESULTS_VERSION]", "[values, RESULTS_VERSION]", "tuning/test_plan.py"),
     Fault("dice_ray/tuning/recorder.py", '"done" if result.get("finished") else "pruned"', '"done"', "tuning/test_recorder.py"),

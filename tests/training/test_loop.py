@@ -180,6 +180,8 @@ def test_a_truncated_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_batch_size_above_the_number_of_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training\.batch_size: must be at most the rows of the training split, 200"):
         next(train.evaluations(small(training__batch_size=201), tmp_path))
+    (all_at_once,) = train.evaluations(small(training__batch_size=200, training__epochs=1), tmp_path)
+    assert all_at_once.step == 1
 
 
 LOSSES = ("weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "tversky")

@@ -83,7 +83,7 @@ def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_lef
     said = capfd.readouterr().out
     assert "fewer: data: 40 train, 100 dev, 100 test records\n  train: 20 negatives and 20 positives by" in said
     assert "as read: data: 200 train, 100 dev, 100 test records" in said
-    assert "left out: asymmetric on as read, as loss: must take the softmax link" in said
+    assert "left out: asymmetric on as read, because loss: must take the softmax link" in said
 
     before = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
     (tmp_path / "mine.py").write_text(STUDY)
