@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-browser test-faults bench-losses bench-data bench-report bench-train \
+.PHONY: help demo test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tracking tree
 
 help: ## List these commands
@@ -35,6 +35,9 @@ test-browser: $(READY) ## Test the report page in Chromium (Debian's package chr
 
 test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
 	$(BIN)/python -m tests.faults
+
+mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
+	$(BIN)/python -m tests.mutations
 
 bench-losses: $(READY) ## Time the losses against torch's cross-entropy; prints JSON last
 	$(BIN)/python -m tests.benchmarks.losses

@@ -13,8 +13,17 @@ from dice_ray.config.load import Layer
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
-from dice_ray.tuning.ledger import Ledger, TrialOutcome
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome
 from dice_ray.tuning.plan import StudyPlan
+
+
+def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...]) -> None:
+    plan = StudyPlan(name="study", layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1, 2, 3, 4))
+    cells = done, failed, begun, new = plan.grid().cells
+    history = History({cell.id: cell for cell in (done, failed, begun)})
+    history.outcomes = {done.id: TrialOutcome(id=done.id, state="done")}
+    history.outcomes |= {failed.id: TrialOutcome(id=failed.id, state="failed", failure="no memory")}
+    assert ablation.missing_cells(cells, history) == [failed, begun, new]
 
 
 @pytest.mark.ray
