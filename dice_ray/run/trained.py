@@ -161,6 +161,7 @@ def load(folder: Path) -> Trained:
     task = config.task.build(tuple(values["classes"]))
     numerics = precision.resolve(config.training.precision)
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
+    # Trained on a GPU in half precision, a model may have to predict on a machine or with a family that lacks it.
     numerics = precision.with_fallback(numerics, encoder.config.model_type)
     heads = task.heads(facts, encoder.config.hidden_size, config.model.dropout)
     model = EncoderWithHeads(encoder, heads)
