@@ -42,7 +42,7 @@ mutate: $(READY) ## Put faults into a copy of the code, one after the other: the
 bench-losses: $(READY) ## Time the losses against torch's cross-entropy; prints JSON last
 	$(BIN)/python -m tests.benchmarks.losses
 
-bench-data: $(READY) ## Time reading and encoding against `datasets`, on $$DICE_RAY_DATA; prints JSON last
+bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_RAY_DATA; prints JSON last
 	$(BIN)/python -m tests.benchmarks.data
 
 bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
@@ -57,7 +57,7 @@ bench-sweep: $(READY) ## Time short trials against Hugging Face's search on Ray 
 bench-scale: $(READY) ## Time 1000 empty trials, and measure the driver's memory; prints JSON last
 	$(BIN)/python -m tests.benchmarks.scale
 
-bench-search: $(READY) ## Compare samplers on $$DICE_RAY_DATA, about half an hour, resumable; prints JSON last
+bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
 	$(BIN)/python -m tests.benchmarks.search
 
 bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last

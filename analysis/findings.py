@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 
 from dice_ray.errors import RunError
+from dice_ray.tracking import schema
 
 ReadTexts: TypeAlias = Callable[[pd.DataFrame, str], Mapping[str, str]]
 """From rows of the frame and a file name to the text of that file, by the id of each run that has it."""
@@ -47,12 +48,12 @@ class Findings:
     @cached_property
     def items(self) -> dict[str, pd.DataFrame]:
         """The counts of each test item, indexed by the item's id, by the id of the cell."""
-        return self._tables("test/items.csv", "id", ["tp", "fp", "fn"])
+        return self._tables(f"test/{schema.ITEMS_FILE}", "id", ["tp", "fp", "fn"])
 
     @cached_property
     def classes(self) -> dict[str, pd.DataFrame]:
         """Support and counts of each class on the test split, indexed by the class's name, by the id of the cell."""
-        return self._tables("test/classes.csv", "class", ["support", "tp", "fp", "fn"])
+        return self._tables(f"test/{schema.CLASSES_FILE}", "class", ["support", "tp", "fp", "fn"])
 
     @cached_property
     def curves(self) -> pd.DataFrame:
@@ -62,7 +63,7 @@ class Findings:
     @cached_property
     def left_out(self) -> list[dict[str, Any]]:
         """The arms that a study could not run, with the keys variant (None without variants), arm, reason."""
-        texts = self.texts(self.frame[self.frame["kind"] == "study"], "left_out.json").values()
+        texts = self.texts(self.frame[self.frame["kind"] == "study"], schema.LEFT_OUT_FILE).values()
         return [arm for text in texts for arm in json.loads(text)]
 
     def _tables(self, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:

@@ -10,8 +10,8 @@ import pandas as pd
 
 from analysis.columns import column
 from analysis.findings import Findings
+from dice_ray.tracking.schema import PLAN_FILE
 
-PLAN: Final = "plan.yaml"
 VERSION: Final = "tags.version."
 
 
@@ -32,7 +32,7 @@ class Origin:
     @property
     def file(self) -> str:
         """The file name of the plan in the folder of the report."""
-        return f"{self.name}.{PLAN}"
+        return f"{self.name}.{PLAN_FILE}"
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class Origin:
             return ()
         folder, name = shlex.quote(f"dice_ray_runs/{self.name}"), shlex.quote(self.name)
         return (
-            f"mkdir -p {folder} && cp {shlex.quote(self.file)} {folder}/{PLAN}",
+            f"mkdir -p {folder} && cp {shlex.quote(self.file)} {folder}/{PLAN_FILE}",
             f"dice-ray tune --resume {name}",
             f"dice-ray report {name}",
         )
@@ -51,7 +51,7 @@ def origins(findings: Findings) -> tuple[Origin, ...]:
     """The origin of each sweep and study."""
     frame = findings.frame
     parents = frame[frame["kind"].isin(["sweep", "study"])]
-    plans = findings.texts(parents, PLAN)
+    plans = findings.texts(parents, PLAN_FILE)
     return tuple(
         Origin(str(parent["id"]), plans.get(str(parent["id"])), _facts(parent, frame[frame["parent"] == parent["id"]]))
         for _, parent in parents.iterrows()

@@ -84,7 +84,7 @@ class Result:
     def best(self) -> Best:
         """The run, the best trial of the sweep, or the best arm of the study.
 
-        The report says whether that arm can be told apart from the others.
+        The report says whether that arm is significantly better than the others.
 
         Raises:
             RunError: Nothing has a score, or the study is on several data sets.
@@ -139,14 +139,18 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     Returns:
         The files, the page first.
     """
-    written = made.write(out or runs_folder() / "_and_".join(names) / "report")
+    from dice_ray.tracking import schema
+
+    written = made.write(out or runs_folder() / "_and_".join(names) / schema.REPORT_FOLDER)
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
 
         with Writer(names[0]) as writer:
             for file in written:
                 if file.suffix != ".png":  # artifacts are stored as text, and each figure is stored as SVG
-                    writer.text(made.origins[0].name, f"report/{file.name}", file.read_text(encoding="utf-8"))
+                    writer.text(
+                        made.origins[0].name, f"{schema.REPORT_FOLDER}/{file.name}", file.read_text(encoding="utf-8")
+                    )
     return written
 
 

@@ -17,7 +17,6 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.run.driver import Driver, Show, TrialCounts
-    from dice_ray.settings import Flat
     from dice_ray.tuning.earlier import Point
     from dice_ray.tuning.plan import StudyPlan, SweepPlan
 
@@ -77,18 +76,25 @@ def tune(
         show: Makes the screen that shows progress.
     """
     from dice_ray.run.driver import Driver
+    from dice_ray.tuning.earlier import own_point
     from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.space import Space
 
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
     layers = _with_automatic(layers_of(preset, settings), name)
     sampler = sampler or ("nsga2" if objectives else "tpe")
-    points = _own_point(layers, space) if sampler in DRAWING_SAMPLERS and warm_start in (None, PUBLISHED) else []
+    address_of_space = shipped.space_address(space)
+    points = []
+    # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
+    if sampler in DRAWING_SAMPLERS and warm_start in (None, PUBLISHED):
+        shipped.folder_of("search_spaces")
+        points.append(own_point(layers, Space(address_of_space)))
     if warm_start == PUBLISHED:
         points += [point.params for point in published_points(preset, space)]
     plan = SweepPlan(
         name=name,
         layers=layers,
-        space=shipped.space_address(space),
+        space=address_of_space,
         trials=trials,
         sampler=sampler,
         scheduler=scheduler or ("none" if objectives else "asha"),
@@ -123,14 +129,6 @@ def published_points(preset: str | Path, space: str) -> list[Point]:
         losses = sorted({point["loss"] for point in settings_of[str(preset)]})
         raise InputError(f"the space {space} must search a loss published for {preset}: {', '.join(losses)}")
     return points
-
-
-def _own_point(layers: Sequence[Layer], space: str) -> list[Flat]:
-    from dice_ray.tuning.earlier import own_point
-    from dice_ray.tuning.space import Space
-
-    shipped.folder_of("search_spaces")
-    return [own_point(layers, Space(shipped.space_address(space)))]
 
 
 def resume(

@@ -62,7 +62,7 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
     try:
         if place.experiment is None or not _is_tracked(place, place.experiment):
             return "MLflow holds no such run here: the counts of each record are not stored with it"
-        try:
+        try:  # with the folder, what MLflow cannot take now waits there; it may be locked or read-only
             writer = Writer(place.experiment, folder=place.driven_folder)
         except (BusyError, OSError):
             writer = Writer(place.experiment)

@@ -21,9 +21,10 @@ from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import BusyError, RunError
 from dice_ray.settings import differing_paths
+from dice_ray.tracking import schema
 from dice_ray.training.checkpoint import BEST, LAST, sync
 
-CONFIG: Final = "config.yaml"
+CONFIG: Final = schema.CONFIG_FILE
 TASK: Final = "task.json"
 """Classes and term facts of a run, and the digest of its data."""
 ENCODER: Final = "encoder"
@@ -35,7 +36,7 @@ MODEL: Final = "model"
 LATE: Final = "late"
 """Written by a trial that exceeded its time limit: the reason of its failure."""
 
-PLAN: Final = "plan.yaml"
+PLAN: Final = schema.PLAN_FILE
 LEDGER: Final = "ledger.jsonl"
 WARM_START: Final = "warm_start.jsonl"
 """A copy of the ledger of the sweep that a sweep starts from: it does not depend on the other folder any more."""

@@ -17,7 +17,7 @@ from dice_ray.run.build import build, prepare
 from dice_ray.run.here import check_machine
 from dice_ray.settings import nested
 from dice_ray.training import batches
-from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.checkpoint import BEST, Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.loop import fit
 from dice_ray.training.step import TrainingTally
@@ -93,7 +93,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
         began = time.monotonic()
         Checkpoints(Path(folder)).save_best({"model": parts.model.state_dict()})
         # An evaluation writes the weights with AdamW's two moments, and the weights again if it is the best one.
-        writing, weights = 4 * (time.monotonic() - began), (Path(folder) / "best.pt").stat().st_size
+        writing, weights = 4 * (time.monotonic() - began), (Path(folder) / BEST).stat().st_size
     timed = marks[1:] if len(marks) > 2 else marks
     step = (timed[-1] - timed[0]) / (len(timed) - 1)
     few = EncodedSplit(prepared.dev.records, prepared.dev.rows[:NUM_DEV_ROWS])

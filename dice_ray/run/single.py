@@ -57,7 +57,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         try:
             if uses_ray_train(config):
                 launch = config.launch
-                num_cpus = launch.workers * launch.threads + 1
+                num_cpus = launch.workers * launch.threads + 1  # one for Ray Train's controller
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG, folder=folder))
                 check_gpus(launch.workers * launch.gpus, ray.gpus)
             for event in train(config, folder):

@@ -23,6 +23,7 @@ from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_confi
 from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions
 from dice_ray.terms import TermFacts
+from dice_ray.tracking import schema
 from dice_ray.training import precision
 from dice_ray.training.checkpoint import BEST, Checkpoints, sync
 from dice_ray.training.evaluate import EncodedSplit, decoded
@@ -160,6 +161,7 @@ def load(folder: Path) -> Trained:
     task = config.task.build(tuple(values["classes"]))
     numerics = precision.resolve(config.training.precision)
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
+    # Trained on a GPU in half precision, a model may have to predict on a machine or with a family that lacks it.
     numerics = precision.with_fallback(numerics, encoder.config.model_type)
     heads = task.heads(facts, encoder.config.hidden_size, config.model.dropout)
     model = EncoderWithHeads(encoder, heads)
@@ -183,10 +185,10 @@ def count_files(data: str, scores: Scores) -> dict[str, str]:
     `items.csv` has the counts of each record, also at the tuned threshold if there is one; `classes.csv` of each class.
     """
     folder = data if data in SPLITS else f"files/{Path(data).name}"
-    files = {f"{folder}/items.csv": items_csv(scores)}
+    files = {f"{folder}/{schema.ITEMS_FILE}": items_csv(scores)}
     if scores.classes:
         rows = [(name, num.tp + num.fn, num.tp, num.fp, num.fn) for name, num in scores.classes.items()]
-        files[f"{folder}/classes.csv"] = _csv(("class", "support", *COUNTS), rows)
+        files[f"{folder}/{schema.CLASSES_FILE}"] = _csv(("class", "support", *COUNTS), rows)
     return files
 
 

@@ -131,6 +131,7 @@ def check_warm_start(plan: SweepPlan, folder: Path) -> None:
 
 def copy_ledger(earlier: Path, folder: Path) -> None:
     """Copy the ledger of an earlier sweep into the folder of the new one, which then does not need the other folder."""
+    # Renamed once it is complete: a copy that was interrupted must not count as taken over.
     unfinished = folder / f"{WARM_START}.tmp"
     shutil.copyfile(earlier / LEDGER, unfinished)
     unfinished.replace(folder / WARM_START)
@@ -152,6 +153,7 @@ def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
                 f"the sweep {name} must be of the study's encoder {base.model.encoder!r} to tune its arms, "
                 f"got {encoder!r}"
             )
+        # The search chose the settings by their score with this seed, so a comparison on it would favour them.
         if sweep.plan.seed in plan.seeds:
             raise RunError(
                 f"a study must compare on other seeds than its arms were tuned on, got seed {sweep.plan.seed} of {name}"

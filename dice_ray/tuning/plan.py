@@ -257,7 +257,7 @@ class StudyPlan(Plan):
         Raises:
             ConfigError: An arm cannot run, or is the same as another one.
         """
-        cells = {(cell.variant, cell.arm): cell for cell in self.grid().cells}
+        cells = {(cell.variant, cell.arm): cell for cell in self.grid().cells}  # seeds share an encoder
         digests = {name: digest(name) for name in sorted({self.config(cell).model.encoder for cell in cells.values()})}
         return self.model_copy(update={"encoders": {name: content for name, content in digests.items() if content}})
 
@@ -275,6 +275,7 @@ class StudyPlan(Plan):
         names: dict[str, str] = {}
         fitting, left_out = list[tuple[str | None, str]](), list[LeftOutArm]()
         for variant, arm in product(self.digests, self.arms):
+            # Any seed shows whether two arms are the same, and a name without it is what users call the arm.
             name = self._cell(arm, 0, variant).name.rpartition("/")[0]
             try:
                 first = names.setdefault(self.identity(arm, self.seeds[0], variant), name)

@@ -138,6 +138,7 @@ def retained(plan: SweepPlan, ledger: Ledger) -> set[str]:
     """
     if plan.objectives:
         return set(ledger.outcomes)
+    # `reruns` is empty without seeds in the plan; `--seeds` may still be given when the sweep is resumed.
     again = reruns(plan, ledger)
     are_rerun = bool(again) and all(spec.id in ledger.outcomes for spec in again)
     candidates = [] if are_rerun else [spec.id for spec in best_to_rerun(plan, ledger)]

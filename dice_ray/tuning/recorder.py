@@ -43,7 +43,7 @@ from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import RESULTS_VERSION, StudyPlan, SweepPlan
 from dice_ray.tuning.ranking import clean_up, retained
 from dice_ray.tuning.samplers import SECONDS, metric_of, signed_metric
-from dice_ray.tuning.trial import SCORE, Result
+from dice_ray.tuning.trial import SCORE, TrialResult
 
 
 class Recorder:
@@ -127,7 +127,7 @@ class Recorder:
         if has_failed_before:
             self._writer.tags(trial.id, {schema.FAILURE: ""})
 
-    def reported(self, id_: str, result: Result) -> None:
+    def reported(self, id_: str, result: TrialResult) -> None:
         """A trial was evaluated; the report of a failure is left to `ended`."""
         if "failure" in result:
             return
@@ -135,7 +135,7 @@ class Recorder:
         self._records[id_].evaluated(result["step"], result["metrics"])
         self._compare(self._ledger.specs[id_], result[SCORE])
 
-    def ended(self, id_: str, result: Result, error: str | None = None) -> None:
+    def ended(self, id_: str, result: TrialResult, error: str | None = None) -> None:
         """A trial was done, stopped early, or failed."""
         evaluations = self._running.pop(id_)
         failure = error or result.get("failure")
@@ -241,7 +241,9 @@ class RecorderCallback(tune.Callback):
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         self._recorder.started(TrialSpec(**trial.config))
 
-    def on_trial_result(self, iteration: int, trials: list[Trial], trial: Trial, result: Result, **info: Any) -> None:
+    def on_trial_result(
+        self, iteration: int, trials: list[Trial], trial: Trial, result: TrialResult, **info: Any
+    ) -> None:
         self._recorder.reported(trial.config["id"], result)
 
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:

@@ -128,19 +128,21 @@ class Session:
                 scheduler=scheduler,
                 num_samples=num_trials,
                 max_concurrent_trials=needs.slots(ray.nodes),
-                reuse_actors=True,
+                reuse_actors=True,  # 0.5 s to the next trial's first step, not 3.5 s
+                # By default Tune names the folder after all parameters.
                 trial_dirname_creator=lambda trial: trial.trial_id,
             ),
             run_config=tune.RunConfig(
                 name=type(searcher).__name__,
                 storage_path=str(ray.scratch),
                 callbacks=[RecorderCallback(recorder, self.screen, self.driver.max_hours)],
-                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),
+                checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # trials write their own
                 failure_config=tune.FailureConfig(max_failures=2),  # of an actor or a node
-                verbose=0,
+                verbose=0,  # the recorder's screen shows progress
             ),
         )
         tuner.fit()
+        # With a new Tuner: in this one Tune has given the lost trials up for good.
         if lost := recorder.to_resubmit():
             self._tune(ray, CellSearcher(lost), len(lost), recorder)
 
@@ -148,7 +150,7 @@ class Session:
 @contextmanager
 def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Sequence[str] = ()) -> Iterator[Session]:
     """Drive a folder until the end of the block: plan stored, ledger read, data loaded, output in the log."""
-    cluster.prepare(driver.address)
+    cluster.prepare(driver.address)  # before anything below imports Ray
     digests: dict[str | None, str] = {}
     loaded: dict[str | None, LoadReport] = {}
     for variant in plan.digests:

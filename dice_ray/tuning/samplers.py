@@ -117,14 +117,6 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-def _nsga2(seed: int) -> BaseSampler:
-    return optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed)
-
-
-def _tpe(seed: int) -> BaseSampler:
-    return optuna.samplers.TPESampler(multivariate=True, group=True, constant_liar=True, seed=seed)
-
-
 class _BruteForce(optuna.samplers.BruteForceSampler):
     """Optuna's own stops the study when all is tried, which raises outside of `optimize`."""
 
@@ -133,9 +125,11 @@ class _BruteForce(optuna.samplers.BruteForceSampler):
 
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
-    "tpe": _tpe,
+    # Multivariate, and grouped by the parameters that trials have: each branch of the loss has a model of its own.
+    # `constant_liar` keeps trials that run at the same time apart.
+    "tpe": lambda seed: optuna.samplers.TPESampler(multivariate=True, group=True, constant_liar=True, seed=seed),
     "random": optuna.samplers.RandomSampler,
-    "nsga2": _nsga2,
+    "nsga2": lambda seed: optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed),
     BRUTE_FORCE: _BruteForce,
 }
 

@@ -25,7 +25,7 @@ from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.pruning import pruner, replay
 from dice_ray.tuning.samplers import BRUTE_FORCE, mode_of, objective_values, quiet_optuna, sampler
 from dice_ray.tuning.space import Space
-from dice_ray.tuning.trial import SCORE, Result
+from dice_ray.tuning.trial import SCORE, TrialResult
 
 _STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
@@ -54,7 +54,7 @@ class SweepSearcher(OptunaSearch):
         self.ids: list[str] = plan.ids
         self._new_ids: deque[str] = deque(id_ for id_ in plan.ids if id_ not in history.specs)
         self._resumed: deque[TrialSpec] = deque(history.unfinished)
-        self._results: dict[str, dict[int, Result]] = {}
+        self._results: dict[str, dict[int, TrialResult]] = {}
         self._tries_each_once: bool = plan.sampler == BRUTE_FORCE
         for past in (known, history):
             for outcome in past.outcomes.values() if past is not None else ():
@@ -75,7 +75,7 @@ class SweepSearcher(OptunaSearch):
             return self._resumed.popleft().model_dump()
         return TrialSpec(id=self._new_ids.popleft(), params=params, seed=self._seed_of_trials).model_dump()
 
-    def report(self, trial_id: str, result: Result) -> bool:
+    def report(self, trial_id: str, result: TrialResult) -> bool:
         """Report an evaluation to Optuna, once; returns whether the trial should be stopped early.
 
         A trial that was restarted reports its history again, which has been judged before.
@@ -90,10 +90,10 @@ class SweepSearcher(OptunaSearch):
         trial.report(result[SCORE], len(results))
         return not result.get("finished") and trial.should_prune()
 
-    def on_trial_result(self, trial_id: str, result: Result) -> None:
+    def on_trial_result(self, trial_id: str, result: TrialResult) -> None:
         """The scheduler has reported it."""
 
-    def on_trial_complete(self, trial_id: str, result: Result | None = None, error: bool = False) -> None:
+    def on_trial_complete(self, trial_id: str, result: TrialResult | None = None, error: bool = False) -> None:
         result = result or {}
         if not error:
             self.report(trial_id, result)  # the scheduler does not see the last result of a trial
@@ -145,7 +145,7 @@ class PruningScheduler(FIFOScheduler):
         super().__init__()
         self._searcher = searcher
 
-    def on_trial_result(self, tune_controller: Any, trial: Trial, result: Result) -> str:
+    def on_trial_result(self, tune_controller: Any, trial: Trial, result: TrialResult) -> str:
         # Tune does not hand a result to the searcher when the scheduler stops the trial, so it is reported here.
         should_prune = self._searcher.report(trial.trial_id, result)
         return TrialScheduler.STOP if should_prune else TrialScheduler.CONTINUE
@@ -171,7 +171,7 @@ class CellSearcher(Searcher):
         """A Tuner is never restored."""
 
 
-def _metrics(result: Result) -> dict[str, float]:
+def _metrics(result: TrialResult) -> dict[str, float]:
     """The metrics of a result, nested as the trial reports it, or flat as Tune hands it to a searcher."""
     nested: dict[str, float] = result.get("metrics", {})
     flat = {name.removeprefix("metrics/"): value for name, value in result.items() if name.startswith("metrics/")}
@@ -181,5 +181,6 @@ def _metrics(result: Result) -> dict[str, float]:
 def _metric_and_mode(objectives: Sequence[str]) -> dict[str, Any]:
     if not objectives:
         return {"metric": SCORE, "mode": "max"}
-    # Ray looks for its metrics in every result, and a failure has none but the score. The real values are told by us.
+    # Ray looks for its metrics in every result, and a failure has none but the score. `_values` gives Optuna the real
+    # values.
     return {"metric": [SCORE] * len(objectives), "mode": [mode_of(name) for name in objectives]}

@@ -31,6 +31,7 @@ def run(plan: SweepPlan, folder: Path, driver: Driver) -> TrialCounts:
         num_missing = plan.trials - len(searched.outcomes)
         if num_missing and is_exhausted(plan, folder, driver.address):
             searcher.ids[:], num_missing = searched.specs, 0
+        # The counts on the screen include the reruns from the start, although their trials are not known yet.
         searcher.ids += ranking.placeholder_ids(plan)
         return work.run(
             searcher,
@@ -67,6 +68,7 @@ def num_missing(plan: SweepPlan, history: History) -> int:
 def is_exhausted(plan: SweepPlan, folder: Path, address: str | None = None) -> bool:
     """Whether a sweep by brute force has tried every configuration of its space."""
     history = ledger_in(folder).searched()
+    # Asked of a searcher, since only the sampler knows the size of a space with conditional parameters.
     if plan.sampler != samplers.BRUTE_FORCE or history.unfinished or not history.outcomes:
         return False
     cluster.prepare(address)

@@ -36,7 +36,7 @@ from dice_ray.tuning.plan import StudyPlan, SweepPlan
 SCORE = "score"
 """The value in a result that searcher and scheduler read; it is maximised."""
 
-Result: TypeAlias = dict[str, Any]
+TrialResult: TypeAlias = dict[str, Any]
 """A trial's report: `score`, `step`, `metrics`, `hardware`, `finished`, `failure`; at the end of a cell `test`."""
 
 
@@ -57,7 +57,7 @@ class TrialActor(tune.Trainable):
         self._work = work
         self._results = _results(work, TrialSpec(**config))
 
-    def step(self) -> Result:
+    def step(self) -> TrialResult:
         return next(self._results)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
@@ -69,7 +69,7 @@ class TrialActor(tune.Trainable):
         self._results.close()
 
 
-def _results(work: Work, trial: TrialSpec) -> Generator[Result, None, None]:
+def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]:
     """A result for every evaluation of a trial."""
     folder = work.folder / TRIALS / trial.id
     try:
@@ -95,7 +95,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[Result, None, None]:
         yield _failed(f"{type(error).__name__}: {first_line(error)}")
 
 
-def _failed(reason: str) -> Result:
+def _failed(reason: str) -> TrialResult:
     return {SCORE: math.nan, "failure": reason, "done": True}
 
 

@@ -38,7 +38,7 @@ class NoWork(trials.TrialActor):
         return True
 
 
-def _at_once(trial: TrialSpec) -> Generator[trials.Result, None, None]:
+def _at_once(trial: TrialSpec) -> Generator[trials.TrialResult, None, None]:
     score = 1 / (1 + abs(float(trial.params["training.lr"]) - 1e-3))
     yield {trials.SCORE: score, "step": 1, "metrics": {"dev/f1": score}, "finished": True, "done": True}
 
