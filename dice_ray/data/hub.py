@@ -95,7 +95,8 @@ class HubConfig(Branch):
         folder = self._folder()
         if folder is not None and self.revision is not None:
             raise DataError(f"data.source.hub.revision: must be left out for a folder, and {folder} is one")
-        modified = () if folder is None else _modification_times(folder)
+        files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder else []
+        modified = tuple((str(file), file.stat().st_mtime_ns) for file in files)
         loaded = _load(str(folder or self.id), self.config, self.revision, modified)
         splits = {}
         for split, name in (("train", self.train), ("dev", self.dev), ("test", self.test)):
@@ -170,11 +171,6 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if not bars_disabled:
             datasets.enable_progress_bars()
-
-
-def _modification_times(folder: Path) -> tuple[tuple[str, int], ...]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return tuple((str(path.relative_to(folder)), path.stat().st_mtime_ns) for path in files)
 
 
 def _commit(dataset: datasets.Dataset, folder: Path | None) -> str:

@@ -14,7 +14,7 @@ import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -86,6 +86,7 @@ class SplitReader:
             self._num_kept += len(records)
             if records:
                 yield records
+            # Only now: a bad row that stands before the place of the failure is the first error of the file.
             if failure:
                 raise failure
 
@@ -198,7 +199,7 @@ def store_splits(
         if split in contents:
             for records in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
                 digest.add(records)
-        digest.end()
+        digest.end()  # also for a split that does not exist, which counts as empty
     return report, str(digest)
 
 
@@ -245,13 +246,9 @@ def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadRepo
 
 def count_shared(contents: Mapping[str, Hashes]) -> dict[str, int]:
     """For each pair of splits, how many records of the second have the content of a record of the first; none for 0."""
-    counts = {}
-    for first, second in [("train", "dev"), ("train", "test"), ("dev", "test")]:
-        if first in contents and second in contents:
-            count = int(np.isin(contents[second], contents[first]).sum())
-            if count:
-                counts[f"{first} and {second}"] = count
-    return counts
+    pairs = combinations([split for split in ("train", "dev", "test") if split in contents], 2)
+    counts = {f"{first} and {second}": int(np.isin(contents[second], contents[first]).sum()) for first, second in pairs}
+    return {pair: count for pair, count in counts.items() if count}
 
 
 def _chunks(rows: Iterable[RowResult]) -> Iterator[tuple[list[RowResult], DataError | None]]:
@@ -276,6 +273,7 @@ def _refuse_surrogates(chunk: list[RowResult]) -> list[RowResult]:
     """
     records = [row.record for row in chunk if isinstance(row, Kept)]
     try:
+        # A whole chunk at once; only if it fails, each row by itself.
         if records:
             batch_of_records(records)
     except UnicodeEncodeError:

@@ -101,7 +101,10 @@ def guess_parallel(path: Path) -> Guess | str:
     reason = f"no file of tags beside {path.name}, such as tags.txt or {stem}.tags"
     if is_json(path):
         return "its first line is JSON"
-    for other in _tag_files(path):
+    siblings = sorted(other.name for other in path.parent.iterdir() if other.is_file() and other.name != path.name)
+    for other in siblings:
+        if not TAG_FILE.search(other) or not (other.endswith(path.suffix) or other.startswith(f"{stem}.")):
+            continue
         pattern = f"*{other.removeprefix(stem)}" if other.startswith(f"{stem}.") else other
         for kind in ("spans", "plain"):
             result = attempt(path, {"parallel": {"tag_file": pattern} | ({} if kind == "spans" else {"tags": kind})})
@@ -120,14 +123,6 @@ def guess_parallel(path: Path) -> Guess | str:
                     )
                 return guess_tagging(result, kind, why)
     return reason
-
-
-def _tag_files(path: Path) -> list[str]:
-    """The files of the same folder whose names suggest tags and have the same suffix or stem."""
-    stem = path.name.partition(".")[0]
-    others = sorted(other.name for other in path.parent.iterdir() if other.is_file() and other.name != path.name)
-    candidates = [name for name in others if TAG_FILE.search(name)]
-    return [name for name in candidates if name.endswith(path.suffix) or name.startswith(f"{stem}.")]
 
 
 def guess_word_tag(path: Path) -> Guess | str:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
 from dice_ray.data.readers.tags import TagKind, tagged_record
-from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.data.records import TaggedRecord
 
 DOCUMENT = "-DOCSTART-"
 
@@ -28,15 +28,13 @@ class ConllConfig(ReaderBranch):
     """
 
     name = "conll"
+    record_type = TaggedRecord
 
     word: int = 0
     tag: int = -1
     tags: TagKind = "spans"
     comment: str | None = Field(default=None, min_length=1)
     digit: bool = False
-
-    def yields(self) -> type[Record]:
-        return TaggedRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         width = 0

@@ -9,7 +9,7 @@ from typing import Literal
 
 from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
 from dice_ray.data.readers.tags import tagged_record
-from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.data.records import TaggedRecord
 
 NUM_COLUMNS = 10
 NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
@@ -24,11 +24,9 @@ class ConlluConfig(ReaderBranch):
     """
 
     name = "conllu"
+    record_type = TaggedRecord
 
     tag: Literal["upos", "xpos"] = "upos"
-
-    def yields(self) -> type[Record]:
-        return TaggedRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         sentence: list[tuple[int, str]] = []

@@ -11,7 +11,7 @@ from pydantic import Field
 from dice_ray.data.readers.base import Bad, Labels, ReaderBranch, RowResult, lines, shown, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, tagged_record
-from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.data.records import TaggedRecord
 
 
 class WordTagConfig(ReaderBranch):
@@ -23,12 +23,10 @@ class WordTagConfig(ReaderBranch):
     """
 
     name = "word_tag"
+    record_type = TaggedRecord
 
     separator: str = Field(default="_", min_length=1)
     tags: TagKind = "plain"
-
-    def yields(self) -> type[Record]:
-        return TaggedRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         for line, text in lines(path):
@@ -54,12 +52,10 @@ class ParallelConfig(ReaderBranch):
     """
 
     name = "parallel"
+    record_type = TaggedRecord
 
     tag_file: str = "tags.txt"
     tags: TagKind = "spans"
-
-    def yields(self) -> type[Record]:
-        return TaggedRecord
 
     def files(self, path: Path) -> list[Path]:
         other = self._tag_file(path)

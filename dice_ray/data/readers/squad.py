@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dice_ray.data.readers.base import Bad, Kept, Labels, ReaderBranch, RowPlace, RowResult, document, shown, unreadable
-from dice_ray.data.records import AnswerSpan, QuestionRecord, Record
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 
 MISPLACED = "an answer that does not stand at its answer_start"
 Several: TypeAlias = Literal["alternatives", "spans"]
@@ -23,11 +23,9 @@ class SquadConfig(ReaderBranch):
     """
 
     name = "squad"
+    record_type = QuestionRecord
 
     several: Several = "alternatives"
-
-    def yields(self) -> type[Record]:
-        return QuestionRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         root = document(path)
