@@ -35,7 +35,6 @@ class Trace:
     def __enter__(self) -> Trace:
         self._previous = sys.getprofile(), threading.getprofile()
         threading.setprofile(self._profile)
-        threading.setprofile(self._profile)
         sys.setprofile(self._profile)
         return self
 
@@ -44,7 +43,7 @@ class Trace:
     ) -> None:
         own, threads = self._previous
         sys.setprofile(own)
-        threading.setprofile(threads)  # type: ignore[arg-type]  # None is what stops it
+        threading.setprofile(threads)
 
     @property
     def files(self) -> set[str]:
