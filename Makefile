@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: help demo test check test-slow test-browser test-faults bench-losses bench-data bench-report bench-train \
+.PHONY: help demo test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tracking tree
 
-help: ## List the commands
+help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
 
-demo: $(READY) ## Search the loss, compare the losses, and write the report page, on generated data
+demo: $(READY) ## Run a search, a comparison of the losses and its report, on generated data
 	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 4
 	$(BIN)/dice-ray ablate loss_comparison --seeds 3
 	$(BIN)/dice-ray report loss_comparison
@@ -17,50 +17,53 @@ demo: $(READY) ## Search the loss, compare the losses, and write the report page
 	$(BIN)/dice-ray ablate loss_comparison --arm cross_entropy --arm self_adjusting_dice --seeds 13
 	$(BIN)/dice-ray report loss_comparison
 
-test: $(READY) ## All tests but those that need a browser, a GPU, the network or over 90 s
-	$(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not (browser or gpu or network or slow)"
+test: $(READY) ## Run all tests, except those that need a browser, a GPU or the network, or take over 90 s
+	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)"
 
-check: $(READY) ## Format, lint, types, the arrows between the rooms, and the tests that hold the house
+check: $(READY) ## Check format, lint, types, import rules and the structure of the repository
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest tests/house
 
-test-slow: $(READY) ## The tests that take over 90 s each, or need a GPU or the network
-	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: there are none
+test-slow: $(READY) ## Run the tests that take over 90 s each, or need a GPU or the network
+	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: no tests selected
 
-test-browser: $(READY) ## Open the report page in Chromium, which Debian has as the package chromium
+test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser
 
-test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; the last line is JSON
+test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
 	$(BIN)/python -m tests.faults
 
-bench-losses: $(READY) ## Time the losses beside cross-entropy; the last line is JSON
+mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
+	$(BIN)/python -m tests.mutations
+
+bench-losses: $(READY) ## Time the losses against torch's cross-entropy; prints JSON last
 	$(BIN)/python -m tests.benchmarks.losses
 
-bench-data: $(READY) ## Time reading and encoding beside `datasets`, on $$DICE_RAY_DATA; the last line is JSON
+bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_RAY_DATA; prints JSON last
 	$(BIN)/python -m tests.benchmarks.data
 
-bench-report: $(READY) ## Time reading 10,000 runs beside MLflow's own search; the last line is JSON
+bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
 
-bench-train: $(READY) ## Time training beside Hugging Face's Trainer, some 20 minutes; the last line is JSON
+bench-train: $(READY) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.training
 
-bench-sweep: $(READY) ## Time short trials beside Hugging Face's search on Ray and nested Ray Train; the last line is JSON
+bench-sweep: $(READY) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last
 	$(BIN)/python -m tests.benchmarks.sweep
 
-bench-scale: $(READY) ## Time 1000 trials of no work, and the driver's memory; the last line is JSON
+bench-scale: $(READY) ## Time 1000 empty trials, and measure the driver's memory; prints JSON last
 	$(BIN)/python -m tests.benchmarks.scale
 
-bench-search: $(READY) ## Compare samplers on $$DICE_RAY_DATA, half an hour, goes on where it was; the last line is JSON
+bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
 	$(BIN)/python -m tests.benchmarks.search
 
-bench-tracking: $(READY) ## The share of a sweep's wall time that tracking takes; the last line is JSON
+bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tracking
 
-tree: $(READY) ## Write the tree in README from the files' first sentences
+tree: $(READY) ## Write the tree in README from the first sentences of the files' docstrings
 	$(BIN)/python -m tests.house.tree
 
 $(READY): pyproject.toml constraints.txt

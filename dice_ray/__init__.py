@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dice_ray.api import ablate, evaluate, export, predict, report, train, tune
+    from dice_ray.api import ablate, evaluate, export, predict, report, resume, train, tune
 
-__all__ = ["ablate", "evaluate", "export", "predict", "report", "train", "tune"]
+__all__ = ["ablate", "evaluate", "export", "predict", "report", "resume", "train", "tune"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -52,13 +53,28 @@ def on_kept_ray(kept_ray: KeptRay) -> Iterator[None]:
         yield
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups when it is called
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups that stay in one process under pytest-xdist: all tests that start Ray, first as the longest; each file."""
-    for item in items:
-        group = "ray" if item.get_closest_marker("ray") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Tests that start Ray first, since they take longest; those on the kept Ray one after the other."""
     items.sort(key=lambda item: (item.get_closest_marker("ray") is None, _keeps_ray(item)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Each file in one process, and all files that start Ray in the same one: no two Rays run at once.
+
+    `--dist loadgroup` of pytest-xdist 3.8 would do this, but groups nothing under pytest 9.2 (its issue 1386).
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    config.option.loadscopereorder = False  # the order of the collection, Ray first, and not the most tests
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = lambda nodeid: _group(nodeid.partition("::")[0])
+    return scheduler
+
+
+@cache
+def _group(file: str) -> str:
+    return "ray" if "mark.ray" in (REPOSITORY / file).read_text(encoding="utf-8") else file
 
 
 def _keeps_ray(item: pytest.Item) -> bool:

@@ -84,7 +84,7 @@ class Result:
     def best(self) -> Best:
         """The run, the best trial of the sweep, or the best arm of the study.
 
-        The report says whether that arm can be told apart from the others.
+        The report says whether that arm is significantly better than the others.
 
         Raises:
             RunError: Nothing has a score, or the study is on several data sets.

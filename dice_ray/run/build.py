@@ -23,6 +23,7 @@ from dice_ray.terms import TermFacts
 from dice_ray.training import precision
 from dice_ray.training.evaluate import EncodedSplit
 from dice_ray.training.loop import Parts
+from dice_ray.training.optim import build_optimizer
 from dice_ray.training.precision import Numerics
 
 if TYPE_CHECKING:
@@ -42,11 +43,13 @@ def build(config: RunConfig) -> Parts:
     numerics = choose_numerics(config)
     model = build_model(config, prepared, numerics)
     losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
+    optimizer = build_optimizer(model, config.training)
     return Parts(
         task=prepared.task,
         tokenizer=prepared.tokenizer,
         model=model,
         losses=losses,
+        optimizer=optimizer,
         train=prepared.train,
         dev=prepared.dev,
         objective=objective(config),

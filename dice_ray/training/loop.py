@@ -27,7 +27,7 @@ from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.memory import release_free_memory
-from dice_ray.training.optim import build_optimizer, set_rate
+from dice_ray.training.optim import set_rate
 from dice_ray.training.precision import Numerics, random_state, set_random_state
 from dice_ray.training.settings import TrainingConfig
 from dice_ray.training.step import Gradient, TrainingTally
@@ -50,6 +50,7 @@ class Parts:
     tokenizer: PreTrainedTokenizerBase
     model: EncoderWithHeads
     losses: Mapping[str, Loss]
+    optimizer: Optimizer
     train: EncodedSplit
     dev: EncodedSplit
     objective: str
@@ -116,7 +117,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         parts.task, parts.tokenizer, parts.model, parts.losses, rows, parts.numerics, TrainingTally(config.tokens)
     )
     steps = batches.Steps(gradient.lengths, config.batch_size, config.seed, parts.weights)
-    optimizer = build_optimizer(parts.model, config)
+    optimizer = parts.optimizer
     scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
     stateful: dict[str, Any] = {"model": parts.model, "optimizer": optimizer, "scaler": scaler}
     torch.manual_seed(config.seed * 1000 + workers.rank())

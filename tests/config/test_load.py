@@ -100,6 +100,11 @@ def test_a_loss_over_classes_is_refused_for_positions_and_accepted_for_tokens(lo
     assert resolve([preset, set_layer(["task.extractive_qa.formulation=token"])]).loss.name == loss
 
 
+def test_the_first_equals_sign_ends_the_path() -> None:
+    layer = set_layer(["data.source.files.folder=/data/split=1"])
+    assert layer.values == {"data": {"source": {"files": {"folder": "/data/split=1"}}}}
+
+
 @pytest.mark.parametrize("assignment", ["loss.focal.gamma", "=2"])
 def test_an_assignment_needs_a_path_and_a_value(assignment: str) -> None:
     with pytest.raises(ConfigError, match="must be path=value"):

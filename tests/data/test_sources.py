@@ -143,6 +143,15 @@ def test_the_digest_is_of_the_content_alone(tmp_path: Path) -> None:
     assert digest([records]) == "36c00560db2a20c8"
 
 
+def test_the_digest_changes_with_each_split(tmp_path: Path) -> None:
+    digests = set()
+    for changed in ("none", "train", "dev", "test"):
+        for split in ("train", "dev", "test"):
+            table(tmp_path, f"{split}.tsv", ["a\tb\t1", f"c\td\t{int(split == changed)}"])
+        digests.add(load(files(tmp_path, train="train.tsv", dev="dev.tsv", test="test.tsv")).digest)
+    assert len(digests) == 4
+
+
 def test_a_folder_may_hold_variables_and_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0"])
     monkeypatch.setenv("CORPORA", str(tmp_path.parent))

@@ -84,6 +84,16 @@ def test_a_text_head_reads_the_position_of_the_classification_token() -> None:
     )
 
 
+def test_a_head_drops_hidden_states_in_training_alone() -> None:
+    head = TokenHead(1000, 1, dropout=0.25)
+    nn.init.ones_(head.output.weight)
+    nn.init.zeros_(head.output.bias)
+    hidden_BLH = torch.ones(1, 1, 1000)
+    num_kept = head(hidden_BLH, {}, {}).item() * 0.75
+    assert 600 < num_kept < 900
+    assert head.eval()(hidden_BLH, {}, {}).item() == 1000
+
+
 class WithoutSegments(nn.Module):
     """An encoder that does not accept segment ids, though its tokenizer returns them."""
 

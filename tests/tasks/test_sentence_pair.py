@@ -66,6 +66,14 @@ def test_a_pair_is_cut_on_the_side_where_its_tokenizer_cuts(side: str) -> None:
     assert pair.encode(RECORDS, tokenizer)[1]["input_ids"] == expected
 
 
+def test_a_split_is_scored_at_the_given_threshold_not_at_its_own_best() -> None:
+    pair = task()
+    rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))
+    scores = pair.score(RECORDS, rows, [0.7, 0.2, 0.1], {"threshold": 0.05})
+    assert (scores.metrics["f1"], scores.metrics["f1_tuned"]) == (1, 0.5)
+    assert sum(item.fp for item in scores.tuned_items) == 2
+
+
 def test_one_predicted_class_is_collapsed() -> None:
     pair = task()
     rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))

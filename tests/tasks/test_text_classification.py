@@ -59,6 +59,24 @@ def test_a_positive_label_is_scored_at_a_half_and_at_its_tuned_threshold() -> No
     assert task.config.objective() == "f1"
 
 
+@pytest.mark.parametrize(
+    ("settings", "decoded", "f1", "num_false"),
+    [
+        ({"positive": "a"}, [[0.3, 0.7], [0.8, 0.2], [0.9, 0.1]], 1 / 2, 2),
+        ({"labels": "several"}, [[0.7, 0.1], [0.2, 0.8], [0.1, 0.9]], 2 / 3, 3),
+    ],
+)
+def test_a_split_is_scored_at_the_given_threshold_not_at_its_own_best(
+    settings: dict[str, Any], decoded: list[list[float]], f1: float, num_false: int
+) -> None:
+    records = tuple(TextRecord(str(number), "x", (label,)) for number, label in enumerate(["a", "b", "b"]))
+    task = built(records, **settings)
+    rows = task.encode(records, load_tokenizer(ModelConfig(), task.texts(records)))
+    scores = task.score(records, rows, decoded, {"threshold": 0.05})
+    assert (scores.metrics["f1"], scores.metrics["f1_tuned"]) == (1, pytest.approx(f1))
+    assert sum(item.fp for item in scores.tuned_items) == num_false
+
+
 def test_several_labels_are_scored_as_scikit_learn_does() -> None:
     state = np.random.default_rng(0)
     probabilities = state.random((5, 3))

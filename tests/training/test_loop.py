@@ -20,6 +20,8 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.run import build, train, trained
+from dice_ray.tasks.base import Scores
+from dice_ray.tasks.sentence_pair import SentencePair
 from dice_ray.training import batches, precision
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.training.test_step import run_workers
@@ -110,10 +112,25 @@ def test_a_seed_decides_everything(tmp_path: Path) -> None:
 
 
 def test_the_best_checkpoint_is_the_one_scored(tmp_path: Path) -> None:
-    config = small(loss="tversky", training__epochs=6)
+    config = small(loss="dice", training__epochs=3, training__lr=1e-2, training__schedule="constant")
     evaluations = timeless(train.evaluations(config, tmp_path))
     best = max(evaluation.metrics["dev/f1"] for evaluation in evaluations)
     assert train.score(config, tmp_path, "dev")["dev/f1"] == best > 0.3
+
+
+def test_the_best_checkpoint_is_that_of_the_first_highest_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f1, score = iter([0.2, 0.6, 0.6, 0.4]), SentencePair.score
+
+    def scripted(*arguments: Any) -> Scores:
+        scores = score(*arguments)
+        return replace(scores, metrics=scores.metrics | {"f1": next(f1)})
+
+    monkeypatch.setattr(SentencePair, "score", scripted)
+    evaluations = list(train.evaluations(small(training__epochs=1, training__evaluations=4), tmp_path))
+    assert [evaluation.metrics["dev/f1"] for evaluation in evaluations] == [0.2, 0.6, 0.6, 0.4]
+    assert torch.load(tmp_path / "best.pt")["step"] == evaluations[1].step
 
 
 def test_early_stopping_ends_a_run_for_good(tmp_path: Path) -> None:
@@ -163,6 +180,8 @@ def test_a_truncated_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
 def test_a_batch_size_above_the_number_of_rows_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"training\.batch_size: must be at most the rows of the training split, 200"):
         next(train.evaluations(small(training__batch_size=201), tmp_path))
+    (all_at_once,) = train.evaluations(small(training__batch_size=200, training__epochs=1), tmp_path)
+    assert all_at_once.step == 1
 
 
 LOSSES = ("weighted_cross_entropy", "focal", "dice", "self_adjusting_dice", "tversky")

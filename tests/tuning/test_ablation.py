@@ -13,8 +13,17 @@ from dice_ray.config.load import Layer
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
-from dice_ray.tuning.ledger import Ledger, TrialOutcome
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome
 from dice_ray.tuning.plan import StudyPlan
+
+
+def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...]) -> None:
+    plan = StudyPlan(name="study", layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1, 2, 3, 4))
+    cells = done, failed, begun, new = plan.grid().cells
+    history = History({cell.id: cell for cell in (done, failed, begun)})
+    history.outcomes = {done.id: TrialOutcome(id=done.id, state="done")}
+    history.outcomes |= {failed.id: TrialOutcome(id=failed.id, state="failed", failure="no memory")}
+    assert ablation.missing_cells(cells, history) == [failed, begun, new]
 
 
 @pytest.mark.ray
@@ -74,7 +83,7 @@ def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_lef
     said = capfd.readouterr().out
     assert "fewer: data: 40 train, 100 dev, 100 test records\n  train: 20 negatives and 20 positives by" in said
     assert "as read: data: 200 train, 100 dev, 100 test records" in said
-    assert "left out: asymmetric on as read, as loss: must take the softmax link" in said
+    assert "left out: asymmetric on as read, because loss: must take the softmax link" in said
 
     before = (tmp_path / "dice_ray_runs/mine/ledger.jsonl").read_text()
     (tmp_path / "mine.py").write_text(STUDY)

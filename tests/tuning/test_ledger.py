@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,18 @@ def test_what_was_noted_is_read_again(path: Path) -> None:
     assert ledger.outcomes == {"0001": END}
     assert ledger.unfinished == [DICE]
     assert END.score == 0.5
+
+
+def test_the_score_is_that_of_the_best_evaluation() -> None:
+    assert TrialOutcome(id="0001", state="done", curve=((10, 0.25), (20, 0.5), (30, 0.125))).score == 0.5
+    assert TrialOutcome(id="0001", state="failed").score is None
+
+
+def test_an_event_is_on_the_disk_when_append_returns(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.fstat(number).st_size))
+    Ledger(path).append(TrialOutcome(id="0002", state="failed"))
+    assert synced == [path.stat().st_size]
 
 
 def test_a_torn_last_line_is_dropped_and_written_over(path: Path) -> None:

@@ -9,10 +9,13 @@ from typing import Any, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
+from dice_ray.run.build import PreparedData
 from dice_ray.run.driver import Driver, Event, TrialCounts
+from dice_ray.training.evaluate import EncodedSplit
 from dice_ray.tuning import sweep, trial
 from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.runner import session
 from tests.processes import TRIAL, titled
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:loss_and_rate"
@@ -75,6 +78,20 @@ def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: 
     assert told["failure"].endswith(f"must see {elsewhere}, the folder of all trials, and does not")
     assert told["done"]
     assert not elsewhere.exists()
+
+
+def test_a_search_never_reads_the_test_split(
+    tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(prepared: PreparedData) -> EncodedSplit:
+        raise AssertionError("test was read")
+
+    monkeypatch.setattr(PreparedData, "test", refused)
+    plan, folder = SweepPlan(name="blind", layers=layers, space=SPACE, trials=1), tmp_path / "blind"
+    with session(plan, folder, Driver(num_cpus=1)) as work:
+        results = list(trial._results(trial.Work(work.plan, folder), TrialSpec(id="0001", params=SAME, seed=0)))
+    assert results[-1]["finished"]
+    assert not any("test" in result or "failure" in result for result in results)
 
 
 @pytest.mark.ray

@@ -1,0 +1,145 @@
+"""Faults that a developer could make, and the tests that must find each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One change of the product.
+
+    Attributes:
+        file: In the repository.
+        old: A text that occurs once in the file.
+        new: What stands there with the fault.
+        tests: Test files or node ids below `tests/`, separated by spaces; one of these tests must fail.
+    """
+
+    file: str
+    old: str
+    new: str
+    tests: str
+
+    def __str__(self) -> str:
+        """The change in one line."""
+        old, new = (f"{' '.join(text.split())[:60]}" for text in (self.old, self.new))
+        return f"{self.file}: {old} -> {new or 'nothing'}"
+
+
+# fmt: off
+FAULTS: tuple[Fault, ...] = (
+    # settings, terms
+    Fault("dice_ray/settings.py", 'extra="forbid"', 'extra="ignore"', "test_settings.py"),
+    Fault("dice_ray/settings.py", "return isinstance(value, bool)", "return False", "test_settings.py"),
+    Fault("dice_ray/settings.py", "base.keys() == layer.keys():\n        (name,) = layer\n        below, above = base[name] or {}", "base:\n        (name,) = layer\n        below, above = next(iter(base.values())) or {}", "test_settings.py"),
+    Fault("dice_ray/terms.py", "math.log(count / sum(filled))", "-math.log(count / sum(filled))", "models/test_encoder.py::test_a_prior_bias_starts_at_the_log_prior"),
+    # losses
+    Fault("dice_ray/losses/base.py", "valid_N.sum().to(losses_N.dtype)", "losses_N.new_tensor(losses_N.numel())", "contracts/test_losses.py::test_it_equals_the_formula"),
+    Fault("dice_ray/losses/cross_entropy.py", "losses_N * self.weights_C[items.targets]", "losses_N * self.weights_C[items.targets] / self.weights_C[items.targets].mean()", "losses/test_weighting.py"),
+    Fault("dice_ray/losses/weighting.py", "math.log10(odds + self.k)", "math.log(odds + self.k)", "losses/test_weighting.py"),
+    Fault("dice_ray/losses/overlap.py", "above, below = self.top * uy + self.gamma,", "above, below = self.top * uy,", "losses/test_examples.py"),
+    Fault("dice_ray/losses/overlap.py", "s_NC.div_(s_NC + form.gamma)", "s_NC.div_(s_NC + 1)", "contracts/test_losses.py::test_any_step_equals_the_formula"),
+    Fault("dice_ray/losses/overlap.py", "ctx.decay = 0.0 if is_stopped else decay", "ctx.decay = decay", "losses/test_dice.py::test_the_stopped_gradient_is_that_of_a_detached_weight"),
+    Fault("dice_ray/losses/dice.py", 'power=2 if self.denominator == "squared" else 1)', 'power=2 if self.denominator == "linear" else 1)', "losses/test_examples.py"),
+    Fault("dice_ray/losses/dice.py", "columns_C[..., self.background + 1 :]", "columns_C[..., self.background :]", "contracts/test_losses.py::test_it_equals_the_formula"),
+    Fault("dice_ray/losses/tversky.py", "a=self.alpha, b=1 - self.alpha - self.beta, c=self.beta", "a=self.beta, b=1 - self.alpha - self.beta, c=self.alpha", "losses/test_examples.py"),
+    Fault("dice_ray/losses/focal.py", "(1 - ctx.gamma * slope_N)", "(1 + ctx.gamma * slope_N)", "contracts/test_losses.py::test_its_gradient_is_that_of_its_value"),
+    Fault("dice_ray/losses/items.py", "valid_N = valid_N & mask_N", "valid_N = valid_N", "contracts/test_losses.py::test_masked_rows_change_nothing"),
+    Fault("dice_ray/losses/reduction.py", "total = sum_over_workers(statistics.detach())", "total = statistics.detach()", "losses/test_reduction.py::test_two_workers_are_exact"),
+    # data
+    Fault("dice_ray/data/readers/base.py", "line = line.removeprefix(BOM)", "line = line.strip(b' ')", "data/readers/test_tables.py"),
+    Fault("dice_ray/data/readers/conll.py", "        if sentence:\n            yield self._sentence(sentence, width, labels)\n", "", "data/readers/test_formats.py"),
+    Fault("dice_ray/data/readers/mrc_ner.py", "(start, end + 1)", "(start, end)", "data/readers/test_formats.py"),
+    Fault("dice_ray/data/readers/tables.py", "delimiter=self.delimiter, strict=True", "delimiter=self.delimiter, quoting=csv.QUOTE_NONE", "data/readers/test_tables.py"),
+    Fault("dice_ray/data/readers/tags.py", "letter in 'BSU' or type_ != open_type", "letter in 'BSU'", "data/readers/test_tags.py"),
+    Fault("dice_ray/data/guess/tables.py", "(not quoted or num_lost < num_lost_quoted)", "(not quoted or num_lost <= num_lost_quoted)", "data/test_guess.py"),
+    Fault("dice_ray/data/cache.py", "file_hash(path / name) != expected", "not (path / name).exists()", "data/test_cache.py"),
+    Fault("dice_ray/data/sources.py", '        "split_seed": config.split_seed,\n', "", "data/test_sources.py"),
+    Fault("dice_ray/data/sources.py", 'if name != "folder"}', 'if name not in ("folder", "reader")}', "data/test_cache.py data/test_sources.py"),
+    Fault("dice_ray/data/reading.py", 'for split in ("train", "dev", "test"):', 'for split in ("train", "dev"):', "data/test_sources.py"),
+    Fault("dice_ray/data/reading.py", '"content" if "test" in shares else "id"', '"id"', "data/test_sources.py"),
+    Fault("dice_ray/data/imbalance.py", " if hash(train[index].content) not in held_out)", ")", "data/test_imbalance.py"),
+    Fault("dice_ray/data/oversampling.py", "max(1.0, 1 / ratio)", "1.0", "data/test_oversampling.py"),
+    # metrics
+    Fault("dice_ray/metrics/classification.py", "probabilities > threshold", "probabilities >= threshold", "metrics/test_classification.py"),
+    Fault("dice_ray/metrics/classification.py", "ratio(sum(f1), len(f1))", "ratio(sum(f1), len(sizes))", "metrics/test_classification.py"),
+    Fault("dice_ray/metrics/spans.py", 'if type_ is not None and (tag[0] == "B" or type_ != open_type):', 'if type_ is not None and tag[0] == "B":', "metrics/test_spans.py"),
+    Fault("dice_ray/metrics/spans.py", 'micro = {"f1": total.f1,', 'micro = {"f1": sum(count.f1 for count in counts.values()) / max(1, len(counts)),', "metrics/test_spans.py"),
+    Fault("dice_ray/metrics/answers.py", "max((_token_f1(", "min((_token_f1(", "metrics/test_answers.py"),
+    # models
+    Fault("dice_ray/models/encoder.py", "term.log_prior[1] - term.log_prior[0]", "term.log_prior[0] - term.log_prior[1]", "models/test_encoder.py"),
+    Fault("dice_ray/models/encoder.py", "self.output(self.dropout(hidden_BLH))", "self.output(hidden_BLH)", "models/test_encoder.py"),
+    Fault("dice_ray/models/encoder.py", "device=cls_B.device), cls_B]", "device=cls_B.device), 0]", "models/test_encoder.py"),
+    # tasks
+    Fault("dice_ray/tasks/answer_spans.py", "min(no_answer[number], none)", "none", "tasks/test_extractive_qa.py"),
+    Fault("dice_ray/tasks/answer_spans.py", "reach = min(longest, end_BL.shape[1])", "reach = min(longest + 1, end_BL.shape[1])", "tasks/test_answer_spans.py"),
+    Fault("dice_ray/tasks/encoding.py", '        "tokenizer": "tiny" if pretrained is None else _tokenizer_key(pretrained),\n', "", "tasks/test_encoding.py"),
+    Fault("dice_ray/tasks/rows.py", "min(left, right) > best[word][0]", "min(left, right) < best[word][0]", "tasks/test_rows.py"),
+    Fault("dice_ray/tasks/tagging.py", "if tag not in (None, self.background)", "if tag is not None", "tasks/test_tagging.py"),
+    Fault("dice_ray/tasks/text_classification.py", "sums_NC / num_windows[:, None]", "sums_NC", "tasks/test_text_classification.py::test_probabilities_are_averaged_over_the_windows_of_a_text"),
+    Fault("dice_ray/tasks/text_classification.py", 'binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]', 'binary_scores(positive_N, labels_N, best_threshold(positive_N, labels_N))["f1"]', "tasks/test_text_classification.py::test_a_split_is_scored_at_the_given_threshold_not_at_its_own_best"),
+    Fault("dice_ray/tasks/text_classification.py", 'at_threshold_NC = probabilities_NC > decisions["threshold"]', "at_threshold_NC = probabilities_NC > best_threshold(probabilities_NC.ravel(), labels_NC.ravel())", "tasks/test_text_classification.py::test_a_split_is_scored_at_the_given_threshold_not_at_its_own_best"),
+    Fault("dice_ray/tasks/sentence_pair.py", 'binary_scores(probabilities, labels, decisions["threshold"])', "binary_scores(probabilities, labels, best_threshold(probabilities, labels))", "tasks/test_sentence_pair.py"),
+    Fault("dice_ray/tasks/sentence_pair.py", '"constant_f1": constant_f1(labels)', '"constant_f1": 0.0', "contracts/test_tasks.py::test_the_constant_predictor_is_scored_by_the_same_metric"),
+    # training
+    Fault("dice_ray/training/optim.py", "(step + 1) / (num_warmup + 1)", "step / num_warmup", "training/test_optim.py"),
+    Fault("dice_ray/training/optim.py", "parameter.ndim > 1", "parameter.ndim > 0", "training/test_optim.py"),
+    Fault("dice_ray/training/optim.py", "num_layers + 1 - depth", "num_layers - depth", "training/test_optim.py"),
+    Fault("dice_ray/training/loop.py", "num_worse == 0 and workers.rank() == 0", "workers.rank() == 0", "training/test_loop.py::test_the_best_checkpoint_is_that_of_the_first_highest_score"),
+    Fault("dice_ray/training/loop.py", 'return state["step"], TrainingTally', 'return state["step"] - 1, TrainingTally', "training/test_loop.py::test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_one"),
+    Fault("dice_ray/training/loop.py", 'set_random_state(state["rng"][workers.rank()], device)', "pass", "training/test_loop.py::test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_one"),
+    Fault("dice_ray/training/checkpoint.py", "        sync(unfinished)\n", "", "training/test_checkpoint.py::test_files_are_synchronised_before_they_are_renamed"),
+    Fault("dice_ray/training/step.py", "set_random_state(states[number], self.numerics.device)", "pass", "training/test_step.py::test_dropout_is_drawn_once_for_both_passes"),
+    Fault("dice_ray/training/step.py", "workers.sum_gradients(self.model.parameters())", "pass", "training/test_step.py::test_losses_are_equal_for_any_number_of_workers_and_micro_batches"),
+    # configuration
+    Fault("dice_ray/config/load.py", 'assignment.partition("=")', 'assignment.rpartition("=")', "config/test_load.py"),
+    Fault("dice_ray/config/load.py", "values[path] = yaml.safe_load(text)", "values[path] = text", "config/test_load.py api/test_api.py::test_settings_are_written_as_a_mapping_or_as_assignments"),
+    Fault("dice_ray/config/checks.py", "config.training.batch_size > num_rows", "config.training.batch_size >= num_rows", "training/test_loop.py::test_a_batch_size_above_the_number_of_rows_is_refused"),
+    Fault("dice_ray/settings.py", "allow_inf_nan=False,", "allow_inf_nan=False, strict=True,", "config/test_load.py"),
+    # tracking
+    Fault("dice_ray/tracking/writer.py", "deque(self._spool.unsent if self._spool else ())", "deque()", "tracking/test_spool.py"),
+    Fault("dice_ray/tracking/runs.py", " if (point.metric, point.step) not in stored}", "}", "tracking/test_writer.py"),
+    Fault("dice_ray/tracking/run_record.py", '"true" if scores.get(', '"false" if not scores.get(', "tracking/test_run_record.py"),
+    Fault("dice_ray/tracking/run_record.py", "key=lambda evaluation: evaluation[0][1]", "key=lambda evaluation: evaluation[0][0]", "tracking/test_run_record.py"),
+    Fault("dice_ray/tracking/server.py", 'HOST = "127.0.0.1"', 'HOST = "0.0.0.0"', "tracking/test_server.py"),
+    Fault("dice_ray/tracking/reader.py", 'values = column.mask(column == "null")', "values = column", "tracking/test_reader.py"),
+    # run
+    Fault("dice_ray/run/folder.py", "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)", "tuning/test_ledger.py"),
+    Fault("dice_ray/run/folder.py", "    sync(unfinished)\n", "", "run/test_folder.py"),
+    Fault("dice_ray/run/folder.py", "not in NEUTRAL_SECTIONS", "in NEUTRAL_SECTIONS", "api/test_api.py::test_a_name_goes_on_with_its_own_run_alone"),
+    Fault("dice_ray/run/train.py", 'prepared.test() if split == "test" else prepared.dev', "prepared.dev", "run/test_trained.py"),
+    # tuning
+    Fault("dice_ray/tuning/ledger.py", "            os.fsync(file.fileno())\n", "", "tuning/test_ledger.py"),
+    Fault("dice_ray/tuning/ledger.py", "self._size = len(complete) + len(newline)", "self._size = self.path.stat().st_size", "tuning/test_ledger.py"),
+    Fault("dice_ray/tuning/ledger.py", "max((score for _, score in self.curve), default=None)", "next((score for _, score in reversed(self.curve)), None)", "tuning/test_ledger.py"),
+    Fault("dice_ray/tuning/ablation.py", ' or outcomes[cell.id].state == "failed"]', "]", "tuning/test_ablation.py::test_cells_that_failed_or_never_ended_are_missing"),
+    Fault("dice_ray/tuning/ranking.py", "statistics.fmean(self.rerun_scores) if self.rerun_scores else self.score", "self.score", "tuning/test_reruns.py"),
+    Fault("dice_ray/tuning/ranking.py", "(-len(trial.rerun_scores), -trial.mean, -trial.score)", "(-trial.mean, -trial.score)", "tuning/test_reruns.py"),
+    Fault("dice_ray/tuning/searchers.py", "self._study.tell(trial, state=TrialState.PRUNED)", "self._study.tell(trial, [max(each[SCORE] for each in results.values())])", "tuning/test_searchers.py"),
+    Fault("dice_ray/tuning/searchers.py", "        replay(self._study, scores)\n", "", "tuning/test_pruning.py"),
+    Fault("dice_ray/tuning/plan.py", '("training.seed", "data.split_seed") if is_drawn else', '("training.seed",) if is_drawn else', "tuning/test_plan.py"),
+    Fault("dice_ray/tuning/plan.py", "[values, content, RESULTS_VERSION]", "[values, RESULTS_VERSION]", "tuning/test_plan.py"),
+    Fault("dice_ray/tuning/recorder.py", '"done" if result.get("finished") else "pruned"', '"done"', "tuning/test_recorder.py"),
+    Fault("dice_ray/tuning/earlier.py", "trial.mean > best[loss][1].mean", "trial.score > best[loss][1].score", "tuning/test_tuned.py"),
+    Fault("dice_ray/tuning/runner.py", "[prepared.test()] if isinstance(plan, StudyPlan) else []", "[prepared.test()]", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
+    Fault("dice_ray/tuning/trial.py", "if evaluation.finished and isinstance(work.plan, StudyPlan):", "if evaluation.finished:", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
+    # api, cli
+    Fault("dice_ray/api/places.py", r're.fullmatch(r"\w[\w.-]*", name)', r're.match(r"\w[\w.-]*", name)', "api/test_places.py"),
+    Fault("dice_ray/cli/app.py", "sys.exit(2 if isinstance(", "sys.exit(1 if isinstance(", "cli/test_app.py::test_an_error_of_the_user_exits_with_2_and_prints_no_traceback"),
+    Fault("dice_ray/cli/printing.py", "value if math.isfinite(value) else None", "value", "cli/test_printing.py"),
+    Fault("dice_ray/cli/printing.py", "raise typer.Exit(130)", "raise typer.Exit(0)", "cli/test_app.py::test_ctrl_c_ends_a_run_with_130_and_no_traceback cli/test_app.py::test_resume_passes_what_was_given_and_an_interruption_exits_with_130"),
+    # search_spaces
+    Fault("search_spaces/arms.py", '"loss.self_adjusting_dice.decay": 1.0', '"loss.self_adjusting_dice.decay": 0.5', "search_spaces/test_arms.py"),
+    Fault("search_spaces/loss_tuning.py", 'trial.suggest_float("loss.focal.gamma", 0, 5)', 'trial.suggest_float("loss.dice.gamma", 0, 5)', "search_spaces/test_loss_tuning.py"),
+    Fault("search_spaces/studies/tversky_alpha.py", "range(1, 10)", "range(1, 9)", "search_spaces/test_studies.py"),
+    # analysis
+    Fault("analysis/statistics.py", "special.stdtrit(num - 1, (1 + LEVEL) / 2)", "special.ndtri((1 + LEVEL) / 2)", "analysis/test_statistics.py"),
+    Fault("analysis/statistics.py", "(len(tested) - rank) * p", "(rank + 1) * p", "analysis/test_statistics.py"),
+    Fault("analysis/statistics.py", "self.interval.num >= FEW_SEEDS", "self.interval.num > 0", "analysis/tables/test_study.py"),
+    Fault("analysis/comparison.py", "failed=int(runs.sum()) - len(row.scores)", "failed=0", "analysis/test_report.py"),
+    Fault("analysis/comparison.py", "arms.append(Arm(CONSTANT, predictor))", "pass", "analysis/test_report.py"),
+    Fault("analysis/columns.py", 'np.isfinite(values) & (runs["state"] != "failed")', "np.isfinite(values)", "analysis/test_report.py"),
+    Fault("analysis/tables/base.py", 'in "&%$#_{}"', 'in "&%$#{}"', "analysis/tables/test_base.py"),
+    Fault("analysis/html_page.py", "autoescape=True", "autoescape=False", "analysis/test_html_page.py"),
+)
