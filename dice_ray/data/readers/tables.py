@@ -93,7 +93,7 @@ class TablesConfig(ReaderBranch):
 
         # `strict`: else text after a closing quote, or a quote open to the end of the file, would pass for a field.
         parser = csv.reader(recorded_lines(), delimiter=self.delimiter, strict=True)
-        # No `for` loop: after an error the parser goes on with the next line, and rows are counted until its end.
+        # No `for` loop: after an error the parser goes on with the next line.
         while True:
             line, problem, row = parser.line_num + 1, None, list[str]()
             raw.clear()
