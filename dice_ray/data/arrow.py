@@ -102,8 +102,6 @@ class StoredSequence(Sequence[ItemT], ABC, Generic[ItemT]):
             return NotImplemented
         return len(self) == len(other) and all(map(eq, self, other))
 
-    __hash__ = None  # type: ignore[assignment]
-
     @abstractmethod
     def _item(self, index: int) -> ItemT: ...
 

@@ -161,18 +161,17 @@ def copies(
         if len(others) > num_of_kind[kind]:  # else too few are left for all entities of the kind to differ
             candidates[entity] = others
             num_of_kind[kind] += 1
-    number = 0
-    for replacements in _combinations(list(candidates.values()), state) if candidates else ():
-        # Each replacement is drawn by itself, so two entities of a kind may get the same one: no copy.
-        if len({*replacements}) == len(replacements):
-            number += 1
-            by_entity = dict(zip(candidates, replacements, strict=True))
-            texts = [_swap(text, found, by_entity) for text, found in zip(record.content, mentions, strict=True)]
-            copy_id = f"{record.id}+{number}"
-            if isinstance(record, PairRecord):
-                yield replace(record, id=copy_id, first=texts[0], second=texts[1])
-            else:
-                yield replace(record, id=copy_id, text=texts[0])
+    combinations = _combinations(list(candidates.values()), state) if candidates else ()
+    # The replacements in a combination are independent, so two entities of a kind may get the same one: no copy.
+    distinct = (combination for combination in combinations if len({*combination}) == len(combination))
+    for number, replacements in enumerate(distinct, start=1):
+        by_entity = dict(zip(candidates, replacements, strict=True))
+        texts = [_swap(text, of_text, by_entity) for text, of_text in zip(record.content, mentions, strict=True)]
+        copy_id = f"{record.id}+{number}"
+        if isinstance(record, PairRecord):
+            yield replace(record, id=copy_id, first=texts[0], second=texts[1])
+        else:
+            yield replace(record, id=copy_id, text=texts[0])
 
 
 @dataclass(frozen=True)

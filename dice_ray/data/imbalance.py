@@ -252,4 +252,5 @@ def _new_copies(
                 yield new
         if not not_exhausted:
             return
+        # In the first round a generator, so that no copy is prepared of a template that is not reached.
         copies_by_template = iter(not_exhausted)

@@ -162,6 +162,7 @@ def load(config: DataConfig, positive: str | None = None) -> Splits:
     Raises:
         DataError: A file is missing, malformed or changed while it was read, or a split has no record.
     """
+    # The entry of the data as read is shared by all alterations of them: its key must not depend on `imbalance`.
     as_read = config.model_copy(update={"imbalance": AsReadConfig()})
     key_before, kind = key(as_read), config.yields()
 

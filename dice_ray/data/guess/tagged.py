@@ -52,7 +52,8 @@ def guess_conll(path: Path) -> Guess | str:
     if width < 2:
         return "one column only"
     full_rows = [row for row in rows if len(row) == width]
-    word = _word_column(full_rows, width)
+    # The words have the most distinct values that are no numbers, in the first of equal columns.
+    word = max(range(width), key=lambda number: len({row[number] for row in full_rows if not row[number].isdigit()}))
     tags = [number for number in range(width) if number != word and _holds_tags([row[number] for row in full_rows])]
     if not tags:
         return f"of {width} columns none holds tags"
@@ -158,12 +159,6 @@ def guess_tagging(result: Attempt, kind: str, why: dict[str, str]) -> Guess:
         }
         | why,
     )
-
-
-def _word_column(rows: Sequence[Sequence[str]], width: int) -> int:
-    """The column with the most distinct values that are not numbers, the first of equal ones."""
-    values = [{row[number] for row in rows if not row[number].isdigit()} for number in range(width)]
-    return max(range(width), key=lambda number: len(values[number]))
 
 
 def _holds_tags(cells: Sequence[str]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from pydantic import Field
@@ -40,7 +41,8 @@ class ConllConfig(ReaderBranch):
         width = 0
         sentence: list[tuple[int, list[str]]] = []
         comments: list[Drop] = []  # of the current sentence, which is yielded first
-        for line, text in lines(path):
+        # A blank line after the last one ends the last sentence.
+        for line, text in chain(lines(path), [(0, "")]):
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
                 comments.append(Drop(line, "a comment"))
@@ -55,9 +57,6 @@ class ConllConfig(ReaderBranch):
             sentence, comments = [], []
             if columns:
                 yield Drop(line, "a document mark")
-        if sentence:
-            yield self._sentence(sentence, width, labels)
-        yield from comments
 
     def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> RowResult:
         used = {"word": self.word} if labels == "ignored" else {"word": self.word, "tag": self.tag}

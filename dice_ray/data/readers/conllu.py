@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -30,15 +31,14 @@ class ConlluConfig(ReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         sentence: list[tuple[int, str]] = []
-        for line, text in lines(path):
+        # A blank line after the last one ends the last sentence.
+        for line, text in chain(lines(path), [(0, "")]):
             if text.strip(" \t"):
                 if not text.startswith("#"):
                     sentence.append((line, text))
             elif sentence:
                 yield self._sentence(sentence, labels)
                 sentence = []
-        if sentence:
-            yield self._sentence(sentence, labels)
 
     def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> RowResult:
         words: list[str] = []

@@ -138,13 +138,11 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
     """Texts must be strings; ids and labels may be numbers, and several labels are a list."""
     for use, column in used.items():
         if column not in row:
+            if use in LABELS:
+                return Drop(line, f"no key {column!r} for the label")
             close = nearest(column, row)
-            keys = f"{', '.join(row)}{f'; did you mean {close!r}?' if close else ''}"
-            return (
-                Drop(line, f"no key {column!r} for the label")
-                if use in LABELS
-                else Bad(line, f"a key {column!r}", keys)
-            )
+            hint = f"; did you mean {close!r}?" if close else ""
+            return Bad(line, f"a key {column!r}", f"{', '.join(row)}{hint}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
         if not is_text and use not in LABELS | LISTS:
             return Bad(line, f"a text as {column!r}", shown(row[column]))

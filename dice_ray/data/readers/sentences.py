@@ -33,9 +33,8 @@ class WordTagConfig(ReaderBranch):
             pairs = [pair.rpartition(self.separator) for pair in words_of(text)]
             if labels == "ignored" and pairs:
                 is_tagged = all(word and tag for word, _, tag in pairs)
-                yield tagged_record(
-                    line, [word for word, _, _ in pairs] if is_tagged else words_of(text), None, self.tags
-                )
+                words = [word for word, _, _ in pairs] if is_tagged else words_of(text)
+                yield tagged_record(line, words, None, self.tags)
                 continue
             if malformed := [pair for pair in pairs if not (pair[0] and pair[2])]:
                 yield Bad(line, f"words with tags as word{self.separator}TAG", shown("".join(malformed[0])))

@@ -68,6 +68,7 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
         start = answer.get("answer_start")
         if not isinstance(start, int) or isinstance(start, bool):
             return Bad(place, "answers with a number `answer_start`", shown(start))
+        # `startswith` would take a negative start from the end of the context.
         is_there = start >= 0 and question.context.startswith(answer["text"], start)
         spans.append(AnswerSpan(answer["text"], start if is_there else -1))
     note = MISPLACED if any(span.start < 0 for span in spans) else None
