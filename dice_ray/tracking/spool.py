@@ -63,11 +63,12 @@ class Spool:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"unsent-{hashlib.sha256(store.encode()).hexdigest()[:8]}.jsonl"
         self._file = self._lock()
+        # Read before the torn line is cut off, which would change it: it is the time at which the killed process stopped.
         modified_ms = int(1000 * os.fstat(self._file.fileno()).st_mtime)
         lines = self._whole_lines()
         try:
             with _damage_named(self.path):
-                self.unsent = _with_ends(_unsent(lines[1:]), modified_ms)
+                self.unsent = _unsent(lines[1:], modified_ms)
         except RunError:
             self._file.close()
             raise
@@ -84,13 +85,14 @@ class Spool:
 
     def close(self, *, is_sent: bool) -> None:
         """Release the file, and delete it if the store holds everything."""
+        # Deleted while the lock is still held: a process that waits for it must find the file without a link.
         if is_sent:
             self.path.unlink(missing_ok=True)
         self._file.close()
 
     def _lock(self) -> BinaryIO:
         while True:
-            file = self.path.open("a+b")
+            file = self.path.open("a+b")  # "a", because "w" would empty the file of the process that holds the lock
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -141,8 +143,8 @@ def _damage_named(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _unsent(lines: list[str]) -> list[RunEntry]:
-    """The entries below the last mark, after the Open of each run that was open at the mark."""
+def _unsent(lines: list[str], at: int) -> list[RunEntry]:
+    """The Open of each run that was open at the last mark, the entries below it, and an End for each run left open."""
     mark = max((number for number, line in enumerate(lines) if line == _SENT), default=-1)
     still_open: dict[str, RunEntry] = {}
     for line in lines[: max(mark, 0)]:
@@ -150,10 +152,6 @@ def _unsent(lines: list[str]) -> list[RunEntry]:
             still_open.pop(entry.key, None)
             if isinstance(entry, Open):
                 still_open[entry.key] = entry
-    return [*still_open.values(), *(from_line(line) for line in lines[mark + 1 :])]
-
-
-def _with_ends(entries: list[RunEntry], at: int) -> list[RunEntry]:
-    """The entries, and an end for each run that they leave open."""
+    entries = [*still_open.values(), *(from_line(line) for line in lines[mark + 1 :])]
     is_open = {entry.key: isinstance(entry, Open) for entry in entries if isinstance(entry, Open | End)}
-    return [*entries, *(End(key, "KILLED", at) for key, still_open in is_open.items() if still_open)]
+    return [*entries, *(End(key, "KILLED", at) for key, is_left in is_open.items() if is_left)]

@@ -6,6 +6,7 @@ import getpass
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -27,7 +28,10 @@ SECONDS: Final = 10
 
 def tags() -> dict[str, str]:
     """All tags, for this process and its working directory."""
-    return _git(Path.cwd()) | _versions() | hardware() | _user() | {schema.SOURCE: "dice-ray"}
+    user = {}
+    with suppress(KeyError, OSError, ImportError):  # the user of a container may have no name
+        user = {schema.USER: getpass.getuser()}
+    return _git(Path.cwd()) | _versions() | hardware() | user | {schema.SOURCE: "dice-ray"}
 
 
 @lru_cache(maxsize=1)
@@ -52,6 +56,7 @@ def _git(folder: Path) -> dict[str, str]:
 
 def _git_output(folder: Path, *arguments: str) -> str | None:
     """What git prints; None where it fails, is not installed or takes too long."""
+    # Without the option, `git status` may rewrite the index of a repository that somebody else is working in.
     command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -73,10 +78,3 @@ def _cpu() -> str:
     lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _user() -> dict[str, str]:
-    try:
-        return {schema.USER: getpass.getuser()}
-    except (KeyError, OSError, ImportError):  # the user of a container may have no name
-        return {}
