@@ -94,15 +94,15 @@ class Figure(ABC):
         text = buffer.getvalue()
         return text[text.index("<svg") :]
 
-    def _repr_svg_(self) -> str:
-        """The picture, for a notebook."""
-        return self.svg()
+    _repr_svg_ = svg  # the name under which a notebook looks for it
 
     @contextmanager
     def _drawn(self) -> Iterator[Canvas]:
         import matplotlib as mpl
         from matplotlib.figure import Figure as Canvas
 
+        # The salt makes the ids in the SVG, random by default, the same each time. A Figure without pyplot needs no
+        # display, and is not kept in pyplot's list of open figures.
         with mpl.rc_context({**_STYLE, "svg.hashsalt": self.name}):
             canvas = Canvas(figsize=(WIDTH, self.height), layout="constrained")
             self.draw(canvas)

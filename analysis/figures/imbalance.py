@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from analysis.figures.base import COLORS, QUIET, Figure
 
@@ -34,9 +34,9 @@ class ImbalanceBars(Figure):
 
     bars: tuple[Bars, ...]
 
-    @property
-    def caption(self) -> str:
-        return "Negatives and positives of the training splits, on a logarithmic axis; their ratio beside the name."
+    caption: ClassVar[str] = (
+        "Negatives and positives of the training splits, on a logarithmic axis; their ratio beside the name."
+    )
 
     @property
     def height(self) -> float:

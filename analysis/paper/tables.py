@@ -204,10 +204,8 @@ def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:
     """Whether a printed row has the model and formulation of our cells; with several encoders, only for the first."""
     if row.arm is None:
         return bool(_alphas(ours.comparison)) and row.model.startswith("alpha") and ours is fits[0]
-    is_xlnet, is_mrc = (
-        "xlnet" in _only(ours.comparison, "tags.encoder").lower(),
-        _only(ours.comparison, "tags.task") == "mrc_ner",
-    )
+    is_xlnet = "xlnet" in _only(ours.comparison, "tags.encoder").lower()
+    is_mrc = _only(ours.comparison, "tags.task") == "mrc_ner"
     same = [each for each in fits if ("xlnet" in _only(each.comparison, "tags.encoder").lower()) == is_xlnet]
     base = {"XLNet": is_xlnet, "BERT-MRC": is_mrc and not is_xlnet, "BERT-Tagger": not is_mrc and not is_xlnet}
     return base.get(row.base, not is_xlnet) and (ours is same[0] or is_mrc)

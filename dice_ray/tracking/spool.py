@@ -63,7 +63,7 @@ class Spool:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"unsent-{hashlib.sha256(store.encode()).hexdigest()[:8]}.jsonl"
         self._file = self._lock()
-        # Read before the torn line is cut off, which would change it: it is the time at which the killed process stopped.
+        # When the killed process stopped; read here, because cutting off a torn line changes it.
         modified_ms = int(1000 * os.fstat(self._file.fileno()).st_mtime)
         lines = self._whole_lines()
         try:

@@ -155,7 +155,7 @@ class Writer:
             error.add_note(str(close_error))
 
     def _add(self, entry: RunEntry) -> None:
-        # One lock around both: the spool has the order of the queue, and the thread sees no entry before the spool does.
+        # One lock around both: the spool has the order of the queue, and has an entry before the thread sees it.
         with self._lock:
             if self._spool:
                 self._spool.add(entry)
