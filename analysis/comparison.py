@@ -149,7 +149,8 @@ def compare(
                 ahead = sum(row.scores[seed] > against.scores[seed] for seed in row.shared_with(against))
                 difference, new_data = row.minus(against), row.minus_on_new_data(against)
                 arm = replace(arm, difference=difference, ahead=ahead, new_data=new_data)
-            if not suffix:  # both belong to the run, not to a threshold: one row shows them
+            # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
+            if not suffix:
                 area = areas[runs].dropna().tolist()
                 arm = replace(
                     arm, pr_auc=t_interval(area, ratio) if area else None, collapsed=int(one_class[runs].sum())
@@ -233,6 +234,8 @@ def best_of(rows: Sequence[ArmScores]) -> BestArm | None:
     Holm's correction multiplies the smallest p by the number of tests and the largest by 1. The runner-up usually has
     the largest, so that of two arms that are equally good and best, one wins by chance in 5 % of studies.
     """
+    # The leads form no order if the shared seeds differ (three arms can each be ahead of the next in a circle), so the
+    # smallest lead decides, not a sort.
     others_of = {row.name: [other for other in rows if other.scores and other.arm != row.arm] for row in rows}
     rivals = {row.name: [other for other in others_of[row.name] if row.shared_with(other)] for row in rows}
     # A row could lead by sharing no seed with a strong rival: only the rows that miss the fewest rivals compete, and

@@ -60,12 +60,12 @@ class Findings:
 
     def _tables(self, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
         texts = self.texts(self.frame[self.frame["kind"] == "cell"], file)
-        return {id_: _table(id_, file, text, index, columns) for id_, text in texts.items()}
-
-
-def _table(id_: str, file: str, text: str, index: str, columns: list[str]) -> pd.DataFrame:
-    # A class may be called NA, and an item 007: neither is a missing value or a number.
-    table = pd.read_csv(io.StringIO(text), dtype={index: str}, keep_default_na=False)
-    if missing := {index, *columns} - set(table):
-        raise RunError(f"{file} of the run {id_} must have the columns {', '.join(sorted(missing))}, which it lacks")
-    return table.set_index(index)
+        tables = {}
+        for id_, text in texts.items():
+            # A class may be called NA, and an item 007: neither is a missing value or a number.
+            table = pd.read_csv(io.StringIO(text), dtype={index: str}, keep_default_na=False)
+            if missing := {index, *columns} - set(table):
+                names = ", ".join(sorted(missing))
+                raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")
+            tables[id_] = table.set_index(index)
+        return tables

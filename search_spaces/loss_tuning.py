@@ -67,19 +67,9 @@ def dice_ce(trial: Trial) -> None:
     _head_bias(trial)
 
 
-LOSSES: dict[str, Callable[[Trial], None]] = {
-    space.__name__: space
-    for space in (
-        cross_entropy,
-        weighted_cross_entropy,
-        focal,
-        logit_adjusted,
-        dice,
-        self_adjusting_dice,
-        tversky,
-        dice_ce,
-    )
-}
+# Without `tversky_free`, which would draw the same loss a second time.
+_CHOICES = (cross_entropy, weighted_cross_entropy, focal, logit_adjusted, dice, self_adjusting_dice, tversky, dice_ce)
+LOSSES: dict[str, Callable[[Trial], None]] = {space.__name__: space for space in _CHOICES}
 
 
 def _fix(trial: Trial, loss: str) -> None:

@@ -31,22 +31,13 @@ WIDTH: Final = 6.3
 """In inches: the text width of a page, where letters of 8 points are readable."""
 
 _STYLE: Final[dict[Any, Any]] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "legend.fontsize": 7.5,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 7.5),
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
     "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.grid", "legend.frameon"), False),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
     "text.parse_math": False,  # a name with two dollar signs is not a formula
     "svg.fonttype": "path",
     **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},

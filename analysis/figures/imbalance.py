@@ -52,6 +52,7 @@ class ImbalanceBars(Figure):
             axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=3)
         axes.set_yticks(range(len(self.bars)), [bar.label for bar in self.bars])
         longest = max(max(bar.negatives, bar.positives) for bar in self.bars)
+        # From .8, so that one item has a visible bar; to 6 times the longest bar, for the count written beside it.
         axes.set(xscale="log", xlabel="items of the training split", xlim=(0.8, 6 * max(longest, 2)))
         axes.invert_yaxis()
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)

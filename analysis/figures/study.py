@@ -80,6 +80,7 @@ class Plane(Figure):
         f1_PR = 2 * recall_PR * precision_PR / (recall_PR + precision_PR)
         lines = axes.contour(recall_R, precision_P, f1_PR, 6, colors=QUIET, linewidths=0.5, alpha=0.7, zorder=1)
         axes.clabel(lines, fmt=lambda f1: f"F1 {100 * f1:.3g}", fontsize=6.5)
+        # Precision and recall are shares whatever the study's metric is: 1.0 stands for their scale.
         label_score(axes.xaxis, "recall", [1.0])
         label_score(axes.yaxis, "precision", [1.0])
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
@@ -212,6 +213,7 @@ def gain_by_ratio(findings: Findings) -> list[Figure]:
 def _gains(cells: pd.DataFrame, metric: str, baseline: str) -> tuple[Line, ...]:
     """The line of each arm except the baseline, over the cells of one data set and encoder."""
     score = scores(cells, metric)
+    # Paired by ratio and seed: both runs were trained on the same items.
     keys = list(zip(cells[RATIO], cells["seed"], strict=True))
     reference = {key: value for key, value, arm in zip(keys, score, cells["arm"], strict=True) if arm == baseline}
     gain = score - pd.Series([reference.get(key, np.nan) for key in keys], cells.index)

@@ -65,7 +65,10 @@ class Spool:
         self._file = self._lock()
         # When the killed process stopped; read here, because cutting off a torn line changes it.
         modified_ms = int(1000 * os.fstat(self._file.fileno()).st_mtime)
-        lines = self._whole_lines()
+        self._file.seek(0)
+        whole, newline, _ = self._file.read().rpartition(b"\n")
+        self._file.truncate(len(whole) + len(newline))
+        lines = whole.decode().split("\n") if newline else []
         try:
             with _damage_named(self.path):
                 self.unsent = _unsent(lines[1:], modified_ms)
@@ -107,13 +110,6 @@ class Spool:
     def _write(self, line: str) -> None:
         self._file.write(line.encode() + b"\n")
         self._file.flush()
-
-    def _whole_lines(self) -> list[str]:
-        """All lines except a torn last one, which is cut off."""
-        self._file.seek(0)
-        whole, newline, _ = self._file.read().rpartition(b"\n")
-        self._file.truncate(len(whole) + len(newline))
-        return whole.decode().split("\n") if newline else []
 
 
 def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:

@@ -14,14 +14,7 @@ from typing import Final
 
 from dice_ray.tracking import schema
 
-PACKAGES: Final = {
-    "dice_ray": "dice-ray",
-    "torch": "torch",
-    "transformers": "transformers",
-    "ray": "ray",
-    "optuna": "optuna",
-    "mlflow": "mlflow",
-}
+PACKAGES: Final = ("dice-ray", "torch", "transformers", "ray", "optuna", "mlflow")
 SECONDS: Final = 10
 """Timeout of git; a repository that is too large for it gets no git tags."""
 
@@ -40,8 +33,13 @@ def hardware() -> dict[str, str]:
     import torch
 
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    # The name of the processor's model: Linux's, else Python's, else the architecture.
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cpu = names[0] if names else platform.processor() or platform.machine()
     counted = [f"{gpus.count(name)} x {name}" for name in dict.fromkeys(gpus)]
-    return {schema.CPU: _cpu(), schema.CORES: str(os.cpu_count()), schema.GPU: ", ".join(counted) or "none"}
+    return {schema.CPU: cpu, schema.CORES: str(os.cpu_count()), schema.GPU: ", ".join(counted) or "none"}
 
 
 def _git(folder: Path) -> dict[str, str]:
@@ -67,14 +65,6 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
-    versions = {name: metadata.version(package) for name, package in PACKAGES.items()}
+    versions = {package.replace("-", "_"): metadata.version(package) for package in PACKAGES}
     versions["python"] = platform.python_version()
     return {f"{schema.VERSION}.{name}": version for name, version in versions.items()}
-
-
-def _cpu() -> str:
-    """The name of the processor's model: Linux's, else Python's, else the architecture."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
