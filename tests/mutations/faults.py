@@ -103,7 +103,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tracking/run_record.py", '"true" if scores.get(', '"false" if not scores.get(', "tracking/test_run_record.py"),
     Fault("dice_ray/tracking/run_record.py", "key=lambda evaluation: evaluation[0][1]", "key=lambda evaluation: evaluation[0][0]", "tracking/test_run_record.py"),
     Fault("dice_ray/tracking/server.py", 'HOST = "127.0.0.1"', 'HOST = "0.0.0.0"', "tracking/test_server.py"),
-    Fault("dice_ray/tracking/reader.py", 'values = column.mask(column == "null")', "values = column", "tracking/test_reader.py"),
+    Fault("dice_ray/tracking/reader.py", 'values = frame[name].mask(frame[name] == "null")', "values = frame[name]", "tracking/test_reader.py"),
     # run
     Fault("dice_ray/run/folder.py", "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)", "tuning/test_ledger.py"),
     Fault("dice_ray/run/folder.py", "    sync(unfinished)\n", "", "run/test_folder.py"),
