@@ -33,6 +33,7 @@ def column(runs: pd.DataFrame, name: str) -> pd.Series[Any]:
 
 def place_of(cells: pd.DataFrame, *names: str) -> pd.Series[str]:
     """The values of these tags (data set, encoder, variant), joined by commas, each word once."""
+    # Once, because a variant may be named by its data set or encoder.
     known = [column(cells, f"tags.{name}").astype("str").fillna("") for name in names]
     words = [dict.fromkeys(", ".join(filter(None, place)).split(", ")) for place in zip(*known, strict=True)]
     return pd.Series([", ".join(place) for place in words], cells.index)
@@ -52,23 +53,16 @@ def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
     return values.where(np.isfinite(values) & (runs["state"] != "failed"))
 
 
-def tuned_scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """The scores of the same runs at the threshold tuned on dev."""
-    values = column(runs, f"metrics.{schema.tuned_metric(metric)}").astype("float64")
-    return values.where(runs["state"] != "failed")
-
-
-def pr_aucs(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """The area under each run's precision-recall curve; only two-class tasks store it."""
-    values = column(runs, f"metrics.{schema.pr_auc_metric(metric)}").astype("float64")
-    return values.where(runs["state"] != "failed")
+def unfailed(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
+    """The last value of a metric; NaN for a run that failed or did not store it."""
+    return column(runs, f"metrics.{metric}").astype("float64").where(runs["state"] != "failed")
 
 
 def constant(runs: pd.DataFrame, metric: str) -> Interval | None:
     """The score of the constant predictor, with an interval only if it differs between seeds; None if not stored."""
-    values = (
-        column(runs, f"metrics.{schema.constant_metric(metric)}").groupby(runs["seed"], dropna=False).mean().dropna()
-    )
+    stored = column(runs, f"metrics.{schema.constant_metric(metric)}")
+    # The arms of one seed are scored on the same test split, and so is their constant predictor: one value a seed.
+    values = stored.groupby(runs["seed"], dropna=False).mean().dropna()
     if values.empty:
         return None
     if np.ptp(values) < NO_SPREAD:

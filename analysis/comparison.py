@@ -18,15 +18,15 @@ from analysis.columns import (
     constant,
     parent_tag,
     place_of,
-    pr_aucs,
     scores,
     test_per_train,
-    tuned_scores,
+    unfailed,
 )
 from analysis.findings import Findings
 from analysis.item_counts import ItemParts, item_parts
 from analysis.new_data import over_seeds_and_items
 from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
+from dice_ray.tracking import schema
 
 CONSTANT: Final = "constant predictor"
 TUNED: Final = ", tuned threshold"
@@ -138,25 +138,24 @@ def compare(
     once = _latest(cells, metric)
     ratio = test_per_train(once)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
-    one_class, areas, arms = collapsed(once, metric), pr_aucs(once, metric), []
+    one_class, areas, arms = collapsed(once, metric), unfailed(once, schema.pr_auc_metric(metric)), []
     for suffix, (rows, _) in readings.items():
         for name, row in rows.items():
             runs = once["arm"] == name
-            against = None if name == baseline else rows.get(baseline, ArmScores(baseline, {}, {}))
-            arms.append(
-                Arm(
-                    row.name,
-                    t_interval(list(row.scores.values()), ratio),
-                    row.minus(against) if against else None,
-                    row.ahead_of(against) if against else None,
-                    row.minus_on_new_data(against) if against else None,
-                    pr_auc=None
-                    if suffix or areas[runs].isna().all()
-                    else t_interval(areas[runs].dropna().tolist(), ratio),
-                    collapsed=None if suffix else int(one_class[runs].sum()),
-                    failed=int(runs.sum()) - len(row.scores),
+            score = t_interval(list(row.scores.values()), ratio)
+            arm = Arm(row.name, score, failed=int(runs.sum()) - len(row.scores))
+            if name != baseline:
+                against = rows.get(baseline, ArmScores(baseline, {}, {}))
+                ahead = sum(row.scores[seed] > against.scores[seed] for seed in row.shared_with(against))
+                difference, new_data = row.minus(against), row.minus_on_new_data(against)
+                arm = replace(arm, difference=difference, ahead=ahead, new_data=new_data)
+            # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
+            if not suffix:
+                area = areas[runs].dropna().tolist()
+                arm = replace(
+                    arm, pr_auc=t_interval(area, ratio) if area else None, collapsed=int(one_class[runs].sum())
                 )
-            )
+            arms.append(arm)
     arms.sort(key=lambda arm: (arm.name != baseline, math.isnan(arm.score.mean), -arm.score.mean))
     best = best_of([row for rows, _ in readings.values() for row in rows.values()])
     if (predictor := constant(once, metric)) is not None:
@@ -182,20 +181,16 @@ class ArmScores:
     def minus(self, other: ArmScores) -> Difference:
         return paired_difference(self.scores, other.scores, self.test_per_train)
 
-    def ahead_of(self, other: ArmScores) -> int:
-        return sum(self.scores[seed] > other.scores[seed] for seed in self.scores.keys() & other.scores.keys())
-
-    def shares_with(self, other: ArmScores) -> bool:
-        return not self.scores.keys().isdisjoint(other.scores)
+    def shared_with(self, other: ArmScores) -> list[int]:
+        return sorted(self.scores.keys() & other.scores.keys())
 
     def lead_over(self, other: ArmScores) -> float:
         """The mean difference over the seeds that both have."""
-        seeds = self.scores.keys() & other.scores.keys()
-        return float(np.mean([self.scores[seed] - other.scores[seed] for seed in seeds]))
+        return float(np.mean([self.scores[seed] - other.scores[seed] for seed in self.shared_with(other)]))
 
     def minus_on_new_data(self, other: ArmScores) -> Difference | None:
         """The difference on new data; None if a seed that both have lacks its items."""
-        seeds = sorted(self.scores.keys() & other.scores.keys())
+        seeds = self.shared_with(other)
         if not seeds or not set(seeds) <= self.parts.keys() & other.parts.keys():
             return None
         return over_seeds_and_items(*(np.stack([row.parts[seed] for seed in seeds]) for row in (self, other)))
@@ -208,7 +203,7 @@ def _rows(
 
     An arm without a score is left out at the tuned threshold, which not every task has.
     """
-    values = tuned_scores(cells, metric) if suffix else scores(cells, metric)
+    values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
     ratio = test_per_train(cells)
     if metric.startswith("test/"):
@@ -239,8 +234,12 @@ def best_of(rows: Sequence[ArmScores]) -> BestArm | None:
     Holm's correction multiplies the smallest p by the number of tests and the largest by 1. The runner-up usually has
     the largest, so that of two arms that are equally good and best, one wins by chance in 5 % of studies.
     """
+    # The leads form no order if the shared seeds differ (three arms can each be ahead of the next in a circle), so the
+    # smallest lead decides, not a sort.
     others_of = {row.name: [other for other in rows if other.scores and other.arm != row.arm] for row in rows}
-    rivals = {row.name: [other for other in others_of[row.name] if row.shares_with(other)] for row in rows}
+    rivals = {row.name: [other for other in others_of[row.name] if row.shared_with(other)] for row in rows}
+    # A row could lead by sharing no seed with a strong rival: only the rows that miss the fewest rivals compete, and
+    # none wins that misses one.
     fewest = min((len(others_of[name]) - len(rivals[name]) for name in rivals if rivals[name]), default=0)
     compared = [row for row in rows if rivals[row.name] and len(others_of[row.name]) - len(rivals[row.name]) == fewest]
     if not compared:
@@ -276,5 +275,6 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
 
 def _latest(cells: pd.DataFrame, metric: str) -> pd.DataFrame:
     """One cell for each arm and seed: the latest with a score, else the latest."""
+    # The sort is stable and cells come in the order of their start: "last" is the latest one with a score.
     scored_last = scores(cells, metric).notna().sort_values(kind="stable").index
     return cells.loc[scored_last].drop_duplicates(["arm", "seed"], keep="last").sort_index()

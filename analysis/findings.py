@@ -18,14 +18,6 @@ ReadTexts: TypeAlias = Callable[[pd.DataFrame, str], Mapping[str, str]]
 """From rows of the frame and a file name to the text of that file, by the id of each run that has it."""
 
 
-def _no_texts(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
-    return {}
-
-
-def _no_curves() -> pd.DataFrame:
-    return pd.DataFrame(columns=["id", "step", "metric", "value"])
-
-
 @dataclass(frozen=True, eq=False)
 class Findings:
     """The stored results of an experiment.
@@ -40,8 +32,8 @@ class Findings:
     """
 
     frame: pd.DataFrame
-    texts: ReadTexts = _no_texts
-    read_curves: Callable[[], pd.DataFrame] = _no_curves
+    texts: ReadTexts = lambda runs, file: {}
+    read_curves: Callable[[], pd.DataFrame] = lambda: pd.DataFrame(columns=["id", "step", "metric", "value"])
     ranked: tuple[str, ...] = ()
     rerun_scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
@@ -68,11 +60,12 @@ class Findings:
 
     def _tables(self, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
         texts = self.texts(self.frame[self.frame["kind"] == "cell"], file)
-        return {id_: _table(id_, file, text, index, columns) for id_, text in texts.items()}
-
-
-def _table(id_: str, file: str, text: str, index: str, columns: list[str]) -> pd.DataFrame:
-    table = pd.read_csv(io.StringIO(text), dtype={index: str}, keep_default_na=False)
-    if missing := {index, *columns} - set(table):
-        raise RunError(f"{file} of the run {id_} must have the columns {', '.join(sorted(missing))}, which it lacks")
-    return table.set_index(index)
+        tables = {}
+        for id_, text in texts.items():
+            # A class may be called NA, and an item 007: neither is a missing value or a number.
+            table = pd.read_csv(io.StringIO(text), dtype={index: str}, keep_default_na=False)
+            if missing := {index, *columns} - set(table):
+                names = ", ".join(sorted(missing))
+                raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")
+            tables[id_] = table.set_index(index)
+        return tables

@@ -34,20 +34,17 @@ def page(
     is allowed by its hash.
     """
     script = (FOLDER / "page.js").read_text(encoding="utf-8")
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            title=title,
-            summary=summary,
-            tables=tables,
-            figures=figures,
-            origins=origins,
-            style=(FOLDER / "page.css").read_text(encoding="utf-8"),
-            script=script,
-            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            version=metadata.version("dice-ray"),
-        )
+    template = _environment().get_template("page.html")
+    return template.render(
+        title=title,
+        summary=summary,
+        tables=tables,
+        figures=figures,
+        origins=origins,
+        style=(FOLDER / "page.css").read_text(encoding="utf-8"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        version=metadata.version("dice-ray"),
     )
 
 
@@ -75,7 +72,9 @@ def inline(figure: Figure) -> str:
     """A figure as an inline SVG: text in the colour of the page, and unique ids, prefixed with the figure's name."""
     svg = figure.svg().replace(INK, "currentColor")
     svg = re.sub(r'^<svg[^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" role="img">', svg, count=1, flags=re.DOTALL)
+    # Inside HTML there are no XML namespaces, and `href` needs no prefix.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL).replace("xlink:href", "href")
+    # An id must be unique in the page, and matplotlib uses the same ones in several figures.
     referenced = set(re.findall(r'(?:href="|url\()#([^")]+)', svg))
     svg = re.sub(
         r' id="([^"]+)"', lambda match: f' id="{figure.name}-{match[1]}"' if match[1] in referenced else "", svg

@@ -62,15 +62,11 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     score = scores(trials, parent_tag(frame, "metric")).dropna()
     trials, branches, few = trials.loc[score.index], [], {}
     for loss, group in trials.groupby(losses(trials)):
-        searched = _searched(group)
         if len(group) < LEAST_TRIALS:
             few[str(loss)] = len(group)
-        elif searched:
-            branches.append(
-                LossImportance(
-                    str(loss), len(group), _parameters(group, searched, score[group.index].to_numpy(np.float64))
-                )
-            )
+        elif searched := _searched(group):
+            parameters = _parameters(group, searched, score[group.index].to_numpy(np.float64))
+            branches.append(LossImportance(str(loss), len(group), parameters))
     return sorted(branches, key=lambda branch: -branch.num_trials), few
 
 
@@ -84,6 +80,7 @@ def _searched(trials: pd.DataFrame) -> list[str]:
 def _parameters(trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> tuple[Parameter, ...]:
     optuna_study = _study({path: trials[f"params.{path}"].tolist() for path in paths})
     importance = _evaluate(optuna_study, score)
+    # Shuffled scores have no relation to the parameters: what importance is left is that of chance.
     draw = np.random.default_rng(0)
     shuffled = [_evaluate(optuna_study, draw.permutation(score)) for _ in range(NUM_SHUFFLES)]
     chance = {path: float(np.quantile([shuffle[path] for shuffle in shuffled], 0.95)) for path in paths}
@@ -106,6 +103,7 @@ def _study(values: Mapping[str, Sequence[Any]]) -> Study:
 
     distributions = {path: _distribution(of_path) for path, of_path in values.items()}
     rows = [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    # Optuna reports each new study, which would stand in the middle of the report on a terminal.
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -122,6 +120,7 @@ def _distribution(values: Sequence[Any]) -> BaseDistribution:
     """A distribution over the range of the tried values; the search space itself is not stored with the runs."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
+    # Few numbers are the choices of a categorical parameter, whose order and distance mean nothing.
     if len(set(values)) <= 5 or not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
         return CategoricalDistribution(sorted(set(values), key=str))
     low, high = float(min(values)), float(max(values))

@@ -50,8 +50,10 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
     error = math.sqrt(of_seeds + of_items)
     if error < NO_SPREAD:
         return Difference(Interval(mean, mean, mean, num_seeds), math.nan)
+    # Satterthwaite: one degree of freedom fewer than there are seeds, and than there are items.
     freedom = (of_seeds + of_items) ** 2 / (of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1))
     here = paired_difference(dict(enumerate(differences_S)), dict.fromkeys(range(num_seeds), 0.0))
+    # More variance can come with more degrees of freedom, and so with a narrower interval: hence the maximum.
     half = max(float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, here.interval.high - mean)
     p = max(float(2 * stats.t.sf(abs(mean) / error, freedom)), 0.0 if math.isnan(here.p) else here.p)
     return Difference(Interval(mean, mean - half, mean + half, num_seeds), p)
@@ -64,6 +66,7 @@ def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floati
     right everywhere, so that this is many times as fast as drawing single items.
     """
     _, num_seeds, num_items, _ = parts_2SI2.shape
+    # One row an item: its numerator and denominator in both arms and all seeds.
     unique, num_U = np.unique(parts_2SI2.transpose(2, 0, 1, 3).reshape(num_items, -1), axis=0, return_counts=True)
     weights_BU = np.random.default_rng(seed).multinomial(num_items, num_U / num_items, NUM_RESAMPLES)
     sums = (weights_BU @ unique).reshape(NUM_RESAMPLES, 2, num_seeds, 2)
@@ -91,6 +94,7 @@ def over_data_sets(differences: Sequence[float], num_arms: int) -> AcrossDataSet
 
     With n data sets the smallest possible p is 2^(1-n): if that is above .05 over the number of arms, it is not run.
     """
+    # 2^(1-n) <= ALPHA/num_arms, solved for n: Holm compares the smallest p with ALPHA/num_arms.
     num, least = len(differences), math.ceil(1 + math.log2(num_arms / ALPHA))
     if num < least or np.allclose(differences, 0):
         return AcrossDataSets(math.nan, num, least)

@@ -141,10 +141,9 @@ class Report:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             (folder / name).write_text(content, encoding="utf-8")
-        pictures = [folder / f"{figure.name}.{ending}" for figure in self.figures for ending in ("png", "svg")]
-        for figure in self.figures:
-            for ending in ("png", "svg"):
-                figure.save(folder / f"{figure.name}.{ending}")
+        pictures = {folder / f"{figure.name}.{ending}": figure for figure in self.figures for ending in ("png", "svg")}
+        for file, figure in pictures.items():
+            figure.save(file)
         written = [*(folder / name for name in contents), *pictures]
         _delete_stale(folder, written)
         return written
@@ -160,6 +159,7 @@ def _delete_stale(folder: Path, written: Sequence[Path]) -> None:
     Only files that the previous checksums list and that are unchanged since are deleted: all others are the user's.
     """
     checksums = folder / CHECKSUMS
+    # Each name must be a file of this very folder: a line of a changed checksum file must not delete another one.
     for line in checksums.read_text(encoding="utf-8").splitlines() if checksums.is_file() else ():
         digest, _, name = line.partition("  ")
         file = folder / name

@@ -64,6 +64,7 @@ def t_interval(values: Sequence[float], test_per_train: float = 0.0) -> Interval
     if num < 2:
         return Interval(float(values[0]) if num else math.nan, math.nan, math.nan, num)
     mean = float(np.mean(values))
+    # Both tails share 1 - LEVEL, hence the quantile at (1 + LEVEL) / 2.
     half = float(special.stdtrit(num - 1, (1 + LEVEL) / 2)) * _standard_error(values, test_per_train)
     return Interval(mean, mean - half, mean + half, num)
 
@@ -93,6 +94,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     tested = sorted((p, index) for index, p in enumerate(p_values) if not math.isnan(p))
     adjusted, highest = [math.nan] * len(p_values), 0.0
     for rank, (p, index) in enumerate(tested):
+        # The running maximum: a larger p must not get a smaller corrected p.
         highest = max(highest, min(1.0, (len(tested) - rank) * p))
         adjusted[index] = highest
     return adjusted

@@ -21,8 +21,20 @@ def summary(findings: Findings) -> Iterator[str]:
     for comparison in compared:
         prefix = f"On {comparison.place}: " if len(compared) > 1 else ""
         yield from (f"{prefix}{sentence}" for sentence in _of_comparison(comparison))
-    yield from _of_search(findings)
-    yield from _without_score(findings)
+    if best := best_trial(findings):
+        score_format = ScoreFormat.of(pd.Series([best.score]))
+        score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
+        yield f"The best of {(findings.frame['kind'] == 'trial').sum()} trials is {best.id}, with {best.loss}: {score}."
+        criterion = (
+            f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
+        )
+        yield f"The search selected it by {criterion}; a study over seeds measures its performance on new data."
+    state = states(findings.frame[findings.frame["kind"].isin(["trial", "cell"])])
+    counts = [f"{(state == name).sum()} {name}" for name in ("failed", "unfinished") if (state == name).any()]
+    if counts:
+        yield f"Of {len(state)} runs, {' and '.join(counts)}; they are listed below."
+    elif len(state):
+        yield f"All {len(state)} runs finished."
 
 
 def _of_comparison(comparison: Comparison) -> Iterator[str]:
@@ -40,26 +52,3 @@ def _of_comparison(comparison: Comparison) -> Iterator[str]:
     collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
     if collapsed:
         yield f"Cells that predict one class only: {', '.join(collapsed)}."
-
-
-def _of_search(findings: Findings) -> Iterator[str]:
-    best = best_trial(findings)
-    if best is None:
-        return
-    score_format = ScoreFormat.of(pd.Series([best.score]))
-    score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
-    yield f"The best of {(findings.frame['kind'] == 'trial').sum()} trials is {best.id}, with {best.loss}: {score}."
-    criterion = f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
-    yield f"The search selected it by {criterion}; a study over seeds measures its performance on new data."
-
-
-def _without_score(findings: Findings) -> Iterator[str]:
-    runs = findings.frame[findings.frame["kind"].isin(["trial", "cell"])]
-    if runs.empty:
-        return
-    state = states(runs)
-    counts = [f"{(state == name).sum()} {name}" for name in ("failed", "unfinished") if (state == name).any()]
-    if counts:
-        yield f"Of {len(runs)} runs, {' and '.join(counts)}; they are listed below."
-    else:
-        yield f"All {len(runs)} runs finished."

@@ -71,6 +71,7 @@ class ConfigError(DiceRayError, ValueError):
         count = f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
         super().__init__("\n".join([f"The configuration has {count}:", *(f"  {p}" for p in self.problems)]))
 
+    # Pickled between processes. By default the class would be called with the message, not with the problems.
     def __reduce__(self) -> tuple[type[ConfigError], tuple[tuple[Problem, ...]]]:
         return type(self), (self.problems,)
 
@@ -117,5 +118,6 @@ class UnknownNameError(DiceRayError, LookupError):
         text += f"; did you mean {close!r}?" if close else "."
         super().__init__(f"{text} Known: {', '.join(self.known) or 'none'}.")
 
+    # See ConfigError: the message is no argument of the class.
     def __reduce__(self) -> tuple[type[UnknownNameError], tuple[str, str, tuple[str, ...]]]:
         return type(self), (self.kind, self.name, self.known)

@@ -19,6 +19,8 @@ from dice_ray.errors import Problem, nearest
 
 Nested: TypeAlias = dict[str, Any]
 """A layer or a configuration, nested as in YAML; a choice is a mapping with the branch as its only key."""
+# Dots, since Ray splits names at `/` and then loses some (seen in 2.60.0). The branch is part of the name, since Optuna
+# refuses a name with two kinds of distribution, and silently mixes two ranges (seen in 5.0.0).
 Flat: TypeAlias = dict[str, Any]
 """The same by dotted paths: `loss` is `focal`, `loss.focal.gamma` is 2."""
 
@@ -26,6 +28,7 @@ Flat: TypeAlias = dict[str, Any]
 class Settings(BaseModel):
     """A section of the configuration: frozen, with unknown keys, infinite numbers and booleans for numbers refused."""
 
+    # pydantic's defaults would accept `lr: inf`, and would take `true` for 1.0 (`_no_boolean_for_a_number`).
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
     @field_validator("*", mode="before")
@@ -152,7 +155,8 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
             case "default_factory_not_called":  # the default depends on another value of the section, which is invalid
                 continue
             case "extra_forbidden":
-                siblings = _siblings(path, known)
+                section = path.rpartition(".")[0]
+                siblings = [key for parent, _, key in (other.rpartition(".") for other in known) if parent == section]
                 suggestion = _suggestion(path, siblings, known)
                 problem = Problem(path, "is not a key", suggestion=suggestion, known=tuple(siblings))
             case "branch":
@@ -262,11 +266,6 @@ def _holds_boolean(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(_holds_boolean(item) for item in value)
     return isinstance(value, bool)
-
-
-def _siblings(path: str, known: list[str]) -> list[str]:
-    parent = path.rpartition(".")[0]
-    return [other.rpartition(".")[2] for other in known if other.rpartition(".")[0] == parent]
 
 
 def _suggestion(path: str, siblings: list[str], known: list[str]) -> str | None:

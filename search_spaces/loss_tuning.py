@@ -36,18 +36,12 @@ def logit_adjusted(trial: Trial) -> None:
 
 
 def dice(trial: Trial) -> None:
-    _fix(trial, "dice")
-    _scope(trial, "loss.dice")
-    _smoothing(trial, "loss.dice")
-    _denominator(trial, "loss.dice")
+    _dice_form(trial, "dice")
     _overlap(trial)
 
 
 def self_adjusting_dice(trial: Trial) -> None:
-    _fix(trial, "self_adjusting_dice")
-    _scope(trial, "loss.self_adjusting_dice")
-    _smoothing(trial, "loss.self_adjusting_dice")
-    _denominator(trial, "loss.self_adjusting_dice")
+    _dice_form(trial, "self_adjusting_dice")
     trial.suggest_float("loss.self_adjusting_dice.decay", 1e-3, 1, log=True)
     _overlap(trial)
 
@@ -55,7 +49,7 @@ def self_adjusting_dice(trial: Trial) -> None:
 def tversky(trial: Trial) -> None:
     """Searches alpha only; beta defaults to 1 - alpha."""
     _fix(trial, "tversky")
-    _smoothing(trial, "loss.tversky")
+    _smoothing(trial, "tversky")
     trial.suggest_float("loss.tversky.alpha", 0.1, 0.9)
     _overlap(trial)
 
@@ -68,24 +62,14 @@ def tversky_free(trial: Trial) -> None:
 
 def dice_ce(trial: Trial) -> None:
     _fix(trial, "dice_ce")
-    _smoothing(trial, "loss.dice_ce")
+    _smoothing(trial, "dice_ce")
     trial.suggest_float("loss.dice_ce.weight", 0.1, 10, log=True)
     _head_bias(trial)
 
 
-LOSSES: dict[str, Callable[[Trial], None]] = {
-    space.__name__: space
-    for space in (
-        cross_entropy,
-        weighted_cross_entropy,
-        focal,
-        logit_adjusted,
-        dice,
-        self_adjusting_dice,
-        tversky,
-        dice_ce,
-    )
-}
+# Without `tversky_free`, which would draw the same loss a second time.
+_CHOICES = (cross_entropy, weighted_cross_entropy, focal, logit_adjusted, dice, self_adjusting_dice, tversky, dice_ce)
+LOSSES: dict[str, Callable[[Trial], None]] = {space.__name__: space for space in _CHOICES}
 
 
 def _fix(trial: Trial, loss: str) -> None:
@@ -95,15 +79,15 @@ def _fix(trial: Trial, loss: str) -> None:
 
 
 def _smoothing(trial: Trial, loss: str) -> None:
-    trial.suggest_float(f"{loss}.gamma", 1e-4, 10, log=True)
+    trial.suggest_float(f"loss.{loss}.gamma", 1e-4, 10, log=True)
 
 
-def _scope(trial: Trial, loss: str) -> None:
-    trial.suggest_categorical(f"{loss}.scope", ["batch", "example"])
-
-
-def _denominator(trial: Trial, loss: str) -> None:
-    trial.suggest_categorical(f"{loss}.denominator", ["squared", "linear"])
+def _dice_form(trial: Trial, loss: str) -> None:
+    """What the dice losses share: scope, smoothing and denominator."""
+    _fix(trial, loss)
+    trial.suggest_categorical(f"loss.{loss}.scope", ["batch", "example"])
+    _smoothing(trial, loss)
+    trial.suggest_categorical(f"loss.{loss}.denominator", ["squared", "linear"])
 
 
 def _overlap(trial: Trial) -> None:

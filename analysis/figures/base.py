@@ -31,22 +31,13 @@ WIDTH: Final = 6.3
 """In inches: the text width of a page, where letters of 8 points are readable."""
 
 _STYLE: Final[dict[Any, Any]] = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "legend.fontsize": 7.5,
-    "xtick.labelsize": 7.5,
-    "ytick.labelsize": 7.5,
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
+    **dict.fromkeys(("legend.fontsize", "xtick.labelsize", "ytick.labelsize"), 7.5),
     "lines.linewidth": 1.4,
     "lines.markersize": 4.5,
     "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": False,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.grid", "legend.frameon"), False),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
     "text.parse_math": False,  # a name with two dollar signs is not a formula
     "svg.fonttype": "path",
     **{f"{part}.color": INK for part in ("text", "xtick", "ytick")},
@@ -94,15 +85,15 @@ class Figure(ABC):
         text = buffer.getvalue()
         return text[text.index("<svg") :]
 
-    def _repr_svg_(self) -> str:
-        """The picture, for a notebook."""
-        return self.svg()
+    _repr_svg_ = svg  # the name under which a notebook looks for it
 
     @contextmanager
     def _drawn(self) -> Iterator[Canvas]:
         import matplotlib as mpl
         from matplotlib.figure import Figure as Canvas
 
+        # The salt makes the ids in the SVG, random by default, the same each time. A Figure without pyplot needs no
+        # display, and is not kept in pyplot's list of open figures.
         with mpl.rc_context({**_STYLE, "svg.hashsalt": self.name}):
             canvas = Canvas(figsize=(WIDTH, self.height), layout="constrained")
             self.draw(canvas)

@@ -98,48 +98,34 @@ def training_curves(findings: Findings) -> list[Figure]:
         return [
             figure
             for number, place, compared in places(findings)
+            # A study compares on test, which a run is scored on once: its curve is that of the same metric on dev.
             for metric in [f"dev/{compared.metric.rpartition('/')[2]}"]
             for figure in _curves(
-                f"training_curves{number}",
-                place,
-                metric,
-                compared.cells,
-                compared.cells["arm"],
-                compared.baseline,
-                findings.curves,
+                findings, compared.cells, compared.cells["arm"], metric, number, place, compared.baseline
             )
         ]
     runs = frame[frame["kind"] == "trial"]
     if not runs.empty:
-        metric = parent_tag(frame, "metric")
-        return _curves("training_curves", "", metric, runs, losses(runs), None, findings.curves)
+        return _curves(findings, runs, losses(runs), parent_tag(frame, "metric"))
     runs = frame[frame["kind"] == "run"].tail(NUM_RUNS)
-    metrics = column(runs, "tags.metric").dropna().unique()
+    groups = list(runs.groupby(column(runs, "tags.metric"), sort=False))
     return [
         figure
-        for number, metric in enumerate(metrics, start=1)
-        for group in [runs[runs["tags.metric"] == metric]]
-        for figure in _curves(
-            f"training_curves_{number}" if len(metrics) > 1 else "training_curves",
-            "",
-            metric,
-            group,
-            group["id"],
-            None,
-            findings.curves,
-        )
+        for number, (metric, group) in enumerate(groups, start=1)
+        for figure in _curves(findings, group, group["id"], str(metric), f"_{number}" if len(groups) > 1 else "")
     ]
 
 
 def _curves(
-    name: str,
-    place: str,
-    metric: str,
+    findings: Findings,
     runs: pd.DataFrame,
     panels_of_runs: pd.Series[str],
-    baseline: str | None,
-    curves: pd.DataFrame,
+    metric: str,
+    number: str = "",
+    place: str = "",
+    baseline: str | None = None,
 ) -> list[Figure]:
+    curves = findings.curves
     points = curves[(curves["metric"] == metric) & curves["id"].isin(runs["id"])]
     if points.empty or points.groupby("id").size().max() < 2:
         return []
@@ -150,7 +136,7 @@ def _curves(
     ]
     panels.sort(key=lambda panel: panel.name != baseline)
     first = panels[0] if panels[0].name == baseline else None
-    return [TrainingCurves(name, f"Training curves{place}", metric, tuple(panels), first)]
+    return [TrainingCurves(f"training_curves{number}", f"Training curves{place}", metric, tuple(panels), first)]
 
 
 def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:
@@ -160,8 +146,7 @@ def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:
         Line(str(id_), tuple(run["step"].astype(float)), tuple(run["value"].astype(float)))
         for id_, run in points[points["id"].isin(best.index)].groupby("id")
     ]
-    if not has_mean or len(runs) < 2 or any(line.x != runs[0].x for line in runs):
-        return CurvePanel(name, tuple(runs), None)
-    return CurvePanel(
-        name, tuple(runs), Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist()))
-    )
+    mean = None
+    if has_mean and len(runs) > 1 and all(line.x == runs[0].x for line in runs):
+        mean = Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist()))
+    return CurvePanel(name, tuple(runs), mean)

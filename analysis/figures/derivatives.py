@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from analysis.columns import losses
 from analysis.figures.base import COLORS, QUIET, Figure
@@ -32,14 +32,12 @@ class Figure1(Figure):
     published: tuple[Derivative, ...]
     corrected: tuple[Derivative, ...]
 
-    @property
-    def caption(self) -> str:
-        return (
-            "The derivative of the loss of one positive item with respect to p, gamma 1. The paper says that DSC "
-            "approaches zero above p = .5; its derivative turns positive there, which pushes a correct prediction down "
-            "to the threshold. With decay_gradient: stopped it does approach zero, at p = 1. Which losses the paper "
-            "drew is inferred."
-        )
+    caption: ClassVar[str] = (
+        "The derivative of the loss of one positive item with respect to p, gamma 1. The paper says that DSC "
+        "approaches zero above p = .5; its derivative turns positive there, which pushes a correct prediction down "
+        "to the threshold. With decay_gradient: stopped it does approach zero, at p = 1. Which losses the paper "
+        "drew is inferred."
+    )
 
     def draw(self, canvas: Canvas) -> None:
         left, right = canvas.subplots(1, 2, sharey=True)

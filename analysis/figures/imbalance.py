@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from analysis.figures.base import COLORS, QUIET, Figure
 
@@ -34,9 +34,9 @@ class ImbalanceBars(Figure):
 
     bars: tuple[Bars, ...]
 
-    @property
-    def caption(self) -> str:
-        return "Negatives and positives of the training splits, on a logarithmic axis; their ratio beside the name."
+    caption: ClassVar[str] = (
+        "Negatives and positives of the training splits, on a logarithmic axis; their ratio beside the name."
+    )
 
     @property
     def height(self) -> float:
@@ -52,6 +52,7 @@ class ImbalanceBars(Figure):
             axes.bar_label(drawn, [f"{count:,}" for count in counts], padding=3)
         axes.set_yticks(range(len(self.bars)), [bar.label for bar in self.bars])
         longest = max(max(bar.negatives, bar.positives) for bar in self.bars)
+        # From .8, so that one item has a visible bar; to 6 times the longest bar, for the count written beside it.
         axes.set(xscale="log", xlabel="items of the training split", xlim=(0.8, 6 * max(longest, 2)))
         axes.invert_yaxis()
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -60,9 +60,7 @@ class Plane(Figure):
             + (f" Not drawn, because they predict one class only: {collapsed_arms}." if collapsed_arms else "")
         )
 
-    @property
-    def height(self) -> float:
-        return 3.6
+    height: ClassVar[float] = 3.6
 
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
@@ -74,6 +72,7 @@ class Plane(Figure):
             axes.plot(recalls, precisions, markersize=3, alpha=0.6, zorder=2, **look)
             axes.plot(point.recall.mean, point.precision.mean, markersize=7, zorder=3, label=point.arm, **look)
         axes.margins(0.08)
+        # The lines of equal F1 fill the range of the points, and must not widen it.
         axes.autoscale_view()
         axes.autoscale(False)
         recall_R, precision_P = np.linspace(*axes.get_xlim(), 200), np.linspace(*axes.get_ylim(), 200)
@@ -81,6 +80,7 @@ class Plane(Figure):
         f1_PR = 2 * recall_PR * precision_PR / (recall_PR + precision_PR)
         lines = axes.contour(recall_R, precision_P, f1_PR, 6, colors=QUIET, linewidths=0.5, alpha=0.7, zorder=1)
         axes.clabel(lines, fmt=lambda f1: f"F1 {100 * f1:.3g}", fontsize=6.5)
+        # Precision and recall are shares whatever the study's metric is: 1.0 stands for their scale.
         label_score(axes.xaxis, "recall", [1.0])
         label_score(axes.yaxis, "precision", [1.0])
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
@@ -126,16 +126,11 @@ class TverskyAlpha(Figure):
 
     panels: tuple[AlphaPanel, ...]
 
-    @property
-    def caption(self) -> str:
-        return (
-            "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
-            "rise with alpha and recall fall. Means over seeds with 95 % t intervals."
-        )
-
-    @property
-    def height(self) -> float:
-        return 2.8
+    height: ClassVar[float] = 2.8
+    caption: ClassVar[str] = (
+        "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
+        "rise with alpha and recall fall. Means over seeds with 95 % t intervals."
+    )
 
     def draw(self, canvas: Canvas) -> None:
         many = canvas.subplots(1, len(self.panels), sharey=True, squeeze=False)[0]
@@ -218,6 +213,7 @@ def gain_by_ratio(findings: Findings) -> list[Figure]:
 def _gains(cells: pd.DataFrame, metric: str, baseline: str) -> tuple[Line, ...]:
     """The line of each arm except the baseline, over the cells of one data set and encoder."""
     score = scores(cells, metric)
+    # Paired by ratio and seed: both runs were trained on the same items.
     keys = list(zip(cells[RATIO], cells["seed"], strict=True))
     reference = {key: value for key, value, arm in zip(keys, score, cells["arm"], strict=True) if arm == baseline}
     gain = score - pd.Series([reference.get(key, np.nan) for key in keys], cells.index)
@@ -229,15 +225,13 @@ def _gains(cells: pd.DataFrame, metric: str, baseline: str) -> tuple[Line, ...]:
 
 def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[float]) -> Line:
     """The mean over seeds for each x, with its interval."""
-    points: list[tuple[float, Interval]] = []
-    for value, group in cells.groupby(x):
-        if scored := by_seed(score[group.index], group["seed"]):
-            points.append((float(value), t_interval(list(scored.values()), test_per_train(group))))
-    return Line(
-        name,
-        tuple(value for value, _ in points),
-        *(tuple(getattr(interval, part) for _, interval in points) for part in ("mean", "low", "high")),
-    )
+    points = {
+        float(value): t_interval(list(scored.values()), test_per_train(group))
+        for value, group in cells.groupby(x)
+        if (scored := by_seed(score[group.index], group["seed"]))
+    }
+    parts = (tuple(getattr(of, part) for of in points.values()) for part in ("mean", "low", "high"))
+    return Line(name, tuple(points), *parts)
 
 
 def places(findings: Findings) -> Iterator[tuple[str, str, Comparison]]:

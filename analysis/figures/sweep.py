@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.columns import constant, losses, parent_tag, scores, states
 from analysis.figures.base import COLORS, QUIET, Figure, color_of, label_score, marker_of
@@ -46,12 +46,10 @@ class BestSoFar(Figure):
         """The best score up to each trial."""
         return tuple(accumulate((trial.score for trial in self.trials), max))
 
-    @property
-    def caption(self) -> str:
-        return (
-            "The best dev score of each trial; filled: finished, hollow: stopped early; line: the best so far. The "
-            "search selected trials by this same score, so it is optimistic."
-        )
+    caption: ClassVar[str] = (
+        "The best dev score of each trial; filled: finished, hollow: stopped early; line: the best so far. The "
+        "search selected trials by this same score, so it is optimistic."
+    )
 
     def draw(self, canvas: Canvas) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -71,6 +69,7 @@ class BestSoFar(Figure):
             faces = [color if trial.state == "done" else "none" for trial in of_loss]
             places = [trial.number for trial in of_loss], [trial.score for trial in of_loss]
             axes.scatter(*places, facecolors=faces, zorder=3, **look)
+            # For the legend alone: without it, the entry of a loss whose first trial is hollow would be hollow.
             axes.scatter([], [], facecolors=color, label=name, **look)
         axes.step([trial.number for trial in self.trials], self.best, where="post", color=QUIET, lw=1.2, zorder=2)
         if self.constant is not None:

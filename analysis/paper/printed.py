@@ -88,7 +88,7 @@ class PrintedTable:
 
     def footnotes(self) -> tuple[str, ...]:
         """What is known about its numbers, and the inconsistencies among them."""
-        return (*self.notes, *(str(inconsistency) for inconsistency in inconsistencies(self)))
+        return (*self.notes, *map(str, inconsistencies(self)))
 
 
 @dataclass(frozen=True)

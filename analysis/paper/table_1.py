@@ -31,11 +31,7 @@ TABLE_1: Final[dict[str, PrintedImbalance]] = {
     ),
     "ontonotes5": PrintedImbalance("OntoNotes5.0 NER", "1.96M", "239K", 8.18),
     "squad1": PrintedImbalance(
-        "SQuAD 1.1",
-        "10.3M",
-        "175K",
-        55.9,
-        f"the printed ratio is not that of the printed counts, 58.9; {_QUESTIONS}",
+        "SQuAD 1.1", "10.3M", "175K", 55.9, f"the printed ratio is not that of the printed counts, 58.9; {_QUESTIONS}"
     ),
     "squad2": PrintedImbalance(
         "SQuAD 2.0", "15.4M", "188K", 82.0, "no natural way of counting gives these 188K positives"

@@ -63,9 +63,8 @@ def formulas(findings: Findings) -> list[ReportTable]:
         }
     )
     note = "p is the probability of the class, y whether it is the item's. Equations are the paper's."
-    return [
-        ReportTable("paper_table_2", "Paper, Table 2: the losses of this study and their formulas", data, data, (note,))
-    ]
+    title = "Paper, Table 2: the losses of this study and their formulas"
+    return [ReportTable("paper_table_2", title, data, data, (note,))]
 
 
 def paper_tables(findings: Findings) -> list[ReportTable]:
@@ -153,9 +152,12 @@ def _add(
     for block, fits, prefix in blocks:
         last = list(block.metrics)[-1]
         for each in fits:
-            row_of_arm = {arm: row.model for row in rows if (arm := _arm_for(row, each, fits))}
-            for row in rows:
-                if _is_row_of(row, each, fits) and row.model not in row_of_arm.values():
+            fitting, alphas = [row for row in rows if _is_row_of(row, each, fits)], _alphas(each.comparison)
+            row_of_arm = {
+                arm: row.model for row in fitting if (arm := row.arm or alphas.get(row.model)) and arm in each.scores
+            }
+            for row in fitting:
+                if row.model not in row_of_arm.values():
                     by_model[row.model][f"{prefix}ours {last}"] = "missing"
             for arm in each.scores:
                 model = row_of_arm.get(arm) or f"ours: {arm}" + (f", {each.comparison.place}" if len(fits) > 1 else "")
@@ -204,22 +206,11 @@ def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:
     """Whether a printed row has the model and formulation of our cells; with several encoders, only for the first."""
     if row.arm is None:
         return bool(_alphas(ours.comparison)) and row.model.startswith("alpha") and ours is fits[0]
-    is_xlnet, is_mrc = (
-        "xlnet" in _only(ours.comparison, "tags.encoder").lower(),
-        _only(ours.comparison, "tags.task") == "mrc_ner",
-    )
+    is_xlnet = "xlnet" in _only(ours.comparison, "tags.encoder").lower()
+    is_mrc = _only(ours.comparison, "tags.task") == "mrc_ner"
     same = [each for each in fits if ("xlnet" in _only(each.comparison, "tags.encoder").lower()) == is_xlnet]
     base = {"XLNet": is_xlnet, "BERT-MRC": is_mrc and not is_xlnet, "BERT-Tagger": not is_mrc and not is_xlnet}
     return base.get(row.base, not is_xlnet) and (ours is same[0] or is_mrc)
-
-
-def _arm_for(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> str | None:
-    """Our arm for a printed row, if we have it."""
-    if not _is_row_of(row, ours, fits):
-        return None
-    if row.arm is not None:
-        return row.arm if row.arm in ours.scores else None
-    return _alphas(ours.comparison).get(row.model)
 
 
 def _on_our_data(printed: PrintedTable, compared: Sequence[Comparison]) -> PrintedTable:
@@ -255,6 +246,7 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
         scope, alpha, beta = (
             column(runs, f"params.loss.tversky.{path}").dropna() for path in ("scope", "alpha", "beta")
         )
+        # Equation 9 is the loss of one item: in batch scope it is another loss, which Table 10 is not about.
         if len(alpha) and set(scope) == {"example"} and abs(alpha.iloc[0] + beta.iloc[0] - 1) < 1e-9:
             arms.setdefault(f"alpha = {alpha.iloc[0]:g}", str(name))
     return arms

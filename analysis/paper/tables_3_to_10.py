@@ -116,11 +116,7 @@ TABLE_5: Final = PrintedTable(
 TABLE_6: Final = PrintedTable(
     6,
     "Experimental results for MRC task.",
-    (
-        Block("SQuAD v1.1", EM_F1, "squad1"),
-        Block("SQuAD v2.0", EM_F1, "squad2"),
-        Block("QuoRef", EM_F1, "quoref"),
-    ),
+    (Block("SQuAD v1.1", EM_F1, "squad1"), Block("SQuAD v2.0", EM_F1, "squad2"), Block("QuoRef", EM_F1, "quoref")),
     rows(
         """
         QANet (Yu et al., 2018b) | 73.6 82.7 | - - | 34.41 38.26

@@ -28,7 +28,7 @@ _LATEX: Final = str.maketrans(
     }
 )
 _MARKDOWN: Final = re.compile(r"([\\|*_`\[\]#~$])")
-_NUMBER: Final = re.compile(r"\[?[-+<]? ?\d|$")
+_NUMBER: Final = re.compile(r"\[?[-+<]? ?\d|$")  # a number, an interval, `< 0.001`, or an empty cell
 
 
 Mark: TypeAlias = Literal["bold", "grey"]
@@ -123,6 +123,7 @@ def plain(text: object) -> str:
     >>> plain("two\nlines \x1b[31m")
     'two lines \\x1b[31m'
     """
+    # An escape sequence in the name of an arm or a class must not reach the terminal.
     line = " ".join(str(text).split())
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
 

@@ -37,8 +37,9 @@ def _table(
     support = supports.mean().round().astype(int).sort_values(kind="stable")
     f1: dict[str, dict[str, list[float]]] = {}
     for arm, of_class in of_cells:
-        for label, row in of_class.iterrows():
-            f1.setdefault(arm, {}).setdefault(str(label), []).append(_f1(row))
+        below = 2 * of_class["tp"] + of_class["fp"] + of_class["fn"]
+        for label, value in (2 * of_class["tp"] / below).where(below > 0, 0.0).items():  # 0/0, an absent class, is 0
+            f1.setdefault(arm, {}).setdefault(str(label), []).append(float(value))
     ratio = compared.test_per_train
     intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
     num_items = _single_label(of_cells, [items[id_] for id_ in scored["id"] if id_ in items])
@@ -51,10 +52,12 @@ def _table(
         if (of := intervals[arm].get(str(label)))
     ]
     shown, marks = _shown(support, intervals, chosen[: 1 + NUM_ARMS], num_items)
+    num = scored.groupby("arm").size()
+    seeds = str(num.min()) if num.nunique() == 1 else f"{num.min()} to {num.max()}"
     notes = [
         "Mean F1 of each class over seeds with 95 % t intervals, at the threshold of .5; rare classes first. "
         "Nothing is corrected for the number of classes. Bold: the best mean of a class.",
-        _num_seeds(scored),
+        f"{seeds} seeds each.",
     ]
     if num_items:
         notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
@@ -74,6 +77,7 @@ def _shown(
         rows.append(
             {"class": str(label), "support": f"{count:,}"}
             | {arm: PERCENT.show_interval(of) for arm, of in of_arms.items()}
+            # Predicted for all items, a class has tp = count, fp = num_items - count and fn = 0.
             | ({CONSTANT: PERCENT.show(2 * count / (count + num_items))} if num_items else {})
         )
         known = {arm: of.mean for arm, of in of_arms.items() if not math.isnan(of.mean)}
@@ -82,18 +86,9 @@ def _shown(
     return pd.DataFrame(rows), marks
 
 
-def _num_seeds(scored: pd.DataFrame) -> str:
-    num = scored.groupby("arm").size()
-    return f"{num.min()} seeds each." if num.nunique() == 1 else f"{num.min()} to {num.max()} seeds each."
-
-
-def _f1(row: pd.Series[Any]) -> float:
-    below = 2 * row["tp"] + row["fp"] + row["fn"]
-    return float(2 * row["tp"] / below) if below else 0.0
-
-
 def _single_label(of_cells: Sequence[tuple[str, pd.DataFrame]], items: Sequence[pd.DataFrame]) -> int:
     """The number of items if each has exactly one of these classes, as a constant predictor needs; else 0."""
+    # With one label for each item, every false positive of a class is the false negative of another one.
     num_items = len(items[0]) if items else 0
     is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for _, of in of_cells)
     return num_items if is_single else 0

@@ -32,10 +32,8 @@ def best_trials(findings: Findings) -> list[ReportTable]:
     data.insert(0, "rank", pd.Series(range(1, len(data) + 1), data.index, "Int64"))
     reruns = {id_: t_interval(list(values)) for id_, values in findings.rerun_scores.items()}
     if reruns:
-        means = {id_: interval.mean for id_, interval in reruns.items()}
-        counts = {id_: interval.num for id_, interval in reruns.items()}
-        data.insert(3, "mean_of_reruns", data["trial"].map(means))
-        data.insert(4, "reruns", data["trial"].map(counts).astype("Int64"))
+        data.insert(3, "mean_of_reruns", data["trial"].map({id_: of.mean for id_, of in reruns.items()}))
+        data.insert(4, "reruns", data["trial"].map({id_: of.num for id_, of in reruns.items()}).astype("Int64"))
     num, best = len(data), data.head(NUM_BEST)
     if (predictor := constant(trials, metric)) is not None:
         last = pd.DataFrame([{"trial": CONSTANT, "score": predictor.mean}])

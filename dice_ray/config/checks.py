@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import Problem
@@ -14,14 +14,32 @@ from dice_ray.terms import TermFacts
 
 def check(config: RunConfig) -> list[Problem]:
     """Every problem between sections; empty if there are none."""
-    return [
-        *_task_reads_records(config),
-        *_loss_supports_links(config),
-        *_test_split_is_drawn_once(config),
-        *_resampling_has_positive_class(config),
-        *_batch_reaches_all_workers(config),
-        *_gpus_are_not_shared_within_a_run(config),
-    ]
+    data, task, launch, batch_size = config.data, config.task, config.launch, config.training.batch_size
+    problems = []
+    if (record := data.yields()) not in task.records:
+        expected = " or ".join(kind.__name__ for kind in task.records)
+        must = f"must yield what task {task.name} reads, {expected}"
+        problems.append(Problem("data.source", must, record.__name__))
+    for link in sorted(task.links() - config.loss.links()):
+        losses = branches_of(LossConfig).items()
+        supporting = [name for name, loss in losses if issubclass(loss, LossBranch) and link in loss.links()]
+        must = f"must take the {link} link of task {task.name}"
+        if link == "position":
+            must += f" (task.{task.name}.formulation=token has another, which every loss takes)"
+        problems.append(Problem("loss", must, config.loss.name, known=tuple(supporting)))
+    if data.test_share is not None and data.has("test"):
+        must = "must be left out: data.source has a test split, and another one cannot be drawn"
+        problems.append(Problem("data.test_share", must, str(data.test_share)))
+    must = "must be none for a task without a positive class (task.sentence_pair, or task.text_classification.positive)"
+    for name, resampling in (("imbalance", data.imbalance), ("oversampling", data.oversampling)):
+        if task.positive_label() is None and resampling.name != "none":
+            problems.append(Problem(f"data.{name}", must, resampling.name))
+    if batch_size < launch.workers:
+        must = f"must be at least launch.workers, {launch.workers}: each worker takes a share of every step"
+        problems.append(Problem("training.batch_size", must, str(batch_size)))
+    if 0 < launch.gpus < 1 < launch.workers:
+        problems.append(Problem("launch.gpus", "must be whole where launch.workers is more than 1", str(launch.gpus)))
+    return problems
 
 
 def check_data(config: RunConfig, facts: Sequence[TermFacts], num_rows: int) -> list[Problem]:
@@ -48,48 +66,3 @@ def check_encoder(config: RunConfig, longest: int | None, padding_side: str) -> 
         must = "must pad on the right, as the encoder counts positions from the first token"
         problems.append(Problem("model.encoder", must, "padding_side left (tokenizer_config.json)"))
     return problems
-
-
-def _task_reads_records(config: RunConfig) -> Iterator[Problem]:
-    if (record := config.data.yields()) not in config.task.records:
-        expected = " or ".join(kind.__name__ for kind in config.task.records)
-        yield Problem("data.source", f"must yield what task {config.task.name} reads, {expected}", record.__name__)
-
-
-def _loss_supports_links(config: RunConfig) -> Iterator[Problem]:
-    for link in sorted(config.task.links() - config.loss.links()):
-        losses = branches_of(LossConfig).items()
-        supporting = [name for name, loss in losses if issubclass(loss, LossBranch) and link in loss.links()]
-        must = f"must take the {link} link of task {config.task.name}"
-        if link == "position":
-            must += f" (task.{config.task.name}.formulation=token has another, which every loss takes)"
-        yield Problem("loss", must, config.loss.name, known=tuple(supporting))
-
-
-def _test_split_is_drawn_once(config: RunConfig) -> Iterator[Problem]:
-    if config.data.test_share is not None and config.data.has("test"):
-        must = "must be left out: data.source has a test split, and another one cannot be drawn"
-        yield Problem("data.test_share", must, str(config.data.test_share))
-
-
-def _resampling_has_positive_class(config: RunConfig) -> Iterator[Problem]:
-    if config.task.positive_label() is not None:
-        return
-    must = "must be none for a task without a positive class (task.sentence_pair, or task.text_classification.positive)"
-    for name, chosen in (("imbalance", config.data.imbalance), ("oversampling", config.data.oversampling)):
-        if chosen.name != "none":
-            yield Problem(f"data.{name}", must, chosen.name)
-
-
-def _batch_reaches_all_workers(config: RunConfig) -> Iterator[Problem]:
-    if config.training.batch_size < config.launch.workers:
-        yield Problem(
-            "training.batch_size",
-            f"must be at least launch.workers, {config.launch.workers}: each worker takes a share of every step",
-            str(config.training.batch_size),
-        )
-
-
-def _gpus_are_not_shared_within_a_run(config: RunConfig) -> Iterator[Problem]:
-    if 0 < config.launch.gpus < 1 < config.launch.workers:
-        yield Problem("launch.gpus", "must be whole where launch.workers is more than 1", str(config.launch.gpus))

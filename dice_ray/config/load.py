@@ -80,6 +80,7 @@ def set_layer(assignments: Sequence[str]) -> Layer:
             problems.append(Problem("--set", "must be path=value", repr(assignment)))
             continue
         try:
+            # PyYAML reads 2e-5 as a string (YAML 1.1 wants 2.0e-5); validation turns it into a number.
             values[path] = yaml.safe_load(text)
         except yaml.YAMLError:
             problems.append(Problem(path, "must be a YAML value", repr(text), origin="--set"))

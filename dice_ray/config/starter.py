@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from dice_ray.config.load import Layer, resolve
@@ -95,11 +96,7 @@ def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None]) -> Ne
     files["reader"] = guessed.reader
     if guessed.bad:
         files["on_bad_row"] = "skip"
-    return {
-        "task": guessed.task,
-        "data": {"source": {"files": files}},
-        "model": {"encoder": "tiny"},
-    }
+    return {"task": guessed.task, "data": {"source": {"files": files}}, "model": {"encoder": "tiny"}}
 
 
 def _training(num_records: int) -> Nested:
@@ -154,10 +151,9 @@ def _imbalance(inspection: Inspection) -> str:
     if train.ratio is None:
         return f"Imbalance: {train.negatives:,} negatives and no positives."
     counts = f"{train.negatives:,} negatives to {train.positives:,} positives, {train.ratio:,.2f} to 1"
-    balanced = 1 / BALANCED <= train.ratio <= BALANCED
-    verdict = (
-        "nearly balanced: losses for imbalanced data make little difference" if balanced else inspection.convention
-    )
+    verdict = inspection.convention
+    if 1 / BALANCED <= train.ratio <= BALANCED:
+        verdict = "nearly balanced: losses for imbalanced data make little difference"
     return f"Imbalance: {counts} ({verdict.rstrip('.')})."
 
 
@@ -185,13 +181,10 @@ def _lines(values: Nested, why: Mapping[str, str], path: str, depth: int) -> Ite
 
 
 def _comment(reason: str, indent: str, width: int = 110) -> Iterator[str]:
-    line = ""
-    for word in "".join(letter if letter.isprintable() else " " for letter in reason).split():
-        if line and len(indent) + len(line) + len(word) > width:
-            yield f"{indent}# {line}"
-            line = ""
-        line = f"{line} {word}" if line else word
-    yield f"{indent}# {line}"
+    words = "".join(letter if letter.isprintable() else " " for letter in reason).split()
+    # Words are kept whole: a path or a column name that is cut in two could not be copied.
+    lines = wrap(" ".join(words), width + 1 - len(indent), break_long_words=False, break_on_hyphens=False)
+    yield from (f"{indent}# {line}" for line in lines or [""])
 
 
 def _scalar(value: Any) -> str:

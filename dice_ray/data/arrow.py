@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import mmap
-import types
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from itertools import accumulate, chain, pairwise
 from operator import eq
@@ -24,19 +24,14 @@ ARROW_TYPES: Mapping[type, pa.DataType] = {str: pa.string(), int: pa.int64(), bo
 PlainRow: TypeAlias = dict[str, Any]
 
 
-class ArrowWriter:
+class ArrowWriter(AbstractContextManager["ArrowWriter"]):
     """Writes an Arrow file batch by batch; the first batch decides its schema. Without a batch no file is written."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._file: pa.ipc.RecordBatchFileWriter | None = None
 
-    def __enter__(self) -> ArrowWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file is not None:
             self._file.close()
 
@@ -50,6 +45,7 @@ class ArrowTable:
     """A memory-mapped Arrow file, readable even after the file is deleted."""
 
     def __init__(self, path: Path) -> None:
+        # Not pyarrow.memory_map, which has no madvise.
         with path.open("rb") as file:
             self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._file = pa.ipc.open_file(pa.py_buffer(self._mapped))
@@ -106,8 +102,6 @@ class StoredSequence(Sequence[ItemT], ABC, Generic[ItemT]):
             return NotImplemented
         return len(self) == len(other) and all(map(eq, self, other))
 
-    __hash__ = None  # type: ignore[assignment]
-
     @abstractmethod
     def _item(self, index: int) -> ItemT: ...
 
@@ -161,7 +155,7 @@ class BatchColumn:
         if pa.types.is_list(array.type):
             self._flat = array.values.to_numpy()
             self._offsets = memoryview(array.offsets.to_numpy())
-            self.get: Callable[[int], Any] = self._list
+            self.get: Callable[[int], Any] = lambda row: self._flat[self._offsets[row] : self._offsets[row + 1]]
         elif pa.types.is_integer(array.type) or pa.types.is_floating(array.type):
             self.get = memoryview(array.to_numpy()).__getitem__
         else:
@@ -172,9 +166,6 @@ class BatchColumn:
             values: list[Any] = self._array.to_pylist()
             return values
         return [self._flat[start:end] for start, end in pairwise(self._offsets.tolist())]
-
-    def _list(self, position: int) -> Any:
-        return self._flat[self._offsets[position] : self._offsets[position + 1]]
 
 
 def field_types(kind: type[Record]) -> dict[str, Any]:
@@ -201,6 +192,7 @@ def batch_of_rows(rows: Sequence[PlainRow]) -> pa.RecordBatch:
 def _array(values: list[Any]) -> pa.Array:
     if isinstance(values[0], str | int | float):  # a bool is an int
         return pa.array(values, ARROW_TYPES[type(values[0])])
+    # Arrow's lists have 32-bit offsets; a batch is small enough for them.
     sizes = [len(value) for value in values]
     offsets = np.fromiter(chain([0], accumulate(sizes)), np.int32, len(sizes) + 1)
     is_real = any(isinstance(value[0], float | np.floating) for value in values if len(value))
@@ -230,6 +222,7 @@ def _as_tuples(values: Iterable[Any], kind: Any) -> Iterable[Any]:
     if kind in ARROW_TYPES:
         return values
     if parts := _parts(kind):
+        # A NamedTuple (AnswerSpan) takes its fields as arguments, and an iterable only by `_make`.
         make = kind._make if hasattr(kind, "_make") else tuple
         return [make(next(iter(_as_tuples([value[name]], part))) for name, part in parts.items()) for value in values]
     (item, _) = get_args(kind)

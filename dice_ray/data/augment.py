@@ -65,10 +65,9 @@ class FoundEntitiesConfig(EntitiesBranch):
         return f"entities found by {self.key()}"
 
     def gazetteer(self, records: Sequence[Augmented]) -> Gazetteer:
-        def texts() -> Iterator[str]:
-            return (text for record in records for text in record.content)
-
-        return Gazetteer(find_entities(texts, resolve_finder(self.finder)))
+        return Gazetteer(
+            find_entities(lambda: (text for record in records for text in record.content), resolve_finder(self.finder))
+        )
 
 
 class FileEntitiesConfig(EntitiesBranch):
@@ -155,23 +154,24 @@ def copies(
         present_of_kind[kind].append(index)
     candidates = dict[str, EntitiesWithout]()
     num_of_kind = Counter[str]()
+    # Sorted: a set of strings has another order in each process, and the copies must be the same in all.
     for entity in sorted(swappable):
         kind, _ = gazetteer.indices[entity]
         others = EntitiesWithout(gazetteer.entities[kind], sorted(present_of_kind[kind]))
         if len(others) > num_of_kind[kind]:  # else too few are left for all entities of the kind to differ
             candidates[entity] = others
             num_of_kind[kind] += 1
-    number = 0
-    for replacements in _combinations(list(candidates.values()), state) if candidates else ():
-        if len({*replacements}) == len(replacements):
-            number += 1
-            by_entity = dict(zip(candidates, replacements, strict=True))
-            texts = [_swap(text, found, by_entity) for text, found in zip(record.content, mentions, strict=True)]
-            copy_id = f"{record.id}+{number}"
-            if isinstance(record, PairRecord):
-                yield replace(record, id=copy_id, first=texts[0], second=texts[1])
-            else:
-                yield replace(record, id=copy_id, text=texts[0])
+    combinations = _combinations(list(candidates.values()), state) if candidates else ()
+    # The replacements in a combination are independent, so two entities of a kind may get the same one: no copy.
+    distinct = (combination for combination in combinations if len({*combination}) == len(combination))
+    for number, replacements in enumerate(distinct, start=1):
+        by_entity = dict(zip(candidates, replacements, strict=True))
+        texts = [_swap(text, of_text, by_entity) for text, of_text in zip(record.content, mentions, strict=True)]
+        copy_id = f"{record.id}+{number}"
+        if isinstance(record, PairRecord):
+            yield replace(record, id=copy_id, first=texts[0], second=texts[1])
+        else:
+            yield replace(record, id=copy_id, text=texts[0])
 
 
 @dataclass(frozen=True)
@@ -185,6 +185,7 @@ class EntitiesWithout:
         return len(self.entities) - len(self.without)
 
     def __getitem__(self, index: int) -> str:
+        # In ascending order: an index is shifted by each skipped one at or before it.
         for skipped in self.without:
             index += skipped <= index
         return self.entities[index]

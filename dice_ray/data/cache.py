@@ -38,6 +38,7 @@ from dice_ray.errors import DataError, RunError
 
 VERSION = 3
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
+# Another process may clear the cache between the rename of a draft and the opening of the entry.
 NUM_ATTEMPTS = 5
 _ENTRY = re.compile(r"(records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")
@@ -156,11 +157,13 @@ def _open_entry(path: Path, full_key: str) -> CacheEntry | None:
     """The entry, or None if it does not exist, has another key, or is damaged."""
     try:
         manifest = _read_manifest(path)
+        # The name of the folder holds only 128 bits of the hash, so the key itself is compared.
         if manifest is None or manifest.get("written") != full_key:
             return None
         if any(file_hash(path / name) != expected for name, expected in manifest["files"].items()):
             return None
         tables = {Path(name).stem: ArrowTable(path / name) for name in manifest["files"]}
+        # The modification time of `entry.json` is the time of last use that `list_entries` shows.
         with contextlib.suppress(PermissionError):  # a cache of another user, read-only
             os.utime(path / "entry.json")
     except FileNotFoundError:  # missing, or deleted meanwhile
@@ -229,12 +232,14 @@ def _publish(draft: Path, path: Path, full_key: str) -> None:
     try:
         draft.rename(path)
     except OSError as error:
+        # Another writer was first: its entry is opened in the next attempt.
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
             raise
 
 
 def _delete_entry(path: Path) -> int:
     """Delete an entry, for readers in one step; returns 0 if another process did, else 1."""
+    # Named as a draft: if this process is killed, the next writer deletes what is left.
     with tempfile.TemporaryDirectory(prefix="draft-", dir=folder()) as trash:
         try:
             path.rename(Path(trash) / path.name)
@@ -248,6 +253,7 @@ def _delete_abandoned_drafts() -> None:
         with contextlib.suppress(FileNotFoundError, BlockingIOError):
             lock = os.open(draft, os.O_RDONLY)
             try:
+                # A living writer holds the lock: BlockingIOError, and its draft stays.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 shutil.rmtree(draft, ignore_errors=True)
             finally:

@@ -62,10 +62,13 @@ class Gazetteer:
         self.indices: dict[str, tuple[str, int]] = {}
         self._by_first_word: dict[str, list[str]] = defaultdict(list)
         for entity, kind in {entity: kind for kind, of_kind in entities.items() for entity in of_kind}.items():
+            if (first_word := WORD.match(entity)) is None:
+                raise DataError(f"data.augment.entities: an entity must begin with a letter or a digit, got {entity!r}")
             self.indices[entity] = kind, len(self.entities[kind])
             self.entities[kind].append(entity)
-            self._by_first_word[_first_word(entity)].append(entity)
+            self._by_first_word[first_word.group()].append(entity)
         for candidates in self._by_first_word.values():
+            # `mentions` takes the first that matches, which must be the longest.
             candidates.sort(key=len, reverse=True)
 
     def mentions(self, text: str) -> list[Mention]:
@@ -80,6 +83,7 @@ class Gazetteer:
                 continue
             for entity in self._by_first_word.get(word.group(), ()):
                 end = word.start() + len(entity)
+                # The last word must be whole too: "New York" is no mention in "New Yorkers".
                 if text.startswith(entity, word.start()) and not (
                     text[end - 1].isalnum() and text[end : end + 1].isalnum()
                 ):
@@ -215,10 +219,3 @@ def _by_kind(kinds: Mapping[str, str]) -> Entities:
     for entity, kind in kinds.items():
         entities[kind].append(entity)
     return entities
-
-
-def _first_word(entity: str) -> str:
-    word = WORD.match(entity)
-    if word is None:
-        raise DataError(f"data.augment.entities: an entity must begin with a letter or a digit, got {entity!r}")
-    return word.group()

@@ -17,7 +17,7 @@ from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
-from dice_ray.data.sources import DataConfig, gather
+from dice_ray.data.sources import DataConfig, FilesConfig, gather
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.errors import DataError
 
@@ -76,17 +76,12 @@ def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Re
     if config.yields() is QueryRecord:
         results = [query_record(f"[{line}]", row, "ignored") for line, row in numbered]
     else:
-        columns = _named_columns(config) or COLUMNS[config.yields()]
+        reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
+        columns: RowColumnsConfig = COLUMNS[config.yields()]
+        if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
+            columns = reader.columns
         results = list(read_named_rows(columns, numbered, "ignored"))
     records, _ = gather(Path("the rows"), results, "error")
     if not records:
         raise DataError("there must be a row to predict, got none")
     return records
-
-
-def _named_columns(config: DataConfig) -> RowColumnsConfig | None:
-    source = config.source
-    if isinstance(source, SyntheticConfig):
-        return None
-    columns = source if isinstance(source, HubConfig) else source.reader
-    return columns.columns if isinstance(columns, HubConfig | TablesConfig | JsonlConfig | ParquetConfig) else None

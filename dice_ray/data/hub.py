@@ -72,7 +72,10 @@ class HubConfig(Branch):
         """
         folder, sources = self._folder(), {}
         for split, dataset in self._datasets().items():
-            origin = f"{self.title}{_commit(dataset, folder)}, {dataset.split}"
+            # `load_dataset` names the folder of its cached copy by the commit.
+            files = dataset.cache_files if folder is None else []
+            commit = f"@{Path(files[0]['filename']).parent.name[:12]}" if files else ""
+            origin = f"{self.title}{commit}, {dataset.split}"
             sources[split] = SplitSource(origin, Path(origin), partial(self._rows, dataset), self.on_bad_row)
         return sources
 
@@ -95,7 +98,8 @@ class HubConfig(Branch):
         folder = self._folder()
         if folder is not None and self.revision is not None:
             raise DataError(f"data.source.hub.revision: must be left out for a folder, and {folder} is one")
-        modified = () if folder is None else _modification_times(folder)
+        files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder else []
+        modified = tuple((str(file), file.stat().st_mtime_ns) for file in files)
         loaded = _load(str(folder or self.id), self.config, self.revision, modified)
         splits = {}
         for split, name in (("train", self.train), ("dev", self.dev), ("test", self.test)):
@@ -170,17 +174,6 @@ def _quiet() -> Iterator[None]:
         logging.set_verbosity(level)
         if not bars_disabled:
             datasets.enable_progress_bars()
-
-
-def _modification_times(folder: Path) -> tuple[tuple[str, int], ...]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return tuple((str(path.relative_to(folder)), path.stat().st_mtime_ns) for path in files)
-
-
-def _commit(dataset: datasets.Dataset, folder: Path | None) -> str:
-    """The commit of a data set of the hub, as `@...`: `load_dataset` names the folder of its cached copy by it."""
-    files = dataset.cache_files
-    return "" if folder is not None or not files else f"@{Path(files[0]['filename']).parent.name[:12]}"
 
 
 def _missing(setting: str, what: str, name: str, known: Iterable[str]) -> DataError:

@@ -170,11 +170,7 @@ class Altered:
 
 
 def alter(
-    config: AlteredConfig,
-    augment: AugmentConfig,
-    train: Sequence[Augmented],
-    held_out: Collection[int],
-    positive: str,
+    config: AlteredConfig, augment: AugmentConfig, train: Sequence[Augmented], held_out: Collection[int], positive: str
 ) -> Altered:
     """Alter a training split.
 
@@ -205,6 +201,7 @@ def alter(
     kept, added = list[int](), list[Augmented]()
     for cls, (count, goal) in enumerate(zip(counts, target, strict=True)):
         indices = [index for index, positive_record in enumerate(is_positive) if positive_record == bool(cls)]
+        # A state for each class: what is drawn of one does not depend on the size of the other.
         state = random.Random(f"imbalance {config.seed} {cls}")
         state.shuffle(indices)
         kept += indices[: min(count, goal)]
@@ -255,4 +252,5 @@ def _new_copies(
                 yield new
         if not not_exhausted:
             return
+        # In the first round a generator, so that no copy is prepared of a template that is not reached.
         copies_by_template = iter(not_exhausted)

@@ -14,7 +14,8 @@ import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from functools import cached_property
+from itertools import combinations, islice
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -61,13 +62,13 @@ class SplitReader:
         self._num_rows = self._num_kept = 0
         self._dropped: dict[str, RowTally] = {}
         self._noted: dict[str, RowTally] = {}
-        self._first_places: dict[str, RowPlace] | None = None
 
     def chunks(self) -> Iterator[list[Record]]:
         """The records in their order; raises a DataError at the first bad row unless bad rows are skipped."""
         ids = SeenHashes()
         for chunk, failure in _chunks(self.source.rows()):
             hashes = (hash(row.record.id) for row in chunk if isinstance(row, Kept))
+            # NumPy for a whole chunk; `next(seen)` below belongs to the next kept row.
             seen = iter(ids.add(np.fromiter(hashes, np.int64)).tolist())
             records = []
             for row in chunk:
@@ -86,6 +87,7 @@ class SplitReader:
             self._num_kept += len(records)
             if records:
                 yield records
+            # Only now: a bad row that stands before the place of the failure is the first error of the file.
             if failure:
                 raise failure
 
@@ -95,14 +97,13 @@ class SplitReader:
 
     def _bad_if_repeated(self, row: Kept) -> RowResult:
         """A bad row if an earlier row has the same id, else the row itself."""
-        if self._first_places is None:
-            self._first_places = self._find_first_places()
         first = self._first_places[row.record.id]
         if first == row.place:
             return row
         return Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
 
-    def _find_first_places(self) -> dict[str, RowPlace]:
+    @cached_property
+    def _first_places(self) -> dict[str, RowPlace]:
         """The first place of each repeated id.
 
         Two passes over the source: the first one finds the hashes that occur twice, the second one their ids. This
@@ -198,7 +199,7 @@ def store_splits(
         if split in contents:
             for records in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
                 digest.add(records)
-        digest.end()
+        digest.end()  # also for a split that does not exist, which counts as empty
     return report, str(digest)
 
 
@@ -245,13 +246,9 @@ def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadRepo
 
 def count_shared(contents: Mapping[str, Hashes]) -> dict[str, int]:
     """For each pair of splits, how many records of the second have the content of a record of the first; none for 0."""
-    counts = {}
-    for first, second in [("train", "dev"), ("train", "test"), ("dev", "test")]:
-        if first in contents and second in contents:
-            count = int(np.isin(contents[second], contents[first]).sum())
-            if count:
-                counts[f"{first} and {second}"] = count
-    return counts
+    pairs = combinations([split for split in ("train", "dev", "test") if split in contents], 2)
+    counts = {f"{first} and {second}": int(np.isin(contents[second], contents[first]).sum()) for first, second in pairs}
+    return {pair: count for pair, count in counts.items() if count}
 
 
 def _chunks(rows: Iterable[RowResult]) -> Iterator[tuple[list[RowResult], DataError | None]]:
@@ -276,6 +273,7 @@ def _refuse_surrogates(chunk: list[RowResult]) -> list[RowResult]:
     """
     records = [row.record for row in chunk if isinstance(row, Kept)]
     try:
+        # A whole chunk at once; only if it fails, each row by itself.
         if records:
             batch_of_records(records)
     except UnicodeEncodeError:
@@ -287,5 +285,4 @@ def _refuse_surrogates(chunk: list[RowResult]) -> list[RowResult]:
 
 def _count(tallies: dict[str, RowTally], reason: str, place: RowPlace) -> None:
     tally = tallies.get(reason, RowTally(0, []))
-    first = tally.first if tally.count >= NUM_PLACES_SHOWN else [*tally.first, place]
-    tallies[reason] = RowTally(tally.count + 1, first)
+    tallies[reason] = RowTally(tally.count + 1, [*tally.first, place][:NUM_PLACES_SHOWN])

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple, TypeAlias
 
+from pydantic import TypeAdapter
+
 
 @dataclass(frozen=True, slots=True)
 class PairRecord:
@@ -163,14 +165,7 @@ class LoadReport:
     @classmethod
     def of(cls, plain: dict[str, Any]) -> LoadReport:
         """The inverse of `plain`."""
-        read = {}
-        for split, report in plain["read"].items():
-            tallies = {
-                name: {reason: RowTally(**tally) for reason, tally in report[name].items()}
-                for name in ("dropped", "noted")
-            }
-            read[split] = ReadReport(**{**report, **tallies})
-        return cls(**{**plain, "read": read})
+        return TypeAdapter(cls).validate_python(plain)
 
     def as_json(self) -> str:
         """The report as the content of a JSON file."""

@@ -27,15 +27,7 @@ from dice_ray.data.oversampling import NoneConfig, OversamplingConfig
 from dice_ray.data.places import expand_path
 from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.readers.base import Kept, RowResult
-from dice_ray.data.reading import (
-    Hashes,
-    OnBadRow,
-    SplitReader,
-    SplitSource,
-    chunked,
-    count_shared,
-    store_splits,
-)
+from dice_ray.data.reading import Hashes, OnBadRow, SplitReader, SplitSource, chunked, count_shared, store_splits
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, nearest
@@ -170,6 +162,7 @@ def load(config: DataConfig, positive: str | None = None) -> Splits:
     Raises:
         DataError: A file is missing, malformed or changed while it was read, or a split has no record.
     """
+    # The entry of the data as read is shared by all alterations of them: its key must not depend on `imbalance`.
     as_read = config.model_copy(update={"imbalance": AsReadConfig()})
     key_before, kind = key(as_read), config.yields()
 
@@ -208,6 +201,7 @@ def _alter_train(config: DataConfig, as_read: Splits, positive: str | None) -> S
                 digest.add(records)
                 contents += (hash(record.content) for record in records)
         digest.end()
+        # The digest is that of all splits, in the order of `store_splits`, although only one is written.
         for split in (as_read.dev, as_read.test):
             for records in chunked(split):
                 digest.add(records)
@@ -237,6 +231,7 @@ def generated(config: SyntheticConfig) -> dict[str, SplitSource]:
 
 def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple[tuple[Record, ...], ReadReport]:
     """The records of a file, in memory, and the report of what was dropped."""
+    # In a list, as SplitReader starts again at the first row (twice, to name a repeated id), and `rows` may not.
     results, failure = list[RowResult](), list[DataError]()
     try:
         results.extend(rows)

@@ -106,15 +106,17 @@ class LossBranch(Branch, ABC):
     Attributes:
         formula: The loss of one class of one item, as one line of text.
         source: Equation or publication that defines the loss.
+        supported: The links that the loss supports.
     """
 
     formula: ClassVar[str]
     source: ClassVar[str]
+    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid")
 
     @classmethod
     def links(cls) -> frozenset[Link]:
         """The links that this loss supports."""
-        return frozenset({"softmax", "sigmoid"})
+        return frozenset(cls.supported)
 
     @abstractmethod
     def build(self, facts: TermFacts) -> Loss:

@@ -63,6 +63,7 @@ class LogitAdjustedLoss(CrossEntropyLoss):
         self.register_buffer("shift_C", config.tau * torch.tensor(log_prior), persistent=False)
 
     def losses(self, items: Items) -> Tensor:
+        # The logits of two classes are already their difference (`Items.logits`), so their shifts are subtracted too.
         shift = self.shift_C[1] - self.shift_C[0] if items.is_two_class else self.shift_C
         return super().losses(replace(items, logits=items.logits + shift))
 
@@ -73,10 +74,7 @@ class CrossEntropyConfig(LossBranch):
     name: ClassVar[str] = "cross_entropy"
     formula: ClassVar[str] = "-y log p"
     source: ClassVar[str] = "eq. 1"
-
-    @classmethod
-    def links(cls) -> frozenset[Link]:
-        return frozenset({"softmax", "sigmoid", "position"})
+    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
 
     def build(self, facts: TermFacts) -> CrossEntropyLoss:
         return CrossEntropyLoss(facts.link)
@@ -103,6 +101,7 @@ class LogitAdjustedConfig(LossBranch):
     name: ClassVar[str] = "logit_adjusted"
     formula: ClassVar[str] = "-y log softmax(z + tau log prior)"
     source: ClassVar[str] = "Menon et al. 2021"
+    # The value that the publication derives; not measured here.
     tau: Annotated[float, Field(ge=0)] = 1.0
 
     def build(self, facts: TermFacts) -> LogitAdjustedLoss:

@@ -24,12 +24,9 @@ class CustomConfig(LossBranch):
     name: ClassVar[str] = "custom"
     formula: ClassVar[str] = "what target(facts, **parameters) builds"
     source: ClassVar[str] = "a package of your own"
+    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
     target: Annotated[str, Field(pattern=r"^[\w.]+:\w+$", description="package.module:function")]
     parameters: dict[str, Any] = Field(default_factory=dict, description="passed on")
-
-    @classmethod
-    def links(cls) -> frozenset[Link]:
-        return frozenset({"softmax", "sigmoid", "position"})
 
     def can_mine(self, facts: TermFacts) -> bool:
         return False

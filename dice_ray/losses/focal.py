@@ -27,12 +27,9 @@ class FocalConfig(LossBranch):
     name: ClassVar[str] = "focal"
     formula: ClassVar[str] = "-a_t y (1-p)^gamma log p"
     source: ClassVar[str] = "Lin et al. 2017; Table 2"
+    supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
     gamma: Annotated[float, Field(ge=0)] = 2.0
     weighting: Weighting | None = None
-
-    @classmethod
-    def links(cls) -> frozenset[Link]:
-        return frozenset({"softmax", "sigmoid", "position"})
 
     def build(self, facts: TermFacts) -> FocalLoss:
         return FocalLoss(self, facts.link, self.weighting.class_weights(facts) if self.weighting else None)
@@ -52,13 +49,11 @@ class AsymmetricConfig(LossBranch):
     name: ClassVar[str] = "asymmetric"
     formula: ClassVar[str] = "-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)"
     source: ClassVar[str] = "Ridnik et al. 2021"
+    supported: ClassVar[tuple[Link, ...]] = ("sigmoid",)
+    # The defaults of the publication; not measured here.
     gamma_pos: Annotated[float, Field(ge=0)] = 0.0
     gamma_neg: Annotated[float, Field(ge=0)] = 4.0
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.05
-
-    @classmethod
-    def links(cls) -> frozenset[Link]:
-        return frozenset({"sigmoid"})
 
     def build(self, facts: TermFacts) -> AsymmetricLoss:
         return AsymmetricLoss(self)

@@ -72,6 +72,7 @@ class TrainerLoss:
         num_items = torch.as_tensor(num_items_in_batch, device=logits.device)
         if self.loss.is_item_mean:
             return step_loss(self.loss, statistics, num_items=num_items)
+        # The Trainer adds up the micro-batches of a step: with their shares, the sum is a weighted mean.
         share = self.loss.num_items(labels) / num_items
         if self.is_first and share < 1:
             warnings.warn(

@@ -132,6 +132,7 @@ class _SetSums(torch.autograd.Function):
         v_NC = u_NC if form.power == 1 else u_NC.square_()
         v_C = v_NC.sum(0)
         uy_C, y_C = (torch.zeros_like(v_C).scatter_add_(0, targets_N, sum_N1[:, 0]) for sum_N1 in (uy_N1, y_N1))
+        # The sums are taken: the same memory now holds what the slopes are made of in backward.
         if dominant:
             v_NC.addcmul_(v_NC, dominant.odds_NC, value=-form.decay)
             uy_N1 *= 1 - form.decay * dominant.odds_NC.gather(1, targets_N1)
@@ -162,6 +163,7 @@ class _ItemLosses(torch.autograd.Function):
         if keep_NC is not None:
             positive_N1 = positive_N1.where(keep_NC.gather(1, targets_N1), 0)
         s_NC = (u_NC if form.power == 1 else u_NC.square_()).mul_(form.a)
+        # With gamma 0, s is 1, or 0 where v is: 0/0 counts as coefficient 1.
         s_NC = s_NC.div_(s_NC + form.gamma) if form.gamma > 0 else s_NC.sign_()
         loss_C = s_NC.scatter_(1, targets_N1, positive_N1).sum(0)
         slope_NC = s_NC.addcmul_(s_NC, s_NC, value=-1).mul_(form.power).scatter_(1, targets_N1, slope_N1)
@@ -210,6 +212,7 @@ def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor,
     if form.decay == 0:
         return p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None
     classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype, device=p_NC.device)
+    # At most one p rounds to 1, so the sum is the index of that class, or 0. A NaN must give an index as well.
     label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).nan_to_num_(0).long()
     largest_p_N1 = p_NC.gather(1, label_N1)
     rest_N1 = p_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)

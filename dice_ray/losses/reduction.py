@@ -31,14 +31,15 @@ def step_loss(loss: Loss, statistics: Tensor, *, num_items: Tensor | None = None
     Args:
         loss: The loss of the term.
         statistics: Those of all items that this worker holds in the step; with `num_items`, those of one micro-batch.
-        num_items: For a mean over items: how many the whole step has, over all workers and micro-batches (`summed` of
-            `loss.num_items`, known before the forward pass). Then nothing is exchanged here, and the results of
+        num_items: For a mean over items: how many the whole step has, over all workers and micro-batches (the sum of
+            their `loss.num_items`, known before the forward pass). Then nothing is exchanged here, and the results of
             micro-batches and workers add up to the step's loss.
     """
     if num_items is not None:
         assert loss.is_item_mean, "only a mean over items can be formed per micro-batch"
         return loss.value(torch.stack((statistics[0], num_items.to(statistics))))
     total = sum_over_workers(statistics.detach())
+    # The value of the total, but with a gradient only through this worker's own statistics.
     return loss.value(statistics + (total - statistics).detach())
 
 

@@ -11,7 +11,7 @@ from dice_ray.losses.dice import ScopedConfig, SetLoss
 from dice_ray.losses.overlap import Form
 
 if TYPE_CHECKING:
-    from dice_ray.terms import Link, TermFacts
+    from dice_ray.terms import TermFacts
 
 
 class TverskyConfig(ScopedConfig):
@@ -62,7 +62,4 @@ class TverskyLoss(SetLoss):
     0.25
     """
 
-    def __init__(
-        self, config: TverskyConfig | None = None, link: Link = "softmax", background: int | None = None
-    ) -> None:
-        super().__init__(config or TverskyConfig(), link, background)
+    defaults = TverskyConfig

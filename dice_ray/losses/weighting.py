@@ -50,6 +50,7 @@ class LgConfig(WeightingBranch):
     """a_t = log10((n - n_t)/n_t + k), the paper's weights (below eq. 2, lg read as log10); with k = 1, log10(n/n_t)."""
 
     name: ClassVar[str] = "lg"
+    # The paper wants a_t between 0 and 1; with k = 1 it exceeds 1 for a class with less than a tenth of the items.
     k: float = 1.0
 
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
@@ -58,6 +59,7 @@ class LgConfig(WeightingBranch):
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         odds = _odds([max(count, 1) for count in facts.counts])
         lowest, name = min(zip(odds, facts.classes, strict=True))
+        # That is k >= 2 - n / max n_t: never above 1, so the default is valid for any counts.
         if self.k >= 1 - lowest:
             return []
         must = f"must be at least {1 - lowest:g}, or class {name!r} of term {facts.name!r} has a weight below 0"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from operator import itemgetter
+from operator import attrgetter
 
 from dice_ray.metrics.answers import AnswerScore
 from dice_ray.metrics.classification import Counts
@@ -30,9 +30,8 @@ ENGLISH_ENDINGS = re.compile(r"([^' ])('s|'m|'d|'ll|'re|'ve|n't|'(?= |$))")
 def cmrc_score(id: str, prediction: str, gold: Sequence[str]) -> AnswerScore:
     """The best score over the gold answers, as in the official evaluation of CMRC 2018."""
     exact = max(float(_bare(prediction) == _bare(answer)) for answer in gold)
-    counts = [_common(segments(prediction), segments(answer)) for answer in gold]
-    f1, best = max(((count.f1, count) for count in counts), key=itemgetter(0))
-    return AnswerScore(id, exact, f1, bool(gold), best)
+    best = max((_common(segments(prediction), segments(answer)) for answer in gold), key=attrgetter("f1"))
+    return AnswerScore(id, exact, best.f1, bool(gold), best)
 
 
 def segments(text: str) -> list[str]:

@@ -100,13 +100,15 @@ def binary_scores(
 
     predicted, positive = probabilities > threshold, labels == 1
     tp, fp = int((predicted & positive).sum()), int((predicted & ~positive).sum())
-    counts = Counts(tp, fp, fn=int(positive.sum()) - tp)
+    fn = int(positive.sum()) - tp
+    # Python's integers: in 64 bits the product in MCC overflows from factors of about 55,000 on.
+    tn, counts = len(labels) - tp - fp - fn, Counts(tp, fp, fn)
     return {
         "f1": counts.f1,
         "precision": counts.precision,
         "recall": counts.recall,
         "accuracy": ratio(int((predicted == positive).sum()), len(labels)),
-        "mcc": binary_mcc(counts, tn=len(labels) - counts.tp - counts.fp - counts.fn),
+        "mcc": ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
         "pr_auc": float(average_precision_score(labels, probabilities)) if positive.any() else 0.0,
         "brier": ratio(float(((probabilities - positive) ** 2).sum()), len(labels)),
         "calibration_error": calibration_error(probabilities, labels),
@@ -136,17 +138,12 @@ def class_scores(counts_CC: NDArray[np.int64]) -> dict[str, float]:
     }
 
 
-def binary_mcc(counts: Counts, tn: int) -> float:
-    """Matthews correlation coefficient; 0 if predictions or labels are constant."""
-    tp, fp, fn = counts.tp, counts.fp, counts.fn
-    return ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
-
-
 def calibration_error(
     probabilities: NDArray[np.floating], labels: NDArray[np.integer], num_bins: int = NUM_BINS
 ) -> float:
     """Expected calibration error of the positive class, with bins of equal width (Guo et al. 2017)."""
     bins = np.minimum((probabilities * num_bins).astype(int), num_bins - 1)
+    # The weight of a bin, its share of the items, cancels the division by its size: |sum(p - y)| remains.
     gaps = np.bincount(bins, weights=probabilities - labels, minlength=num_bins)
     return ratio(float(np.abs(gaps).sum()), len(labels))
 
@@ -171,6 +168,7 @@ def best_threshold(probabilities: NDArray[np.floating], labels: NDArray[np.integ
     f1 = 2 * tp / (predicted + positives.sum())
     below = np.concatenate([[0.0 if values[0] > 0 else -1.0], values[:-1]])
     middle = below + (values - below) / 2
+    # Between two neighbouring floating-point numbers there is no third: then the lower one is the threshold.
     thresholds = np.where(middle < values, middle, below)
     best = np.flatnonzero(np.isclose(f1, f1.max(), rtol=1e-12, atol=0))
     return float(thresholds[best[np.abs(thresholds[best] - 0.5).argmin()]])

@@ -7,6 +7,7 @@ case.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -37,16 +38,9 @@ def spans_of(tags: Sequence[str]) -> set[Span]:
 def span_counts(gold: Iterable[Span], predicted: Iterable[Span]) -> dict[str, Counts]:
     """The counts of one text per type; only types that occur are listed."""
     gold, predicted = set(gold), set(predicted)
-    correct = gold & predicted
-    counts: dict[str, Counts] = {}
-    for spans, count in [
-        (correct, Counts(tp=1)),
-        (predicted - correct, Counts(fp=1)),
-        (gold - correct, Counts(fn=1)),
-    ]:
-        for type_, _, _ in spans:
-            counts[type_] = counts.get(type_, Counts()) + count
-    return counts
+    columns = (gold & predicted, predicted - gold, gold - predicted)
+    tp, fp, fn = (Counter(type_ for type_, _, _ in spans) for spans in columns)
+    return {type_: Counts(tp[type_], fp[type_], fn[type_]) for type_ in tp | fp | fn}
 
 
 def sum_counts(parts: Iterable[Mapping[str, Counts]]) -> dict[str, Counts]:

@@ -64,6 +64,7 @@ def load_pretrained_encoder(
     # By default the library uses sdpa if the encoder supports it.
     implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
     encoder: PreTrainedModel
+    # Loading must not consume random numbers, or the initial heads would depend on the library's way of loading.
     with _explained(name), quiet(), torch.random.fork_rng(devices=[]):
         settings = with_dropout(AutoConfig.from_pretrained(source, trust_remote_code=False), dropout)
         if settings.is_encoder_decoder:

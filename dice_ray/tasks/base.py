@@ -38,6 +38,8 @@ types. `encode` returns lists; rows from the cache hold read-only NumPy arrays i
 handle both (`torch.tensor`, `numpy.asarray`)."""
 Decisions: TypeAlias = dict[str, float]
 """Values that are tuned on dev and only applied to test, such as a threshold."""
+NO_TARGET = -100
+"""The target of an item that is not trained on: it has no label, or one that the training split lacks."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,9 @@ class Task(ABC, Generic[RecordT]):
         classes: The class names, in the order of the logits.
     """
 
-    classes: tuple[str, ...]
+    def __init__(self, config: TaskBranch, classes: tuple[str, ...]) -> None:
+        self.config = config
+        self.classes = classes
 
     @abstractmethod
     def texts(self, records: Sequence[RecordT]) -> list[str]:
@@ -114,9 +118,9 @@ class Task(ABC, Generic[RecordT]):
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[Any]:
         """The prediction of each row, in the order of `batch.rows`: small and picklable, enough for scoring."""
 
-    @abstractmethod
     def decide(self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decisions:
-        """Tune the decisions on dev, from all its decoded rows."""
+        """Tune the decisions on dev, from all its decoded rows; by default there are none."""
+        return {}
 
     @abstractmethod
     def score(

@@ -30,7 +30,7 @@ from dice_ray.tasks.answer_spans import (
     token_spans,
     usable,
 )
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch
+from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
 from dice_ray.terms import Link, Term, TermFacts
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 TERMS = ("start", "end")
-NO_TARGET = -100
-"""The target of windows whose question has no usable answer; they are not trained on."""
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 """After punctuation and a space, or after Chinese punctuation."""
 
@@ -146,9 +144,7 @@ class ExtractiveQA(Task[QuestionRecord]):
     answers that is usable; of several spans, `position` trains the first one in the window.
     """
 
-    def __init__(self, config: ExtractiveQAConfig, classes: tuple[str, ...]) -> None:
-        self.config = config
-        self.classes = classes
+    config: ExtractiveQAConfig
 
     def texts(self, records: Sequence[QuestionRecord]) -> list[str]:
         return [*(record.question for record in records), *dict.fromkeys(record.context for record in records)]
@@ -295,12 +291,14 @@ class ExtractiveQA(Task[QuestionRecord]):
         metrics = answer_scores(scores)
         at_threshold: list[AnswerScore] = []
         if decisions:
-            at_threshold = self._scored(
-                records, [self._predicted(answer, decisions["threshold"]) for answer in answers]
-            )
+            tuned_answers = [self._predicted(answer, decisions["threshold"]) for answer in answers]
+            at_threshold = self._scored(records, tuned_answers)
             tuned = answer_scores(at_threshold)
             metrics |= {f"{name}_tuned": tuned[name] for name in ("exact", "f1")} | decisions
-        constant = answer_scores(self._scored(records, list(map(self._constant, records))))
+        fixed: list[tuple[str, ...]] = [()] * len(records)
+        if self.config.scoring != "squad_v2":
+            fixed = [(END_OF_SENTENCE.split(record.context.strip(), 1)[0],) for record in records]
+        constant = answer_scores(self._scored(records, fixed))
         metrics |= {f"constant_{name}": constant[name] for name in ("exact", "f1")}
         misplaced = sum(usable(record) is None for record in records)
         metrics |= {"answers_misplaced": float(misplaced), "answers_cut": float(num_cut(records, rows))}
@@ -323,9 +321,6 @@ class ExtractiveQA(Task[QuestionRecord]):
 
     def _predicted(self, answer: Answer, threshold: float) -> tuple[str, ...]:
         return () if self.config.scoring == "squad_v2" and answer.no_answer > threshold else answer.spans
-
-    def _constant(self, record: QuestionRecord) -> tuple[str, ...]:
-        return () if self.config.scoring == "squad_v2" else (END_OF_SENTENCE.split(record.context.strip(), 1)[0],)
 
     def _scored(self, records: Sequence[QuestionRecord], answers: Sequence[tuple[str, ...]]) -> list[AnswerScore]:
         return [self.config.scored(record, spans) for record, spans in zip(records, answers, strict=True)]

@@ -84,8 +84,7 @@ class Inspection:
 
     def plain(self) -> dict[str, Any]:
         """The inspection as plain values, with the ratios."""
-        ratios = {split: {"ratio": facts.ratio} for split, facts in self.splits.items()}
-        splits = {split: asdict(facts) | ratios[split] for split, facts in self.splits.items()}
+        splits = {split: asdict(facts) | {"ratio": facts.ratio} for split, facts in self.splits.items()}
         return asdict(self) | {"splits": splits}
 
 
@@ -109,6 +108,7 @@ def _facts(task: TaskBranch, records: Sequence[Record], unit: Unit) -> SplitFact
     seen = set[int]()
     for record in records:
         lengths.append(_length(record, unit))
+        # Hashes instead of the texts: a set of the texts would hold the whole data set in memory.
         seen.add(hash(record.content))
     negatives, positives = task.negatives_and_positives(records)
     lengths.sort()

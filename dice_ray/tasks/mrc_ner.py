@@ -150,9 +150,10 @@ class MrcNerConfig(WindowedBranch):
 class MrcNer(Task[SpanRecord]):
     """Sentences behind queries, with the terms whose weight is not 0."""
 
+    config: MrcNerConfig
+
     def __init__(self, config: MrcNerConfig, classes: tuple[str, ...]) -> None:
-        self.config = config
-        self.classes = classes
+        super().__init__(config, classes)
         self.weights: dict[str, float] = {name: weight for name, weight in config.weights if weight > 0}
 
     def texts(self, records: Sequence[SpanRecord]) -> list[str]:
@@ -202,6 +203,7 @@ class MrcNer(Task[SpanRecord]):
                     **of_window._asdict(),
                     "starts": sorted({index[first] for first, _ in query.spans if first in index}),
                     "ends": sorted({index[end - 1] for _, end in query.spans if end - 1 in index}),
+                    # Rows hold flat lists only: each pair is two numbers in a row.
                     "gold": [number for span in gold for number in span],
                     "answerable": int(bool(held)),
                     "classification": classification_place(window.row, tokenizer),
@@ -298,11 +300,6 @@ class MrcNer(Task[SpanRecord]):
         for (number, word, further), probability in zip(places, probability_BWS[positive_BWS].tolist(), strict=True):
             by_row[number][word, further] = probability
         return by_row
-
-    def decide(
-        self, records: Sequence[SpanRecord], rows: Sequence[Row], decoded: Sequence[SpanProbabilities]
-    ) -> Decisions:
-        return {}
 
     def score(
         self,

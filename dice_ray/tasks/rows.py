@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -215,6 +215,11 @@ def stacked(values: Sequence[Any], filler: int, side: str = "right") -> NDArray[
 def whole_numbers(rows: Sequence[Row], name: str) -> list[list[int]]:
     """The lists of one key of all rows, also where the rows hold arrays."""
     return [np.asarray(row[name]).tolist() for row in rows]
+
+
+def labels_of(rows: Iterable[Row]) -> NDArray[np.int64]:
+    """The targets `label` of rows, as an array."""
+    return np.array([row["label"] for row in rows], dtype=np.int64)
 
 
 def padding_before(row: Row, length: int, tokenizer: PreTrainedTokenizerBase) -> int:

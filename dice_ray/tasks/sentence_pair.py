@@ -22,16 +22,13 @@ from dice_ray.metrics.classification import (
     item_counts,
 )
 from dice_ray.models.encoder import TextHead
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, TaskBranch
+from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
-from dice_ray.tasks.rows import classification_places, encodings, inputs_of, padded
+from dice_ray.tasks.rows import classification_places, encodings, inputs_of, labels_of, padded
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-NO_TARGET = -100
-"""The target of a pair without a label, which is only predicted."""
 
 
 class SentencePairConfig(TaskBranch):
@@ -83,9 +80,7 @@ class SentencePairConfig(TaskBranch):
 class SentencePair(Task[PairRecord]):
     """Pairs of sentences with one term, `label`, whose background is the negative class."""
 
-    def __init__(self, config: SentencePairConfig, classes: tuple[str, ...]) -> None:
-        self.config = config
-        self.classes = classes
+    config: SentencePairConfig
 
     def texts(self, records: Sequence[PairRecord]) -> list[str]:
         return [text for record in records for text in (record.first, record.second)]
@@ -128,12 +123,12 @@ class SentencePair(Task[PairRecord]):
         return [float(probability) for probability in positive.tolist()]
 
     def decide(self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float]) -> Decisions:
-        return {"threshold": best_threshold(np.array(decoded), _labels(rows))}
+        return {"threshold": best_threshold(np.array(decoded), labels_of(rows))}
 
     def score(
         self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions
     ) -> Scores:
-        probabilities, labels = np.array(decoded), _labels(rows)
+        probabilities, labels = np.array(decoded), labels_of(rows)
         tuned = binary_scores(probabilities, labels, decisions["threshold"])
         metrics = {
             **binary_scores(probabilities, labels, 0.5),
@@ -161,7 +156,3 @@ class SentencePair(Task[PairRecord]):
             for record, positive in zip(records, decoded, strict=True)
         ]
         return TablePredictions(columns, cells)
-
-
-def _labels(rows: Sequence[Row]) -> np.ndarray:
-    return np.array([row["label"] for row in rows])

@@ -16,7 +16,7 @@ from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ratio
 from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts
 from dice_ray.models.encoder import TokenHead
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
 from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows
 from dice_ray.terms import Link, Term, TermFacts
@@ -24,8 +24,6 @@ from dice_ray.terms import Link, Term, TermFacts
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-NO_TARGET = -100
-"""The target of tokens that are no item, and of tags that the training split lacks."""
 OUTSIDE = "O"
 UNKNOWN = "_"
 """The prediction for a word that the tokenizer drops, if the task has no background tag."""
@@ -108,9 +106,7 @@ class TaggingConfig(WindowedBranch):
 class Tagging(Task[TaggedRecord]):
     """Tagging with one term, `tag`, whose items are the first pieces of words, each in exactly one window."""
 
-    def __init__(self, config: TaggingConfig, classes: tuple[str, ...]) -> None:
-        self.config = config
-        self.classes = classes
+    config: TaggingConfig
 
     def texts(self, records: Sequence[TaggedRecord]) -> list[str]:
         return [" ".join(self.config.tagged(record)[0]) for record in records]
@@ -159,9 +155,6 @@ class Tagging(Task[TaggedRecord]):
         """The predicted class of each word that a row decides."""
         best_BL = logits["tag"].argmax(-1)
         return [best_L[items_L].tolist() for best_L, items_L in zip(best_BL, batch.targets["item"], strict=True)]
-
-    def decide(self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]]) -> Decisions:
-        return {}
 
     def score(
         self, records: Sequence[TaggedRecord], rows: Sequence[Row], decoded: Sequence[list[int]], decisions: Decisions

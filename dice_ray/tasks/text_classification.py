@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -29,16 +29,13 @@ from dice_ray.metrics.classification import (
 )
 from dice_ray.metrics.spans import metric_name_part
 from dice_ray.models.encoder import TextHead
-from dice_ray.tasks.base import Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
+from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
-from dice_ray.tasks.rows import classification_places, padded, text_rows
+from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-NO_TARGET = -100
-"""The target of a text without a label, which is only predicted."""
 
 
 class TextClassificationConfig(WindowedBranch):
@@ -115,9 +112,7 @@ class TextClassificationConfig(WindowedBranch):
 class TextTask(Task[TextRecord]):
     """Texts with one term, `label`; a text's probabilities are the mean over its windows."""
 
-    def __init__(self, config: TextClassificationConfig, classes: tuple[str, ...]) -> None:
-        self.config = config
-        self.classes = classes
+    config: TextClassificationConfig
 
     @abstractmethod
     def target(self, present: list[int]) -> int | list[int]:
@@ -150,7 +145,7 @@ class TextTask(Task[TextRecord]):
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         chosen = [rows[index] for index in indices]
-        targets = {"label": torch.from_numpy(_labels(chosen)), "cls": classification_places(chosen, tokenizer)}
+        targets = {"label": torch.from_numpy(labels_of(chosen)), "cls": classification_places(chosen, tokenizer)}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
     def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
@@ -165,14 +160,10 @@ class TextTask(Task[TextRecord]):
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = _by_record(rows, decoded)
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
-        cells = [
-            (
-                record.id,
-                ";".join(self.classes[index] for index in self.chosen(probabilities_C, decisions)),
-                *probabilities_C.tolist(),
-            )
-            for record, probabilities_C in zip(records, probabilities_NC, strict=True)
-        ]
+        cells = []
+        for record, probabilities_C in zip(records, probabilities_NC, strict=True):
+            labels = ";".join(self.classes[index] for index in self.chosen(probabilities_C, decisions))
+            cells.append((record.id, labels, *probabilities_C.tolist()))
         return TablePredictions(columns, cells)
 
 
@@ -189,7 +180,7 @@ class OneLabel(TextTask):
         return [int(probabilities_C[1] > decisions["threshold"])]
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        counts = np.bincount(_labels(rows), minlength=len(self.classes)).tolist()
+        counts = np.bincount(labels_of(rows), minlength=len(self.classes)).tolist()
         return (TermFacts("label", "softmax", self.classes, tuple(counts), background=0 if len(counts) == 2 else None),)
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
@@ -209,11 +200,12 @@ class OneLabel(TextTask):
         labels_N, probabilities_NC = _by_record(rows, decoded)
         predicted_N = probabilities_NC.argmax(-1)
         counts_CC = confusion(labels_N, predicted_N, len(self.classes))
+        by_class = class_counts(self.classes, counts_CC)
         most_frequent = np.full_like(labels_N, counts_CC.sum(1).argmax())
         constant = class_scores(confusion(labels_N, most_frequent, len(self.classes)))
         metrics = class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in ("accuracy", "macro_f1")}
         if self.config.positive is None:
-            metrics |= _f1_of_classes(self.classes, counts_CC)
+            metrics |= {f"f1_{metric_name_part(name)}": of_class.f1 for name, of_class in by_class.items()}
         else:
             positive_N = probabilities_NC[:, 1]
             metrics |= binary_scores(positive_N, labels_N, 0.5) | decisions
@@ -226,7 +218,7 @@ class OneLabel(TextTask):
             tuned_items=self._items(records, labels_N, probabilities_NC[:, 1] > decisions["threshold"])
             if decisions
             else (),
-            classes=class_counts(self.classes, counts_CC),
+            classes=by_class,
         )
 
     def _items(
@@ -252,7 +244,7 @@ class SeveralLabels(TextTask):
         return np.flatnonzero(probabilities_C > decisions["threshold"]).tolist()
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        counts = np.bincount(_labels(rows).ravel(), minlength=2).tolist()
+        counts = np.bincount(labels_of(rows).ravel(), minlength=2).tolist()
         return (TermFacts("label", "sigmoid", ("without", "with"), tuple(counts), background=0),)
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
@@ -304,27 +296,13 @@ def _by_record(
     records = np.array([row["record"] for row in rows])
     _, firsts, num_windows = np.unique(records, return_index=True, return_counts=True)
     sums_NC = np.add.reduceat(np.array(decoded), firsts)
-    return _labels([rows[first] for first in firsts.tolist()]), sums_NC / num_windows[:, None]
-
-
-def _labels(rows: Iterable[Row]) -> NDArray[np.int64]:
-    return np.array([row["label"] for row in rows], dtype=np.int64)
-
-
-def _f1_of_classes(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[str, float]:
-    hits, sizes = counts_CC.diagonal(), counts_CC.sum(0) + counts_CC.sum(1)
-    return {
-        f"f1_{metric_name_part(name)}": ratio(2 * int(hit), int(size))
-        for name, hit, size in zip(classes, hits, sizes, strict=True)
-    }
+    return labels_of([rows[first] for first in firsts.tolist()]), sums_NC / num_windows[:, None]
 
 
 def _label_counts(labels_NC: NDArray[np.int64], predicted_NC: NDArray[np.bool_]) -> list[Counts]:
-    tp_C, predicted_C, gold_C = ((labels_NC == 1) & predicted_NC).sum(0), predicted_NC.sum(0), labels_NC.sum(0)
-    return [
-        Counts(int(tp), int(predicted - tp), int(gold - tp))
-        for tp, predicted, gold in zip(tp_C, predicted_C, gold_C, strict=True)
-    ]
+    gold_NC = labels_NC == 1
+    columns = (gold_NC & predicted_NC, predicted_NC & ~gold_NC, gold_NC & ~predicted_NC)
+    return [Counts(*of_label) for of_label in zip(*(column.sum(0).tolist() for column in columns), strict=True)]
 
 
 def _micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:

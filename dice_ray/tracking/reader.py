@@ -20,13 +20,7 @@ COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "statu
 """The columns of every run; those of parameters, metrics and other tags follow."""
 CURVE_COLUMNS: Final = ("id", "step", "metric", "value")
 
-_TAG_OF: Final = {
-    "id": schema.ID,
-    "kind": schema.KIND,
-    "arm": schema.ARM,
-    "seed": schema.SEED,
-    "state": schema.STATE,
-}
+_TAG_OF: Final = {"id": schema.ID, "kind": schema.KIND, "arm": schema.ARM, "seed": schema.SEED, "state": schema.STATE}
 
 
 def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
@@ -74,6 +68,7 @@ def experiments(uri: str | None = None) -> list[str]:
 
 def may_hold(experiment: str, id_: str, uri: str | None = None) -> bool:
     """Whether the store holds a run, or may hold it because it does not answer now."""
+    # An SQLite file that does not exist holds nothing, while `read` would raise as for a store that does not answer.
     file = sqlite_file(store_uri(uri))
     if file is not None and not file.is_file():
         return False
@@ -95,6 +90,7 @@ def _experiment_id(source: Source, experiment: str) -> str:
 def as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
     """The tidy frame of the runs that have our id; those of other programs are left out."""
     ours = [run for run in runs.values() if schema.ID in run.tags]
+    # A sweep and its first trial can start in the same millisecond: hence the second part of the key.
     ours.sort(key=lambda run: (run.start, schema.PARENT in run.tags, run.tags[schema.ID]))
     rows = [_row(run, runs) for run in ours]
     rest = sorted({name for row in rows for name in row} - set(COLUMNS))
@@ -104,9 +100,11 @@ def as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
             frame[column] = pd.to_datetime(frame[column], unit="ms", utc=True)
         else:
             frame[column] = frame[column].astype("Int64" if column == "seed" else "str")
-    for name in rest:
-        if name.startswith("params."):
-            frame[name] = _numbers_or_texts(frame[name])
+    # MLflow stores parameters as text: `null` becomes a missing value, and a column that holds only numbers numeric.
+    for name in (name for name in rest if name.startswith("params.")):
+        values = frame[name].mask(frame[name] == "null")
+        numbers = pd.to_numeric(values, errors="coerce")
+        frame[name] = numbers if (numbers.notna() == values.notna()).all() else values
     return frame
 
 
@@ -129,10 +127,3 @@ def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
         **{f"metrics.{name}": value for name, value in run.metrics.items()},
         **tags,
     }
-
-
-def _numbers_or_texts(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Make `null` a missing value, and a column that holds only numbers numeric."""
-    values = column.mask(column == "null")
-    numbers = pd.to_numeric(values, errors="coerce")
-    return numbers if bool((numbers.notna() == values.notna()).all()) else values

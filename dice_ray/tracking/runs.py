@@ -60,6 +60,8 @@ class Runs:
 
     def send(self, entry: RunEntry) -> None:
         """Store one entry, unless it is stored already."""
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
         match entry:
             case Open():
                 self._open(entry)
@@ -69,8 +71,10 @@ class Runs:
                 self._tag(self._id_of(key), tags)
             case Text(key, file, content):
                 self._client.log_text(self._id_of(key), content, file)
-            case Data():
-                self._log_data(entry)
+            case Data(key, name, digest, kind, source):
+                context = InputTag("mlflow.data.context", "training")
+                inputs = [DatasetInput(Dataset(name, digest, kind, source), [context])]
+                self._client.log_inputs(self._id_of(key), inputs)
             case Model():
                 self._register(entry)
             case End(key, status, at):
@@ -90,6 +94,7 @@ class Runs:
         experiment = self._client.get_experiment_by_name(self._name)
         if experiment is None:
             file = sqlite_file(self._uri)
+            # Beside the database, wherever the command was started; MLflow's default is below the working directory.
             root = (file.parent / "mlartifacts").as_uri() if file else None
             tags = {schema.EXPERIMENT_KIND: "custom_model_development"}  # else the pages speak of prompts and judges
             return str(self._client.create_experiment(self._name, artifact_location=root, tags=tags))
@@ -109,6 +114,7 @@ class Runs:
         else:
             self._client.update_run(run.info.run_id, status="RUNNING")
         id_ = self._ids[entry.key] = run.info.run_id
+        # All at once, and not when a point comes: the steps of a resumed run's history are nearly all stored already.
         self._stored[entry.key] = {
             (metric, point.step)
             for metric in run.data.metrics
@@ -137,16 +143,11 @@ class Runs:
         for batch in _batches([RunTag(name, value[:LENGTH_TAG]) for name, value in tags.items()], NUM_TAGS):
             self._client.log_batch(id_, tags=batch)
 
-    def _log_data(self, data: Data) -> None:
-        from mlflow.entities import Dataset, DatasetInput, InputTag
-
-        dataset = Dataset(data.name, data.digest, data.kind, data.source)
-        context = InputTag("mlflow.data.context", "training")
-        self._client.log_inputs(self._id_of(data.key), [DatasetInput(dataset, [context])])
-
     def _register(self, model: Model) -> None:
         """Store a model with its run as the next version of its registered name, then delete the folder."""
         id_ = self._id_of(model.key)
+        # MLflow's versions decide, not our tag, which is set after them: a process that was killed in between would
+        # register the model twice.
         versions = self._client.search_model_versions(f"name = '{model.register}' and run_id = '{id_}'")
         version = versions[0].version if versions else self._new_version(id_, model)
         self._tag(id_, {f"{schema.REGISTERED}.{model.register}": str(version)})
@@ -159,6 +160,7 @@ class Runs:
         if not folder.is_dir():
             raise RunError(f"the model of {model.key!r} must be in {folder}, which does not exist any more")
         logged = self._client.create_logged_model(self._experiment, model.register, id_)
+        # The ids exist only now, and the description must hold them when its folder is stored.
         bind(folder, run=id_, model=logged.model_id, location=logged.artifact_location)
         self._client.log_model_artifacts(logged.model_id, model.folder)
         self._client.finalize_logged_model(logged.model_id, "READY")

@@ -25,11 +25,13 @@ def command(port: int) -> list[str]:
         raise RunError(f"MLFLOW_TRACKING_URI must name a store without pages of its own: open {without_password(uri)}")
     check_exists(uri)
     with socket.socket() as probe:
+        # Else a port that a server has just left (TIME_WAIT) would count as taken.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
         except OSError as error:
             raise InputError(f"--port must be free on {HOST}, got {port}: {error.strerror}") from error
+    # -P: without it Python would import an mlflow.py of the working directory in place of MLflow.
     serve = [sys.executable, "-P", "-m", "mlflow", "ui", "--host", HOST, "--port", str(port), "--workers", "1"]
     return [*serve, "--backend-store-uri", uri]
 

@@ -108,9 +108,11 @@ class Database:
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
+        # Python's sqlite3 opens no transaction for a select by itself: each would read another moment of the file.
         database.execute("begin")
 
     def experiments(self, stage: Stage = "active") -> dict[str, str]:
+        # Experiment 0 is "Default", which MLflow creates with the tables.
         rows = self._database.execute(
             "select name, experiment_id from experiments where lifecycle_stage = ? and experiment_id != 0", [stage]
         )
@@ -129,6 +131,7 @@ class Database:
             runs[uuid].params[name] = value
         for uuid, name, value in self._of_runs("key, value", "tags", experiment):
             runs[uuid].tags[name] = value
+        # The column `value` of a NaN holds 0.
         for uuid, name, value, is_nan in self._of_runs("key, value, is_nan", "latest_metrics", experiment):
             runs[uuid].metrics[name] = float("nan") if is_nan else value
         return runs
@@ -160,21 +163,12 @@ class Api:
         return {experiment.name: experiment.experiment_id for experiment in pages if experiment.experiment_id != "0"}
 
     def runs(self, experiment: str) -> dict[str, StoredRun]:
-        return {
-            run.info.run_id: StoredRun(
-                run.info.run_name,
-                run.info.status,
-                run.info.start_time,
-                run.info.end_time,
-                run.info.artifact_uri,
-                run.data.params,
-                run.data.metrics,
-                run.data.tags,
-            )
-            for run in all_pages(
-                lambda token: self._client.search_runs([experiment], max_results=PAGE, page_token=token)
-            )
-        }
+        runs = {}
+        for run in all_pages(lambda token: self._client.search_runs([experiment], max_results=PAGE, page_token=token)):
+            info, data = run.info, run.data
+            own = (info.run_name, info.status, info.start_time, info.end_time, info.artifact_uri)
+            runs[info.run_id] = StoredRun(*own, data.params, data.metrics, data.tags)
+        return runs
 
     def points(self, experiment: str) -> Iterator[tuple[str, int, str, float]]:
         for uuid, run in self.runs(experiment).items():

@@ -63,11 +63,15 @@ class Spool:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"unsent-{hashlib.sha256(store.encode()).hexdigest()[:8]}.jsonl"
         self._file = self._lock()
+        # When the killed process stopped; read here, because cutting off a torn line changes it.
         modified_ms = int(1000 * os.fstat(self._file.fileno()).st_mtime)
-        lines = self._whole_lines()
+        self._file.seek(0)
+        whole, newline, _ = self._file.read().rpartition(b"\n")
+        self._file.truncate(len(whole) + len(newline))
+        lines = whole.decode().split("\n") if newline else []
         try:
             with _damage_named(self.path):
-                self.unsent = _with_ends(_unsent(lines[1:]), modified_ms)
+                self.unsent = _unsent(lines[1:], modified_ms)
         except RunError:
             self._file.close()
             raise
@@ -84,13 +88,14 @@ class Spool:
 
     def close(self, *, is_sent: bool) -> None:
         """Release the file, and delete it if the store holds everything."""
+        # Deleted while the lock is still held: a process that waits for it must find the file without a link.
         if is_sent:
             self.path.unlink(missing_ok=True)
         self._file.close()
 
     def _lock(self) -> BinaryIO:
         while True:
-            file = self.path.open("a+b")
+            file = self.path.open("a+b")  # "a", because "w" would empty the file of the process that holds the lock
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -105,13 +110,6 @@ class Spool:
     def _write(self, line: str) -> None:
         self._file.write(line.encode() + b"\n")
         self._file.flush()
-
-    def _whole_lines(self) -> list[str]:
-        """All lines except a torn last one, which is cut off."""
-        self._file.seek(0)
-        whole, newline, _ = self._file.read().rpartition(b"\n")
-        self._file.truncate(len(whole) + len(newline))
-        return whole.decode().split("\n") if newline else []
 
 
 def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
@@ -141,8 +139,8 @@ def _damage_named(file: Path) -> Iterator[None]:
         ) from error
 
 
-def _unsent(lines: list[str]) -> list[RunEntry]:
-    """The entries below the last mark, after the Open of each run that was open at the mark."""
+def _unsent(lines: list[str], at: int) -> list[RunEntry]:
+    """The Open of each run that was open at the last mark, the entries below it, and an End for each run left open."""
     mark = max((number for number, line in enumerate(lines) if line == _SENT), default=-1)
     still_open: dict[str, RunEntry] = {}
     for line in lines[: max(mark, 0)]:
@@ -150,10 +148,6 @@ def _unsent(lines: list[str]) -> list[RunEntry]:
             still_open.pop(entry.key, None)
             if isinstance(entry, Open):
                 still_open[entry.key] = entry
-    return [*still_open.values(), *(from_line(line) for line in lines[mark + 1 :])]
-
-
-def _with_ends(entries: list[RunEntry], at: int) -> list[RunEntry]:
-    """The entries, and an end for each run that they leave open."""
+    entries = [*still_open.values(), *(from_line(line) for line in lines[mark + 1 :])]
     is_open = {entry.key: isinstance(entry, Open) for entry in entries if isinstance(entry, Open | End)}
-    return [*entries, *(End(key, "KILLED", at) for key, still_open in is_open.items() if still_open)]
+    return [*entries, *(End(key, "KILLED", at) for key, is_left in is_open.items() if is_left)]

@@ -6,6 +6,7 @@ import getpass
 import os
 import platform
 import subprocess
+from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -13,21 +14,17 @@ from typing import Final
 
 from dice_ray.tracking import schema
 
-PACKAGES: Final = {
-    "dice_ray": "dice-ray",
-    "torch": "torch",
-    "transformers": "transformers",
-    "ray": "ray",
-    "optuna": "optuna",
-    "mlflow": "mlflow",
-}
+PACKAGES: Final = ("dice-ray", "torch", "transformers", "ray", "optuna", "mlflow")
 SECONDS: Final = 10
 """Timeout of git; a repository that is too large for it gets no git tags."""
 
 
 def tags() -> dict[str, str]:
     """All tags, for this process and its working directory."""
-    return _git(Path.cwd()) | _versions() | hardware() | _user() | {schema.SOURCE: "dice-ray"}
+    user = {}
+    with suppress(KeyError, OSError, ImportError):  # the user of a container may have no name
+        user = {schema.USER: getpass.getuser()}
+    return _git(Path.cwd()) | _versions() | hardware() | user | {schema.SOURCE: "dice-ray"}
 
 
 @lru_cache(maxsize=1)
@@ -36,8 +33,13 @@ def hardware() -> dict[str, str]:
     import torch
 
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    # The name of the processor's model: Linux's, else Python's, else the architecture.
+    cpuinfo = Path("/proc/cpuinfo")
+    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    cpu = names[0] if names else platform.processor() or platform.machine()
     counted = [f"{gpus.count(name)} x {name}" for name in dict.fromkeys(gpus)]
-    return {schema.CPU: _cpu(), schema.CORES: str(os.cpu_count()), schema.GPU: ", ".join(counted) or "none"}
+    return {schema.CPU: cpu, schema.CORES: str(os.cpu_count()), schema.GPU: ", ".join(counted) or "none"}
 
 
 def _git(folder: Path) -> dict[str, str]:
@@ -52,6 +54,7 @@ def _git(folder: Path) -> dict[str, str]:
 
 def _git_output(folder: Path, *arguments: str) -> str | None:
     """What git prints; None where it fails, is not installed or takes too long."""
+    # Without the option, `git status` may rewrite the index of a repository that somebody else is working in.
     command = ["git", "-C", str(folder), "--no-optional-locks", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
@@ -62,21 +65,6 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
-    versions = {name: metadata.version(package) for name, package in PACKAGES.items()}
+    versions = {package.replace("-", "_"): metadata.version(package) for package in PACKAGES}
     versions["python"] = platform.python_version()
     return {f"{schema.VERSION}.{name}": version for name, version in versions.items()}
-
-
-def _cpu() -> str:
-    """The name of the processor's model: Linux's, else Python's, else the architecture."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines() if cpuinfo.exists() else []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
-def _user() -> dict[str, str]:
-    try:
-        return {schema.USER: getpass.getuser()}
-    except (KeyError, OSError, ImportError):  # the user of a container may have no name
-        return {}

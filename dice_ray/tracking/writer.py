@@ -128,7 +128,7 @@ class Writer:
         """
         for key in list(self._open):
             self.end(key, "KILLED")
-        self._queue.put(None)
+        self._queue.put(None)  # after the ends above, so that the thread still sends them
         self._thread.join()
         if self._spool:
             self._spool.close(is_sent=not self._unsent and self._crash is None)
@@ -155,6 +155,7 @@ class Writer:
             error.add_note(str(close_error))
 
     def _add(self, entry: RunEntry) -> None:
+        # One lock around both: the spool has the order of the queue, and has an entry before the thread sees it.
         with self._lock:
             if self._spool:
                 self._spool.add(entry)
@@ -171,6 +172,7 @@ class Writer:
                 runs = self._send(runs)
                 if has_entries and self._spool:
                     with self._lock:
+                        # Else an entry that is in the spool, but not sent yet, would be above the mark.
                         if not self._unsent and self._queue.empty():
                             self._spool.mark_sent()
         except Exception as error:  # noqa: BLE001  an error of this program, which `close` raises
@@ -197,6 +199,7 @@ class Writer:
 
         self._unsent = deque(merge_points(self._unsent))
         try:
+            # Opened here, not at the start: a store that is away is tried again each second.
             runs = runs or Runs(self.experiment, self.uri)
             while self._unsent:
                 try:
@@ -204,7 +207,7 @@ class Writer:
                 except (MlflowException, RunError) as error:
                     if not _is_refusal(error):
                         raise
-                    runs.check_active()
+                    runs.check_active()  # raises for a deleted experiment, whose entries wait for its restoration
                     self._refusals.append(_message(error))
                 self._unsent.popleft()
         except RunError as error:
@@ -234,7 +237,7 @@ def _is_refusal(error: Exception) -> bool:
     if not isinstance(error, MlflowException):
         return True
     status: int = error.get_http_status_code()
-    return status < 500 and status != 429
+    return status < 500 and status != 429  # 429: too many requests, which are accepted later
 
 
 def _message(error: Exception) -> str:

@@ -48,6 +48,7 @@ class Steps:
 
         Rows of the first and last step are not sorted if that step is shared with the previous or next pass.
         """
+        # A string seed is hashed by random.Random itself: unlike hash(), the same in every process.
         generator, size = random.Random(f"{self.seed} {number}"), self.batch_size
         order = self._always + generator.sample(self._sometimes, self._num_sometimes)
         generator.shuffle(order)
@@ -74,6 +75,7 @@ def micro_batches(
     shares: list[list[list[int]]] = []
     for rank in range(num_workers):
         share: list[list[int]] = []
+        # Dealt out in turn, so that every worker gets rows of about the same lengths.
         for row in by_length[rank::num_workers]:
             if not share or (len(share[-1]) + 1) * lengths[share[-1][0]] > max_tokens:
                 share.append([])

@@ -70,7 +70,10 @@ class Checkpoints:
                 continue
             try:
                 state = self._load(name, _STATE_KEYS)
-                self._check_model(name, state["model"], like)
+                for key in {**like, **(stored := state["model"])}:
+                    if key not in like or key not in stored or like[key].shape != stored[key].shape:
+                        model = "must be a checkpoint of this run's model"
+                        raise RunError(f"{self.folder / name} {model}, but {key} differs")
             except RunError as error:
                 errors.append(error)
             else:
@@ -115,6 +118,7 @@ class Checkpoints:
     def _load(self, name: str, keys: set[str]) -> dict[str, Any]:
         path = self.folder / name
         try:
+            # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
             state = torch.load(path, map_location="cpu", weights_only=True)
         except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, LookupError, OSError) as error:
             raise RunError(f"{path} must be a checkpoint of dice_ray: {' '.join(str(error).split())[:200]}") from error
@@ -123,8 +127,3 @@ class Checkpoints:
         if missing := sorted(keys - state.keys()):
             raise RunError(f"{path} must be a checkpoint of dice_ray: it lacks {', '.join(missing)}")
         return state
-
-    def _check_model(self, name: str, stored: Mapping[str, torch.Tensor], like: Mapping[str, torch.Tensor]) -> None:
-        for key in {**like, **stored}:
-            if key not in like or key not in stored or like[key].shape != stored[key].shape:
-                raise RunError(f"{self.folder / name} must be a checkpoint of this run's model, but {key} differs")

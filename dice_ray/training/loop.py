@@ -120,6 +120,7 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
     optimizer = parts.optimizer
     scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
     stateful: dict[str, Any] = {"model": parts.model, "optimizer": optimizer, "scaler": scaler}
+    # Workers draw different dropout masks; the factor keeps the seeds of one run apart from those of the next.
     torch.manual_seed(config.seed * 1000 + workers.rank())
     first, history = 0, list[Evaluation]()
     if state := checkpoints.last(parts.model.state_dict()):

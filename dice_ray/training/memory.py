@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 import torch
-
-from dice_ray.errors import RunError
-from dice_ray.training.batches import num_padded
 
 ResultT = TypeVar("ResultT")
 
@@ -26,23 +23,6 @@ def attempted(stage: Callable[[], ResultT]) -> ResultT | None:
         if not isinstance(error, torch.OutOfMemoryError) and _CPU_MESSAGE not in str(error):
             raise
     return None
-
-
-def halved(max_tokens: int, micro_batches: Sequence[Sequence[int]], lengths: Sequence[int]) -> int:
-    """The new limit of tokens in a micro-batch: half of the largest of these, for which memory ran out.
-
-    Raises:
-        RunError: Each of them has one row only.
-    """
-    largest = max(num_padded(micro_batch, lengths) for micro_batch in micro_batches)
-    if all(len(micro_batch) == 1 for micro_batch in micro_batches):
-        raise RunError(
-            f"a row of {largest} tokens must fit into memory, but does not, even alone: choose a smaller encoder or "
-            "max_length, or training.activations=recompute"
-        )
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-    return min(max_tokens, largest) // 2
 
 
 def release_free_memory() -> None:

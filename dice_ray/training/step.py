@@ -28,7 +28,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dice_ray.errors import LossInputError
+from dice_ray.errors import LossInputError, RunError
 from dice_ray.losses.base import Loss
 from dice_ray.losses.items import bad_input
 from dice_ray.losses.reduction import num_workers, step_loss, sum_over_workers
@@ -36,7 +36,7 @@ from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Batch, Row, Task
 from dice_ray.terms import Link, Term
 from dice_ray.training import batches, workers
-from dice_ray.training.memory import ResultT, attempted, halved
+from dice_ray.training.memory import ResultT, attempted
 from dice_ray.training.precision import Logits, Numerics, forward, on_device, random_state, set_random_state
 
 if TYPE_CHECKING:
@@ -80,12 +80,21 @@ class TrainingTally:
         return self.num_tokens / self.seconds
 
     def halve(self, micro_batches: Sequence[Sequence[int]], lengths: Sequence[int]) -> None:
-        """Halve the limit of tokens after memory ran out for the largest of these micro-batches.
+        """Make the limit of tokens half of the largest of these micro-batches, for which memory ran out.
 
         Raises:
             RunError: Each of them has one row only.
         """
-        self.max_tokens = halved(self.max_tokens, micro_batches, lengths)
+        largest = max(batches.num_padded(micro_batch, lengths) for micro_batch in micro_batches)
+        if all(len(micro_batch) == 1 for micro_batch in micro_batches):
+            raise RunError(
+                f"a row of {largest} tokens must fit into memory, but does not, even alone: choose a smaller encoder "
+                "or max_length, or training.activations=recompute"
+            )
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        # Half of what was needed, not of the limit: a step smaller than the limit would run out of memory again.
+        self.max_tokens = min(self.max_tokens, largest) // 2
         self.num_halvings += 1
 
     def take_metrics(self) -> dict[str, float]:
@@ -155,6 +164,7 @@ class Gradient:
         micro_batches = self._batches(shares)
         one_each = all(len(share) == 1 for share in shares)
         if all(loss.is_item_mean for loss in self.losses.values()):
+            # A single micro-batch is the whole step: its own statistics hold the number of items.
             num_items = {} if one_each and num_workers() == 1 else self._num_items(micro_batches)
             local_loss = self._agreed(lambda: self._item_means(micro_batches, num_items, scale))
             return None if local_loss is None else sum_over_workers(local_loss)
@@ -172,6 +182,7 @@ class Gradient:
     def _agreed(self, stage: Callable[[], ResultT]) -> ResultT | None:
         """The result of a stage; `None` on all workers if it runs out of memory on one."""
         result = attempted(stage)
+        # Also reached after running out of memory: a worker that left here would let the others wait for ever.
         return None if workers.any_of(result is None, self.numerics.device) else result
 
     def _item_means(self, micro_batches: list[Batch], num_items: Mapping[str, Tensor], scale: LossScaler) -> Tensor:

@@ -48,9 +48,8 @@ def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         gradients = [parameter.grad for parameter in bucket if parameter.grad is not None]
-        flat = (
-            gradients[0].view(-1) if len(gradients) == 1 else torch.cat([gradient.view(-1) for gradient in gradients])
-        )
+        # A bucket of one gradient is reduced in place; larger ones are copied into one tensor and back.
+        flat = gradients[0].view(-1) if len(gradients) == 1 else torch.cat([each.view(-1) for each in gradients])
         pending.append((gradients, flat, dist.all_reduce(flat, async_op=True)))
     for gradients, flat, work in pending:
         work.wait()

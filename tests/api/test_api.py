@@ -175,7 +175,7 @@ def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path)
         tested[seeds[id_]].add(ids)
     assert [len(ids) for ids in tested.values()] == [1, 1], "arms are compared on the same items"
     assert tested[1] != tested[2]
-    assert "each seed drew a test split of its own" in study.report().text().lower()
+    assert "each seed drew its own test split" in study.report().text().lower()
     assert dice_ray.evaluate("own/strong/2").scores.metrics["f1"] == pytest.approx(
         float(cells[(cells["arm"] == "strong") & (cells["seed"] == 2)]["metrics.test/f1"].iloc[0])
     )
@@ -297,7 +297,7 @@ def assert_data_are_shown(done: Driven, *, is_test_cut: bool) -> None:
     assert lines[0].startswith("data: 108 train, 12 dev, 10 test records")
     last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
     assert all(line.startswith("  ") for line in lines[1 : last + 1])
-    assert any("10 test records cut" in line for line in lines) == is_test_cut
+    assert any("10 test records truncated" in line for line in lines) == is_test_cut
     (stored,) = done.folder.rglob("artifacts/data.json")
     assert sorted(json.loads(stored.read_text())["cut"]) == ["dev", *(["test"] if is_test_cut else []), "train"]
 
@@ -509,7 +509,7 @@ def test_the_best_of_a_sweep_is_kept_and_registered(
         rows.loc[best, "metrics.dev/best_f1"]
     )
     loser = next(id_ for id_ in trials if id_ != best)
-    kept = rf"the best trials alone are kept, {result.name}/{best} the first, got {result.name}/{loser}"
+    kept = rf"best trials alone, {result.name}/{best} the first of them, got {result.name}/{loser}"
     with pytest.raises(RunError, match=kept):
         api.evaluate(f"{result.name}/{loser}", "dev")
     assert len(list(swept.folder.rglob("artifacts/dev/predictions.tsv"))) == 1

@@ -31,6 +31,7 @@ DRIVER: Final = f"""
 import sys
 from pathlib import Path
 from dice_ray.config.load import values_layer
+from dice_ray.run.driver import Driver
 from dice_ray.tuning import sweep
 from dice_ray.tuning.plan import SweepPlan
 

@@ -9,6 +9,7 @@ import sys
 from copy import deepcopy
 from itertools import pairwise, product
 from pathlib import Path
+from typing import Any
 
 import grimp
 import pytest
@@ -22,7 +23,11 @@ from tests.house.tree import PACKAGES, REPOSITORY
 
 CONFIGURATION = read_configuration(str(REPOSITORY / "pyproject.toml"))
 CONTRACTS = {options["name"]: options for options in CONFIGURATION["contracts_options"]}
-CONTRACT_TYPES = {"forbidden": ForbiddenContract, "layers": LayersContract, "protected": ProtectedContract}
+CONTRACT_TYPES: dict[str, type[Any]] = {
+    "forbidden": ForbiddenContract,
+    "layers": LayersContract,
+    "protected": ProtectedContract,
+}
 ARROWS = "the arrows of the house"
 LAYERS = [layer.split(" | ") for layer in CONTRACTS[ARROWS]["layers"]]
 UPWARDS = [pair for above, below in pairwise(LAYERS) for pair in product(below, above)]
@@ -88,7 +93,7 @@ def test_the_command_sees_imports_inside_functions(tmp_path: Path) -> None:
         file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
         with file.open("a") as opened:
             opened.write(f"\n\ndef _breach() -> None:\n    import {imported}\n")
-    command = [Path(sys.executable).with_name("lint-imports"), "--no-cache"]
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     verdicts = dict(re.findall(r"^(.+) (KEPT|BROKEN)\b", result.stdout, re.MULTILINE))
     assert verdicts == dict.fromkeys(CONTRACTS, "BROKEN"), result.stdout + result.stderr

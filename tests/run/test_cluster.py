@@ -130,11 +130,11 @@ from dice_ray.run import cluster
 from dice_ray.errors import RunError
 
 address, *joins = sys.argv[1:]
-as_here = cluster._as_here
+as_here = cluster._runtime_env
 for entered, folder, version in zip(joins[::3], joins[1::3], joins[2::3]):
     meant = as_here()
     meant["env_vars"][cluster.FOLDER] = entered
-    cluster._as_here = lambda: meant
+    cluster._runtime_env = lambda: meant
     cluster.version = lambda name: version
     try:
         with cluster.started(address, log=Path("log.txt"), folder=Path(folder)) as joined:

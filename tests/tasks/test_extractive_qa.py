@@ -22,8 +22,8 @@ from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import train
 from dice_ray.tasks.answer_spans import answers_of
-from dice_ray.tasks.base import Row, Scores, Task
-from dice_ray.tasks.extractive_qa import NO_TARGET, TERMS, ExtractiveQAConfig
+from dice_ray.tasks.base import NO_TARGET, Row, Scores, Task
+from dice_ray.tasks.extractive_qa import TERMS, ExtractiveQAConfig
 from tests.contracts.tasks import Built
 from tests.tasks.squad_evaluation import best_f1, evaluate, tokens
 

@@ -13,8 +13,8 @@ from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import train
-from dice_ray.tasks.base import Scores
-from dice_ray.tasks.tagging import NO_TARGET, Tagging, TaggingConfig
+from dice_ray.tasks.base import NO_TARGET, Scores
+from dice_ray.tasks.tagging import Tagging, TaggingConfig
 
 NAMES = (
     TaggedRecord("1", ("anna", "berg", "called"), ("B-PER", "I-PER", "O")),

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from dice_ray.errors import RunError
-from dice_ray.training.memory import attempted, halved
+from dice_ray.training.memory import attempted
+from dice_ray.training.step import TrainingTally
 
 
 def no_memory() -> torch.Tensor:
@@ -28,7 +29,9 @@ def test_out_of_memory_returns_none_and_other_errors_pass() -> None:
 
 def test_the_limit_is_halved_until_each_row_is_alone() -> None:
     lengths = [10, 8, 4]
-    assert halved(100, [[0, 1], [2]], lengths) == 10
-    assert halved(12, [[0, 1]], lengths) == 6
+    for max_tokens, micro_batches, expected in ((100, [[0, 1], [2]], 10), (12, [[0, 1]], 6)):
+        tally = TrainingTally(max_tokens)
+        tally.halve(micro_batches, lengths)
+        assert (tally.max_tokens, tally.num_halvings) == (expected, 1)
     with pytest.raises(RunError, match="a row of 10 tokens must fit into memory"):
-        halved(100, [[0], [2]], lengths)
+        TrainingTally(100).halve([[0], [2]], lengths)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
+from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import StudyPlan, SweepPlan, Variant
@@ -57,6 +60,26 @@ def test_a_study_grows_by_arms_and_seeds_alone(tmp_path: Path) -> None:
     ):
         with pytest.raises(RunError, match="holds another study"):
             store(study(**changes), tmp_path)
+
+
+def test_the_start_of_a_study_resolves_each_arm_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A resolution takes milliseconds: one for each cell, or for each time that the grid is read, would be felt."""
+    resolved = []
+
+    def counted(layers: Sequence[Layer]) -> RunConfig:
+        resolved.append(layers)
+        return resolve(layers)
+
+    for module in [module for name, module in sys.modules.items() if name.startswith("dice_ray.")]:
+        if getattr(module, "resolve", None) is resolve:
+            monkeypatch.setattr(module, "resolve", counted)
+    arms = {f"focal_{tenths}": {"loss": "focal", "loss.focal.gamma": tenths / 10} for tenths in range(101, 130)}
+    plan = study(arms=arms, baseline="focal_101", seeds=range(1, 11)).with_encoders()
+    stored = store(store(plan, tmp_path), tmp_path)
+    assert isinstance(stored, StudyPlan)
+    grid = stored.grid()
+    assert (len(grid.cells), grid.left_out) == (290, [])
+    assert 0 < len(resolved) <= len(arms) + 1, "one of each arm, and one of the layers below the arms"
 
 
 def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def guess(path: Path) -> Guess:
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
     with path.open("rb") as file:
+        # The magic number of Parquet, whatever the suffix.
         is_parquet = file.read(4) == b"PAR1"
     if not is_parquet and not any(text.strip() for _, text in lines(path)):
         raise DataError(f"{path}: the file must hold rows, and it is empty")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from dice_ray.data.guess.base import Attempt, Guess
@@ -32,16 +31,8 @@ MIN_IMBALANCE: Final = 1.5
 SEPARATORS: Final = (",", "|", ";")
 
 
-@dataclass(frozen=True)
-class ChosenColumns:
-    """The value of the reader's `columns`, and a note on alternatives."""
-
-    written: Nested
-    note: str
-
-
-def choose(rows: Sequence[Mapping[Column, Any]]) -> ChosenColumns | str:
-    """The columns of texts and label, or the reason why there are none."""
+def choose(rows: Sequence[Mapping[Column, Any]]) -> tuple[Nested, str] | str:
+    """The value of the reader's `columns` and a note on alternatives, or the reason why no columns fit."""
     if not rows:
         return "only a header, no row"
     values = {
@@ -50,9 +41,11 @@ def choose(rows: Sequence[Mapping[Column, Any]]) -> ChosenColumns | str:
     }
     labels = [column for column, cells in values.items() if _are_labels(cells)]
     if not labels:
-        if (constant := _constant_label(values)) is not None:
-            return constant
+        for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
+            if len(distinct := _distinct(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
+                return f"the column {column!r} has one value, {next(iter(distinct))!r}: nothing to learn"
         return f"no column repeats 2 to {MAX_LABELS} short values, as labels do ({', '.join(map(repr, values))})"
+    # The column with the best name, of equal ones that with the fewest labels, of equal ones the last.
     label = min(
         labels, key=lambda column: (_rank(column, LABELS), len(_distinct(values[column])), -labels.index(column))
     )
@@ -70,11 +63,11 @@ def choose(rows: Sequence[Mapping[Column, Any]]) -> ChosenColumns | str:
                 f"the texts {pair[0]!r} and {pair[1]!r} make pairs, which have two labels, and {label!r} has "
                 f"{len(_distinct(values[label]))}"
             )
-        return ChosenColumns({"pair": {"first": pair[0], "second": pair[1], "label": label}}, _alternatives(others))
+        return {"pair": {"first": pair[0], "second": pair[1], "label": label}}, _alternatives(others)
     text = min(texts, key=lambda column: (_rank(column, TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
     written = {"text": text, "label": label} | ({"separator": separator} if separator else {})
-    return ChosenColumns({"text": written}, _alternatives([column for column in others if column != text]))
+    return {"text": written}, _alternatives([column for column in others if column != text])
 
 
 def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
@@ -118,14 +111,6 @@ def _are_labels(cells: Sequence[Any]) -> bool:
     distinct = _distinct(cells)
     are_short = all(len(value) <= MAX_LABEL_LENGTH for value in distinct)
     return 2 <= len(distinct) <= min(MAX_LABELS, max(2, len(cells) // 2)) and are_short
-
-
-def _constant_label(values: Mapping[Column, Sequence[Any]]) -> str | None:
-    """The reason if a column is named like a label but has only one value, else None."""
-    for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
-        if len(distinct := _distinct(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
-            return f"the column {column!r} has one value, {next(iter(distinct))!r}: nothing to learn"
-    return None
 
 
 def _distinct(cells: Sequence[Any]) -> set[str]:

@@ -49,12 +49,10 @@ def guess_question_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any
     if missing := [name for name in (columns.question, columns.context, columns.answers) if name not in rows[0]]:
         return f"no column {missing[0]!r}"
     written: Nested = {} if columns.id in rows[0] else {"id": None}
-
-    def read(settings: Nested) -> Attempt:
-        return attempt(path, {reader: {"columns": {"question": written | settings}}})
-
     return guess_questions(
-        read, "A question, its context and its answers in each row.", f"{READER}.{reader}.columns.question"
+        lambda settings: attempt(path, {reader: {"columns": {"question": written | settings}}}),
+        "A question, its context and its answers in each row.",
+        f"{READER}.{reader}.columns.question",
     )
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Guess, attempt, first_character, is_json
-from dice_ray.data.guess.choose import LABELS, PAIRS, TEXTS, ChosenColumns, choose, guess_classification
+from dice_ray.data.guess.choose import LABELS, PAIRS, TEXTS, choose, guess_classification
 from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
 from dice_ray.data.readers.base import Bad, NotJsonError, lines, parse_json
 from dice_ray.data.readers.columns import Column
@@ -22,15 +21,6 @@ DELIMITERS: Final = ("\t", ",", ";", "|")
 NAMES: Final = frozenset([*LABELS, *TEXTS, *(name for pair in PAIRS for name in pair), "id", "idx", "index"])
 
 
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a table, whether they are quoted, and the reason."""
-
-    rows: list[list[str]]
-    quoting: bool
-    why: str
-
-
 def guess_table(path: Path) -> Guess | str:
     """A delimited table: its delimiter, quoting, header and columns."""
     if is_json(path):
@@ -40,45 +30,47 @@ def guess_table(path: Path) -> Guess | str:
         cells = _cells(path, delimiter)
         if cells is None:
             continue
-        header = _has_header(cells.rows)
-        columns = choose(_named(cells.rows, header))
-        if isinstance(columns, str):
-            reason = columns
+        rows, quoting, why_quoting = cells
+        header = _has_header(rows)
+        chosen = choose(_named(rows, header))
+        if isinstance(chosen, str):
+            reason = chosen
             continue
-        written: Nested = {"quoting": cells.quoting}
+        columns, note = chosen
+        written: Nested = {"quoting": quoting}
         written |= {} if delimiter == "\t" else {"delimiter": delimiter}
         written |= {} if header else {"header": False}
-        result = attempt(path, {"tables": written | {"columns": columns.written}})
+        result = attempt(path, {"tables": written | {"columns": columns}})
         if result.reason:
             reason = result.reason
             continue
         naming = "named by the first line" if header else "numbered from 0, as the first line is a row"
         why = {
-            READER: f"{len(cells.rows[0])} columns in each row, {naming}.",
-            f"{READER}.tables.quoting": cells.why,
-            f"{READER}.tables.columns": f"The label repeats few values, texts are long and differ.{columns.note}",
+            READER: f"{len(rows[0])} columns in each row, {naming}.",
+            f"{READER}.tables.quoting": why_quoting,
+            f"{READER}.tables.columns": f"The label repeats few values, texts are long and differ.{note}",
         }
         return guess_classification(result, why)
     return reason
 
 
-def _cells(path: Path, delimiter: str) -> Cells | None:
-    """The first rows with or without quoting, whichever reads more of them; None if neither reads a table."""
+def _cells(path: Path, delimiter: str) -> tuple[list[list[str]], bool, str] | None:
+    """The first rows, whether they are quoted (whichever reads more of them) and why; None if neither reads a table."""
     (plain, num_lost), (quoted, num_lost_quoted) = (_read(path, delimiter, quoting) for quoting in (False, True))
     if quoted and (not plain or num_lost_quoted < num_lost):
-        return Cells(quoted, True, "Without quoting, rows differ in their number of columns.")
+        return quoted, True, "Without quoting, rows differ in their number of columns."
     if plain and (not quoted or num_lost < num_lost_quoted):
-        return Cells(
-            plain, False, "Quotes are part of the texts: with quoting, rows differ in their number of columns."
-        )
+        return plain, False, "Quotes are part of the texts: with quoting, rows differ in their number of columns."
     if not plain:
         return None
     if quoted == plain:
         is_csv = delimiter != "\t"
         other = "`false` if quotes are part of the texts" if is_csv else "`true` if fields can be quoted"
-        return Cells(plain, is_csv, f"No quote begins a field in the first rows; {other}.")
-    return Cells(
-        quoted, True, 'Fields are quoted with `"`, and all quotes close; `false` if the quotes are part of the texts.'
+        return plain, is_csv, f"No quote begins a field in the first rows; {other}."
+    return (
+        quoted,
+        True,
+        'Fields are quoted with `"`, and all quotes close; `false` if the quotes are part of the texts.',
     )
 
 
@@ -99,11 +91,11 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row is a header: it has a known column name, or its label occurs in no other row."""
     if any(cell.strip().lower() in NAMES for cell in rows[0]):
         return True
-    columns = choose(_named(rows[1:], header=False))
-    if isinstance(columns, str):
+    chosen = choose(_named(rows[1:], header=False))
+    if isinstance(chosen, str):
         return False
-    ((_, chosen),) = columns.written.items()
-    return all(row[chosen["label"]] != rows[0][chosen["label"]] for row in rows[1:])
+    (columns,) = chosen[0].values()
+    return all(row[columns["label"]] != rows[0][columns["label"]] for row in rows[1:])
 
 
 def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, Any]]:
@@ -140,14 +132,15 @@ def _guess_rows(path: Path, reader: str, rows: Sequence[Any]) -> Guess | str:
     for guesser in (guess_tagged_rows, guess_question_rows) if rows else ():
         if isinstance(guess := guesser(path, reader, rows), Guess):
             return guess
-    columns: ChosenColumns | str = choose(rows)
-    if isinstance(columns, str):
-        return columns
-    result = attempt(path, {reader: {"columns": columns.written}})
+    chosen = choose(rows)
+    if isinstance(chosen, str):
+        return chosen
+    columns, note = chosen
+    result = attempt(path, {reader: {"columns": columns}})
     if result.reason:
         return result.reason
     why = {
         READER: "An object with the same keys in each line." if reader == "jsonl" else "A Parquet file.",
-        f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{columns.note}",
+        f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{note}",
     }
     return guess_classification(result, why)

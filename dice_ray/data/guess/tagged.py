@@ -52,7 +52,8 @@ def guess_conll(path: Path) -> Guess | str:
     if width < 2:
         return "one column only"
     full_rows = [row for row in rows if len(row) == width]
-    word = _word_column(full_rows, width)
+    # The words have the most distinct values that are no numbers, in the first of equal columns.
+    word = max(range(width), key=lambda number: len({row[number] for row in full_rows if not row[number].isdigit()}))
     tags = [number for number in range(width) if number != word and _holds_tags([row[number] for row in full_rows])]
     if not tags:
         return f"of {width} columns none holds tags"
@@ -101,7 +102,10 @@ def guess_parallel(path: Path) -> Guess | str:
     reason = f"no file of tags beside {path.name}, such as tags.txt or {stem}.tags"
     if is_json(path):
         return "its first line is JSON"
-    for other in _tag_files(path):
+    siblings = sorted(other.name for other in path.parent.iterdir() if other.is_file() and other.name != path.name)
+    for other in siblings:
+        if not TAG_FILE.search(other) or not (other.endswith(path.suffix) or other.startswith(f"{stem}.")):
+            continue
         pattern = f"*{other.removeprefix(stem)}" if other.startswith(f"{stem}.") else other
         for kind in ("spans", "plain"):
             result = attempt(path, {"parallel": {"tag_file": pattern} | ({} if kind == "spans" else {"tags": kind})})
@@ -120,14 +124,6 @@ def guess_parallel(path: Path) -> Guess | str:
                     )
                 return guess_tagging(result, kind, why)
     return reason
-
-
-def _tag_files(path: Path) -> list[str]:
-    """The files of the same folder whose names suggest tags and have the same suffix or stem."""
-    stem = path.name.partition(".")[0]
-    others = sorted(other.name for other in path.parent.iterdir() if other.is_file() and other.name != path.name)
-    candidates = [name for name in others if TAG_FILE.search(name)]
-    return [name for name in candidates if name.endswith(path.suffix) or name.startswith(f"{stem}.")]
 
 
 def guess_word_tag(path: Path) -> Guess | str:
@@ -163,12 +159,6 @@ def guess_tagging(result: Attempt, kind: str, why: dict[str, str]) -> Guess:
         }
         | why,
     )
-
-
-def _word_column(rows: Sequence[Sequence[str]], width: int) -> int:
-    """The column with the most distinct values that are not numbers, the first of equal ones."""
-    values = [{row[number] for row in rows if not row[number].isdigit()} for number in range(width)]
-    return max(range(width), key=lambda number: len(values[number]))
 
 
 def _holds_tags(cells: Sequence[str]) -> bool:

@@ -14,7 +14,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, TypeAlias, cast
+from typing import Any, BinaryIO, ClassVar, Literal, TypeAlias, cast
 
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
@@ -66,9 +66,11 @@ Labels: TypeAlias = Literal["read", "ignored"]
 class ReaderBranch(Branch, ABC):
     """The configuration of a reader: one branch of `reader`."""
 
-    @abstractmethod
+    record_type: ClassVar[type[Record]]
+
     def yields(self) -> type[Record]:
         """The type of the records, known before anything is read, so that a task can refuse it."""
+        return self.record_type
 
     def files(self, path: Path) -> list[Path]:
         """All files that are read for this one, itself included."""

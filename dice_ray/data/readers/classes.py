@@ -36,6 +36,7 @@ def to_class_names(value: Any, names: tuple[str, ...]) -> Any:
 
 
 def _name(number: Any, names: tuple[str, ...]) -> str:
+    # `type() is`, as True would be class 1.
     if type(number) is not int or not 0 <= number < len(names):
         raise LookupError(number)
     return names[number]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 from pydantic import Field
 
@@ -23,6 +23,8 @@ class ColumnsBranch(Branch, ABC):
         id: The column of the record's id; without one, the line number is the id.
     """
 
+    record_type: ClassVar[type[Record]]
+
     id: Column | None = None
 
     def used(self, labels: Labels = "read") -> dict[str, Column]:
@@ -39,9 +41,9 @@ class ColumnsBranch(Branch, ABC):
         """Whether a cell can hold several labels: an empty one then means that no label applies, not a missing one."""
         return False
 
-    @abstractmethod
     def yields(self) -> type[Record]:
         """The type of the records."""
+        return self.record_type
 
     @abstractmethod
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
@@ -52,13 +54,11 @@ class PairColumns(ColumnsBranch):
     """Two sentences and a label."""
 
     name = "pair"
+    record_type = PairRecord
 
     first: Column = "sentence1"
     second: Column = "sentence2"
     label: Column = "label"
-
-    def yields(self) -> type[Record]:
-        return PairRecord
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         if len(labels) > 1:
@@ -75,13 +75,11 @@ class TextColumns(ColumnsBranch):
     """
 
     name = "text"
+    record_type = TextRecord
 
     text: Column = "sentence"
     label: Column = "label"
     separator: str | None = Field(default=None, min_length=1)
-
-    def yields(self) -> type[Record]:
-        return TextRecord
 
     def labels(self, cell: str) -> list[str]:
         cells = cell.split(self.separator) if self.separator else [cell]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from pydantic import Field
 
 from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
 from dice_ray.data.readers.tags import TagKind, tagged_record
-from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.data.records import TaggedRecord
 
 DOCUMENT = "-DOCSTART-"
 
@@ -28,6 +29,7 @@ class ConllConfig(ReaderBranch):
     """
 
     name = "conll"
+    record_type = TaggedRecord
 
     word: int = 0
     tag: int = -1
@@ -35,14 +37,12 @@ class ConllConfig(ReaderBranch):
     comment: str | None = Field(default=None, min_length=1)
     digit: bool = False
 
-    def yields(self) -> type[Record]:
-        return TaggedRecord
-
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         width = 0
         sentence: list[tuple[int, list[str]]] = []
         comments: list[Drop] = []  # of the current sentence, which is yielded first
-        for line, text in lines(path):
+        # A blank line after the last one ends the last sentence.
+        for line, text in chain(lines(path), [(0, "")]):
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
                 comments.append(Drop(line, "a comment"))
@@ -57,9 +57,6 @@ class ConllConfig(ReaderBranch):
             sentence, comments = [], []
             if columns:
                 yield Drop(line, "a document mark")
-        if sentence:
-            yield self._sentence(sentence, width, labels)
-        yield from comments
 
     def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> RowResult:
         used = {"word": self.word} if labels == "ignored" else {"word": self.word, "tag": self.tag}

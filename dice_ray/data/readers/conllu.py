@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
 from dice_ray.data.readers.tags import tagged_record
-from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.data.records import TaggedRecord
 
 NUM_COLUMNS = 10
 NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
@@ -24,23 +25,20 @@ class ConlluConfig(ReaderBranch):
     """
 
     name = "conllu"
+    record_type = TaggedRecord
 
     tag: Literal["upos", "xpos"] = "upos"
 
-    def yields(self) -> type[Record]:
-        return TaggedRecord
-
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         sentence: list[tuple[int, str]] = []
-        for line, text in lines(path):
+        # A blank line after the last one ends the last sentence.
+        for line, text in chain(lines(path), [(0, "")]):
             if text.strip(" \t"):
                 if not text.startswith("#"):
                     sentence.append((line, text))
             elif sentence:
                 yield self._sentence(sentence, labels)
                 sentence = []
-        if sentence:
-            yield self._sentence(sentence, labels)
 
     def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> RowResult:
         words: list[str] = []

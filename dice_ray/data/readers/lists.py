@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, shown
 from dice_ray.data.readers.squad import Several, answered_question
@@ -21,15 +21,20 @@ class ListBranch(Branch, ABC):
         id: The column of the record's id; without one, the line number is the id.
     """
 
+    record_type: ClassVar[type[Record]]
+    uses: ClassVar[tuple[str, ...]]
+    """The fields that name a column, the labels last."""
+
     id: str | None = None
 
-    @abstractmethod
     def used(self, labels: Labels = "read") -> dict[str, str]:
         """The columns that a row must have, by their use."""
+        uses = ("id", *(self.uses if labels == "read" else self.uses[:-1]))
+        return {use: column for use in uses if (column := getattr(self, use)) is not None}
 
-    @abstractmethod
     def yields(self) -> type[Record]:
         """The type of the records."""
+        return self.record_type
 
     @abstractmethod
     def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
@@ -47,18 +52,13 @@ class TaggedColumns(ListBranch):
     """
 
     name = "tagged"
+    record_type = TaggedRecord
+    uses = ("words", "tags")
 
     words: str = "tokens"
     tags: str = "tags"
     scheme: TagKind = "spans"
     names: tuple[str, ...] = ()
-
-    def used(self, labels: Labels = "read") -> dict[str, str]:
-        ids = {} if self.id is None else {"id": self.id}
-        return {**ids, "words": self.words, **({"tags": self.tags} if labels == "read" else {})}
-
-    def yields(self) -> type[Record]:
-        return TaggedRecord
 
     def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
         words = values["words"]
@@ -93,20 +93,14 @@ class QuestionColumns(ListBranch):
     """
 
     name = "question"
+    record_type = QuestionRecord
+    uses = ("question", "context", "answers")
 
     id: str | None = "id"
     question: str = "question"
     context: str = "context"
     answers: str = "answers"
     several: Several = "alternatives"
-
-    def used(self, labels: Labels = "read") -> dict[str, str]:
-        ids = {} if self.id is None else {"id": self.id}
-        answers = {"answers": self.answers} if labels == "read" else {}
-        return {**ids, "question": self.question, "context": self.context, **answers}
-
-    def yields(self) -> type[Record]:
-        return QuestionRecord
 
     def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
         answers = _answers(values.get("answers"))
@@ -135,4 +129,5 @@ def _answers(value: Any) -> list[Any] | str | None:
 
 
 def _all(values: Any, kind: type) -> bool:
+    # `type() is`, as a bool is an int too.
     return isinstance(values, Sequence) and not isinstance(values, str) and all(type(value) is kind for value in values)

@@ -10,18 +10,17 @@ from typing import Any, TypeAlias
 
 from dice_ray.data.readers.base import Bad, Kept, Labels, ReaderBranch, RowResult, document, shown, unreadable
 from dice_ray.data.readers.conll import words_of
-from dice_ray.data.records import QueryRecord, Record
+from dice_ray.data.records import QueryRecord
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
+PAIR = re.compile(r"[0-9]{1,9};[0-9]{1,9}")
 
 
 class MrcNerReaderConfig(ReaderBranch):
     """The format that the authors of "A Unified MRC Framework for NER" publish; nested spans stay nested."""
 
     name = "mrc_ner"
-
-    def yields(self) -> type[Record]:
-        return QueryRecord
+    record_type = QueryRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         root = document(path)
@@ -40,8 +39,12 @@ def query_record(place: str, item: Any, labels: Labels) -> RowResult:
     spans: Spans | Bad = () if labels == "ignored" else _spans(place, item, len(words))
     if isinstance(spans, Bad):
         return spans
-    group = _group(item["qas_id"], words)
-    return Kept(place, QueryRecord(item["qas_id"], tuple(words), item["query"], item["entity_label"], spans, group))
+    id_ = item["qas_id"]
+    # The id without the number of the query, `3.1`, does not identify a sentence: what follows its last dot may be
+    # something else. So a hash of the words is added.
+    hashed = hashlib.sha256(" ".join(words).encode(errors="surrogatepass")).hexdigest()[:16]
+    group = f"{id_.rpartition('.')[0] or id_}.{hashed}"
+    return Kept(place, QueryRecord(id_, tuple(words), item["query"], item["entity_label"], spans, group))
 
 
 def _spans(place: str, item: dict[str, Any], size: int) -> Spans | Bad:
@@ -57,27 +60,15 @@ def _spans(place: str, item: dict[str, Any], size: int) -> Spans | Bad:
         return Bad(place, expected, shown(paired))
     if any(start > end for start, end in pairs):
         return Bad(place, "each start_position at or before its end_position", shown(pairs))
+    # The file gives the last word of a span, a record the one after it.
     return tuple((start, end + 1) for start, end in pairs)
 
 
 def _pairs(values: Any) -> list[tuple[int, int]] | None:
     """The first and last word of each span in a `span_position`, such as "0;2"; None if it is malformed."""
-    if not isinstance(values, list):
+    if not isinstance(values, list) or not all(isinstance(value, str) and PAIR.fullmatch(value) for value in values):
         return None
-    matches = [
-        re.fullmatch(r"([0-9]{1,9});([0-9]{1,9})", value) if isinstance(value, str) else None for value in values
-    ]
-    pairs = [(int(match[1]), int(match[2])) for match in matches if match]
-    return pairs if len(pairs) == len(values) else None
-
-
-def _group(id_: str, words: list[str]) -> str:
-    """Identifies a sentence: its id without the query number, and a hash of its words.
-
-    The id alone is not enough: what follows its last dot need not be the number of the query.
-    """
-    hashed = hashlib.sha256(" ".join(words).encode(errors="surrogatepass")).hexdigest()[:16]
-    return f"{id_.rpartition('.')[0] or id_}.{hashed}"
+    return [(int(first), int(last)) for first, last in (value.split(";") for value in values)]
 
 
 def _positions(values: Any, size: int) -> list[int] | None:

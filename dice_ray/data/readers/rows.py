@@ -138,13 +138,11 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
     """Texts must be strings; ids and labels may be numbers, and several labels are a list."""
     for use, column in used.items():
         if column not in row:
+            if use in LABELS:
+                return Drop(line, f"no key {column!r} for the label")
             close = nearest(column, row)
-            keys = f"{', '.join(row)}{f'; did you mean {close!r}?' if close else ''}"
-            return (
-                Drop(line, f"no key {column!r} for the label")
-                if use in LABELS
-                else Bad(line, f"a key {column!r}", keys)
-            )
+            hint = f"; did you mean {close!r}?" if close else ""
+            return Bad(line, f"a key {column!r}", f"{', '.join(row)}{hint}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
         if not is_text and use not in LABELS | LISTS:
             return Bad(line, f"a text as {column!r}", shown(row[column]))
@@ -157,15 +155,13 @@ def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> R
         return columns.record(line, values, [])
     label = values["label"]
     values_of_label = label if isinstance(label, list) else [] if label is None else [label]
-    if not all(map(_is_label, values_of_label)):
+    # A string or a number, but not NaN, which Parquet can hold.
+    if not all(
+        isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item)) for item in values_of_label
+    ):
         return Bad(line, f"a label as {columns.used()['label']!r}", shown(label))
     texts = [item if isinstance(item, str) else json.dumps(item) for item in values_of_label]
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
     if not labels and (label is None or not columns.holds_several(label)):
         return Drop(line, UNLABELLED)
     return columns.record(line, {use: value for use, value in values.items() if use != "label"}, labels)
-
-
-def _is_label(item: Any) -> bool:
-    """Whether it is a string or a number but not NaN, which Parquet can hold."""
-    return isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item))

@@ -11,7 +11,7 @@ from pydantic import Field
 from dice_ray.data.readers.base import Bad, Labels, ReaderBranch, RowResult, lines, shown, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, tagged_record
-from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.data.records import TaggedRecord
 
 
 class WordTagConfig(ReaderBranch):
@@ -23,21 +23,18 @@ class WordTagConfig(ReaderBranch):
     """
 
     name = "word_tag"
+    record_type = TaggedRecord
 
     separator: str = Field(default="_", min_length=1)
     tags: TagKind = "plain"
-
-    def yields(self) -> type[Record]:
-        return TaggedRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         for line, text in lines(path):
             pairs = [pair.rpartition(self.separator) for pair in words_of(text)]
             if labels == "ignored" and pairs:
                 is_tagged = all(word and tag for word, _, tag in pairs)
-                yield tagged_record(
-                    line, [word for word, _, _ in pairs] if is_tagged else words_of(text), None, self.tags
-                )
+                words = [word for word, _, _ in pairs] if is_tagged else words_of(text)
+                yield tagged_record(line, words, None, self.tags)
                 continue
             if malformed := [pair for pair in pairs if not (pair[0] and pair[2])]:
                 yield Bad(line, f"words with tags as word{self.separator}TAG", shown("".join(malformed[0])))
@@ -54,12 +51,10 @@ class ParallelConfig(ReaderBranch):
     """
 
     name = "parallel"
+    record_type = TaggedRecord
 
     tag_file: str = "tags.txt"
     tags: TagKind = "spans"
-
-    def yields(self) -> type[Record]:
-        return TaggedRecord
 
     def files(self, path: Path) -> list[Path]:
         other = self._tag_file(path)

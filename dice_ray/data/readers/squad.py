@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from dice_ray.data.readers.base import Bad, Kept, Labels, ReaderBranch, RowPlace, RowResult, document, shown, unreadable
-from dice_ray.data.records import AnswerSpan, QuestionRecord, Record
+from dice_ray.data.records import AnswerSpan, QuestionRecord
 
 MISPLACED = "an answer that does not stand at its answer_start"
 Several: TypeAlias = Literal["alternatives", "spans"]
@@ -23,11 +23,9 @@ class SquadConfig(ReaderBranch):
     """
 
     name = "squad"
+    record_type = QuestionRecord
 
     several: Several = "alternatives"
-
-    def yields(self) -> type[Record]:
-        return QuestionRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         root = document(path)
@@ -70,6 +68,7 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
         start = answer.get("answer_start")
         if not isinstance(start, int) or isinstance(start, bool):
             return Bad(place, "answers with a number `answer_start`", shown(start))
+        # `startswith` would take a negative start from the end of the context.
         is_there = start >= 0 and question.context.startswith(answer["text"], start)
         spans.append(AnswerSpan(answer["text"], start if is_there else -1))
     note = MISPLACED if any(span.start < 0 for span in spans) else None

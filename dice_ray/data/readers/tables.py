@@ -91,7 +91,9 @@ class TablesConfig(ReaderBranch):
                 raw.append(text)
                 yield f"{text}\n"
 
+        # `strict`: else text after a closing quote, or a quote open to the end of the file, would pass for a field.
         parser = csv.reader(recorded_lines(), delimiter=self.delimiter, strict=True)
+        # No `for` loop: after an error the parser goes on with the next line.
         while True:
             line, problem, row = parser.line_num + 1, None, list[str]()
             raw.clear()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, ReaderBranch, RowResult, lines, shown
-from dice_ray.data.records import Record, TextRecord
+from dice_ray.data.records import TextRecord
 
 PIECE = re.compile(r"\(|\)|[^\s()]+")
 BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
@@ -26,12 +26,10 @@ class TreesConfig(ReaderBranch):
     """
 
     name = "trees"
+    record_type = TextRecord
 
     units: Literal["sentences", "phrases"] = "sentences"
     classes: Literal["five", "binary"] = "five"
-
-    def yields(self) -> type[Record]:
-        return TextRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         for line, text in lines(path):

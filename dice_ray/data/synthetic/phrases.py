@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+# Below one half, so that the most probable prediction for doubtful evidence is negative. The generators add
+# 1 / DOUBTFUL_POSITIVE - 1 = 1.5 doubtful negatives for each doubtful positive.
 DOUBTFUL_POSITIVE = 0.4
 """The share of positives among records with doubtful evidence."""
 

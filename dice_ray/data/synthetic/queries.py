@@ -27,6 +27,7 @@ WORDS_OF_NAME = 2
 
 def queries(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[QueryRecord, ...]:
     """Generate three queries a sentence, with `positive_share` of all words in spans, and at least one name."""
+    # Rounded up; the queries beyond `size` are cut off at the end.
     num_sentences = -(-size // len(QUERIES))
     num_names = max(1, round(positive_share * num_sentences * NUM_WORDS / WORDS_OF_NAME))
     doubtful = round(noise * num_names)
