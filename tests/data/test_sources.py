@@ -143,6 +143,13 @@ def test_the_digest_is_of_the_content_alone(tmp_path: Path) -> None:
     assert digest([records]) == "36c00560db2a20c8"
 
 
+def test_a_file_read_by_other_rules_is_not_taken_from_the_cache(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", ['"a"\tb\t1', '"c"\td\t0'])
+    for quoting, expected in ((False, {'"a"', '"c"'}), (True, {"a", "c"})):
+        splits = load(files(tmp_path, train="a.tsv", **{"reader.tables.quoting": quoting}))
+        assert {record.first for record in (*splits.train, *splits.dev)} == expected
+
+
 def test_the_digest_changes_with_each_split(tmp_path: Path) -> None:
     digests = set()
     for changed in ("none", "train", "dev", "test"):

@@ -88,10 +88,9 @@ def test_a_head_drops_hidden_states_in_training_alone() -> None:
     head = TokenHead(1000, 1, dropout=0.25)
     nn.init.ones_(head.output.weight)
     nn.init.zeros_(head.output.bias)
-    hidden_BLH = torch.ones(1, 1, 1000)
-    num_kept = head(hidden_BLH, {}, {}).item() * 0.75
-    assert 600 < num_kept < 900
-    assert head.eval()(hidden_BLH, {}, {}).item() == 1000
+    hidden_BLH = torch.ones(1, 50, 1000)
+    assert len(head(hidden_BLH, {}, {}).unique()) > 10, "each token keeps another number"
+    assert head.eval()(hidden_BLH, {}, {}).unique().tolist() == [1000]
 
 
 class WithoutSegments(nn.Module):

@@ -47,6 +47,16 @@ def test_two_tags_have_a_background_whether_it_is_named_or_not() -> None:
     assert task.facts([{"tags": [0, 1, 1]}])[0].background == 0
 
 
+def test_words_of_the_background_are_no_spans() -> None:
+    for settings in (
+        {},
+        {"tags": "plain", "background": "O"},
+        {"tags": "plain", "background": "O", "unit": "character"},
+    ):
+        config = TaggingConfig.model_validate(settings)
+        assert config.spans(["O", "B-LOC", None]) in ({("LOC", 1, 2)}, {("B-LOC", 1, 2)})
+
+
 def test_by_character_plain_tags_become_segmentation_and_tagging_at_once() -> None:
     config = TaggingConfig.model_validate({"tags": "plain", "unit": "character"})
     characters, tags = config.tagged(CHINESE[0])
