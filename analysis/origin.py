@@ -21,7 +21,7 @@ class Origin:
 
     Attributes:
         name: The name of the sweep or study.
-        plan: The text of its plan file, which `dice-ray tune --resume` reads; None if it was not stored.
+        plan: The text of its plan file, which `dice-ray resume` reads; None if it was not stored.
         facts: Other information by its label: start, compute time, machine, versions.
     """
 
@@ -42,7 +42,7 @@ class Origin:
         folder, name = shlex.quote(f"dice_ray_runs/{self.name}"), shlex.quote(self.name)
         return (
             f"mkdir -p {folder} && cp {shlex.quote(self.file)} {folder}/{PLAN_FILE}",
-            f"dice-ray tune --resume {name}",
+            f"dice-ray resume {name}",
             f"dice-ray report {name}",
         )
 

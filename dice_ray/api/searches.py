@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.run.driver import Driver, Show, TrialCounts
     from dice_ray.tuning.earlier import Point
-    from dice_ray.tuning.plan import StudyPlan, SweepPlan
+    from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.study_plan import StudyPlan
 
 DRAWING_SAMPLERS = ("tpe", "random", "nsga2")
 """Samplers with an initial point; brute force goes through a grid."""
@@ -224,7 +225,7 @@ def ablate(
     from dice_ray.config.load import resolve
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import tuned
-    from dice_ray.tuning.plan import StudyPlan, Variant
+    from dice_ray.tuning.study_plan import StudyPlan, Variant
 
     file = read_study(study)
     if unknown := [arm for arm in arms if arm not in file.arms]:

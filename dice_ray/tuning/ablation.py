@@ -7,8 +7,8 @@ from pathlib import Path
 
 from dice_ray.run.driver import Driver, TrialCounts
 from dice_ray.tuning.ledger import History, TrialSpec
-from dice_ray.tuning.plan import StudyPlan
 from dice_ray.tuning.runner import session
+from dice_ray.tuning.study_plan import StudyPlan
 
 
 def run(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:

@@ -25,9 +25,10 @@ from dice_ray.run.folder import LEDGER, WARM_START
 from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.ranking import RankedTrial, ranked_in
 from dice_ray.tuning.space import Space
+from dice_ray.tuning.study_plan import StudyPlan
 
 
 @dataclass(frozen=True)

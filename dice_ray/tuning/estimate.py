@@ -23,9 +23,10 @@ from dice_ray.settings import nested
 from dice_ray.tracking.store import store_uri, without_password
 from dice_ray.tuning import ablation, sweep
 from dice_ray.tuning.ledger import ledger_in
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import as_yaml, extended
 from dice_ray.tuning.runner import Demand, demand
+from dice_ray.tuning.study_plan import StudyPlan
 
 START = 8.0
 """Seconds until the first trials train: Ray starts, and their actors import torch and transformers."""

@@ -1,4 +1,4 @@
-"""What is to run: the settings of a sweep or a study, its trials or cells, and the configuration of each.
+"""What is to run: the settings of a sweep or study, and the configuration of each of its trials.
 
 A plan holds layers, never a resolved configuration: preset, settings, then the settings that an arm was tuned to, then
 the arm or trial itself. Defaults are filled once, after the last layer, so that an arm that chooses another loss does
@@ -8,21 +8,17 @@ seed alone share one resolution, which takes some milliseconds and dominates the
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import product
 from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import ConfigError, ConflictError, Problem, RunError
-from dice_ray.models.pretrained import digest
-from dice_ray.settings import Flat, Nested, non_defaults
+from dice_ray.errors import ConfigError, Problem, RunError
+from dice_ray.settings import Flat, Nested
 from dice_ray.tuning.ledger import TrialSpec
 
 RESULTS_VERSION = 2
@@ -165,189 +161,6 @@ class SweepPlan(Plan):
         )
 
 
-class Variant(BaseModel):
-    """A data set, encoder or altered training set that all arms of a study are run on.
-
-    Attributes:
-        layers: The layers below the arms, in place of the study's own.
-        digest: Of the data; empty before they are read.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    layers: tuple[Layer, ...]
-    digest: str = ""
-
-
-@dataclass(frozen=True)
-class LeftOutArm:
-    """An arm that does not go with the task or data of a variant, such as a loss that cannot take its link."""
-
-    variant: str | None
-    arm: str
-    reason: str
-
-    def __str__(self) -> str:
-        on = "" if self.variant is None else f" on {self.variant}"
-        return f"left out: {self.arm}{on}, because {self.reason}"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """The cells of a study, all of a seed before the next seed, and the arms that are left out of a variant."""
-
-    cells: list[TrialSpec]
-    left_out: list[LeftOutArm]
-
-
-class StudyPlan(Plan):
-    """A comparison of arms, on one data set and encoder or on several variants.
-
-    Attributes:
-        arms: The settings of each arm, by path.
-        baseline: The arm that the others are compared to.
-        seeds: `training.seed` of the cells of each arm, and where a test split is drawn, `data.split_seed` too.
-        variants: By name; empty where the arms are run on the layers alone.
-        encoders: Digest of the content of each encoder that lies in a folder, by its name.
-        tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
-        tuned_settings: The settings of that trial, by path: a layer below the arm.
-    """
-
-    seeds_option = "--seeds"
-    kind: Literal["study"] = "study"
-    arms: dict[str, Flat]
-    baseline: str
-    seeds: tuple[int, ...] = Field(min_length=1)
-    variants: dict[str, Variant] = {}
-    encoders: dict[str, str] = {}
-    tuned: dict[str, str] = {}
-    tuned_settings: dict[str, Flat] = {}
-
-    def below(self, variant: str | None) -> tuple[Layer, ...]:
-        return self.layers if variant is None else self.variants[variant].layers
-
-    def seeded(self, variant: str | None) -> tuple[str, ...]:
-        sections = (layer.values.get("data") for layer in self.below(variant))
-        shares = [data["test_share"] for data in sections if isinstance(data, Mapping) and "test_share" in data]
-        is_drawn = bool(shares) and shares[-1] is not None
-        return ("training.seed", "data.split_seed") if is_drawn else ("training.seed",)
-
-    def _tuned_layers(self, arm: str | None) -> tuple[Layer, ...]:
-        if arm not in self.tuned_settings:
-            return ()
-        return (values_layer(f"tuned arm {arm}", self.tuned_settings[arm]),)
-
-    @property
-    def digests(self) -> dict[str | None, str]:
-        if not self.variants:
-            return {None: self.digest}
-        return {name: variant.digest for name, variant in self.variants.items()}
-
-    def with_digests(self, digests: Mapping[str | None, str]) -> StudyPlan:
-        if not self.variants:
-            return self.model_copy(update={"digest": digests.get(None, self.digest)})
-        variants = {
-            name: variant.model_copy(update={"digest": digests.get(name, variant.digest)})
-            for name, variant in self.variants.items()
-        }
-        return self.model_copy(update={"variants": variants})
-
-    def with_encoders(self) -> StudyPlan:
-        """The same plan, bound to the content of the folders of its encoders.
-
-        Raises:
-            ConfigError: An arm cannot run, or is the same as another one.
-        """
-        cells = {(cell.variant, cell.arm): cell for cell in self.grid().cells}  # seeds share an encoder
-        digests = {name: digest(name) for name in sorted({self.config(cell).model.encoder for cell in cells.values()})}
-        return self.model_copy(update={"encoders": {name: content for name, content in digests.items() if content}})
-
-    def grid(self) -> Grid:
-        """Variants by arms by seeds; an arm that does not go with a variant is left out of it.
-
-        Raises:
-            ConfigError: An arm or a variant cannot run, two arms are the same, or the baseline is left out.
-        """
-        problems = [*_problems_of_variants(self)]
-        for arm, values in self.arms.items():
-            problems += _problems_of_values(arm, values)
-        if self.baseline not in self.arms:
-            problems.append(Problem("baseline", "must be an arm", self.baseline, known=tuple(self.arms)))
-        names: dict[str, str] = {}
-        fitting, left_out = list[tuple[str | None, str]](), list[LeftOutArm]()
-        for variant, arm in product(self.digests, self.arms):
-            # Any seed shows whether two arms are the same, and a name without it is what users call the arm.
-            name = self._cell(arm, 0, variant).name.rpartition("/")[0]
-            try:
-                first = names.setdefault(self.identity(arm, self.seeds[0], variant), name)
-            except ConflictError as error:
-                left_out.append(LeftOutArm(variant, arm, "; ".join(map(str, error.problems))))
-                problems += error.problems if arm == self.baseline else ()
-            except ConfigError as error:
-                problems += error.problems
-            else:
-                fitting.append((variant, arm))
-                if first != name:
-                    kind, of_kind = ("arms", "arm ") if variant is None else ("variants", "")
-                    problems.append(
-                        Problem(f"{kind}.{name}", f"must differ from {of_kind}{first}", repr(self.arms[arm]))
-                    )
-        if problems:
-            raise ConfigError(list(dict.fromkeys(problems)))
-        cells = [
-            self._cell(arm, seed, variant).model_copy(update={"id": self.identity(arm, seed, variant)})
-            for seed in self.seeds
-            for variant, arm in fitting
-        ]
-        return Grid(cells, left_out)
-
-    def identity(self, arm: str, seed: int, variant: str | None = None) -> str:
-        """The id of a cell: a digest of the configuration that decides its numbers.
-
-        It does not depend on where the cell runs, on how a value is written, or on whether a default is written out.
-        `RESULTS_VERSION` must change with a default.
-        """
-        return self._identity(self.config(self._cell(arm, seed, variant)), variant)
-
-    def continues(self, stored: StudyPlan) -> bool:
-        """Whether the arms and variants that both plans name are the same, so that one can extend the other."""
-        if bool(self.variants) != bool(stored.variants):
-            return False
-        return all(
-            self._meaning(variant, arm) == stored._meaning(variant, arm)
-            for variant in self.digests.keys() & stored.digests.keys()
-            for arm in [None, *(self.arms.keys() & stored.arms.keys())]
-        )
-
-    def merged_with(self, stored: StudyPlan) -> StudyPlan:
-        """This plan with the arms, variants and seeds that only the stored one has."""
-        seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
-        names = ("arms", "variants", "encoders", "tuned", "tuned_settings")
-        merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
-        return self.model_copy(update={**merged, "seeds": seeds})
-
-    def _cell(self, arm: str, seed: int, variant: str | None) -> TrialSpec:
-        return TrialSpec(id="", params=self.arms[arm], seed=seed, arm=arm, variant=variant)
-
-    def _meaning(self, variant: str | None, arm: str | None) -> str:
-        """The identity of an arm on a variant, or of the layers below the arms; of an arm left out, the reason."""
-        try:
-            if arm is None:
-                return self._identity(self.base(variant), variant)
-            return self.identity(arm, 0, variant)
-        except ConflictError as error:
-            return str(error)
-
-    def _identity(self, config: RunConfig, variant: str | None) -> str:
-        values = {
-            path: value
-            for path, value in non_defaults(config).items()
-            if path.partition(".")[0] not in NEUTRAL_SECTIONS
-        }
-        content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
-        parts = json.dumps([values, content, RESULTS_VERSION], sort_keys=True)
-        return hashlib.sha256(parts.encode()).hexdigest()[:12]
-
-
 def _resolve(layers: Sequence[Layer]) -> RunConfig:
     return _resolved(json.dumps([(layer.origin, layer.values) for layer in layers], default=repr))
 
@@ -366,33 +179,6 @@ def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
             yield Problem(path, must, origin=layer.origin)
         if path == "data.test_share":
             yield Problem(path, "must not be set: all trials are scored on one test split", origin=layer.origin)
-
-
-def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:
-    """Variants that cannot run, or cannot be compared with the first one."""
-    bases: dict[str | None, RunConfig] = {}
-    for variant in plan.digests:
-        try:
-            bases[variant] = plan.base(variant)
-        except ConfigError as error:
-            yield from error.problems
-    first = next(iter(bases), None)
-    for variant, base in bases.items():
-        for path, value, expected in (
-            ("launch", base.launch, bases[first].launch),
-            ("metric", base.task.objective(), bases[first].task.objective()),
-        ):
-            if value != expected:
-                yield Problem(f"variants.{variant}", f"must have the {path} of {first}, {expected}", str(value))
-
-
-def _problems_of_values(arm: str, values: Flat) -> Iterator[Problem]:
-    """Values of an arm that cannot be stored in a plan."""
-    for path, value in values.items():
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            yield Problem(path, "must be a number, text, list or mapping of such", f"{value!r:.60}", f"arm {arm}")
 
 
 def _paths(values: Nested, prefix: str = "") -> list[str]:

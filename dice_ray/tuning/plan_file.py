@@ -12,7 +12,8 @@ from pydantic import ValidationError
 from dice_ray.errors import Problem, RunError
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.study_plan import StudyPlan
 
 NUM_SHOWN: Final = 5
 """Problems of a plan that an error lists."""

@@ -40,9 +40,10 @@ from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import RESULTS_VERSION, StudyPlan, SweepPlan
+from dice_ray.tuning.plan import RESULTS_VERSION, SweepPlan
 from dice_ray.tuning.ranking import clean_up, retained
 from dice_ray.tuning.samplers import SECONDS, metric_of, signed_metric
+from dice_ray.tuning.study_plan import StudyPlan
 from dice_ray.tuning.trial import SCORE, TrialResult
 
 

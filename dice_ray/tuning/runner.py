@@ -27,8 +27,9 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import store
+from dice_ray.tuning.study_plan import StudyPlan
 
 if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler

@@ -31,7 +31,8 @@ from dice_ray.run.build import objective, prepare
 from dice_ray.run.folder import LATE, TRIALS
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.study_plan import StudyPlan
 
 SCORE = "score"
 """The value in a result that searcher and scheduler read; it is maximised."""

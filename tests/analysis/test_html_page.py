@@ -91,7 +91,7 @@ def test_numbers_stand_right_and_marks_are_classes(text: str) -> None:
 
 
 def test_the_page_says_how_to_run_it_again(text: str) -> None:
-    assert "cp study.plan.yaml dice_ray_runs/study/plan.yaml\ndice-ray tune --resume study\n" in text
+    assert "cp study.plan.yaml dice_ray_runs/study/plan.yaml\ndice-ray resume study\n" in text
     bare = page("a", [], [TABLE], [], [Origin("study", None, {})])
     assert "The plan of study is not stored." in bare
-    assert "--resume" not in bare
+    assert "dice-ray resume" not in bare

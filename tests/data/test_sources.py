@@ -146,8 +146,8 @@ def test_the_digest_is_of_the_content_alone(tmp_path: Path) -> None:
 def test_a_file_read_by_other_rules_is_not_taken_from_the_cache(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", ['"a"\tb\t1', '"c"\td\t0'])
     for quoting, expected in ((False, {'"a"', '"c"'}), (True, {"a", "c"})):
-        rules: dict[str, Any] = {"reader.tables.quoting": quoting}
-        splits = load(files(tmp_path, train="a.tsv", **rules))
+        keys: dict[str, Any] = {"train": "a.tsv", "reader.tables.quoting": quoting}
+        splits = load(files(tmp_path, **keys))
         assert {record.first for record in (*splits.train, *splits.dev)} == expected
 
 

@@ -14,7 +14,7 @@ from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome
-from dice_ray.tuning.plan import StudyPlan
+from dice_ray.tuning.study_plan import StudyPlan
 
 
 def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...]) -> None:

@@ -10,7 +10,8 @@ from dice_ray.config.load import Layer
 from dice_ray.tracking.schema import State
 from dice_ray.tuning import ranking
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.study_plan import StudyPlan
 
 SCORES: dict[str, tuple[State, float | None]] = {
     "0001": ("done", 0.5),

@@ -13,7 +13,8 @@ from dice_ray.config.load import Layer, values_layer
 from dice_ray.run.driver import Driver, Event, TrialCounts
 from dice_ray.tuning import ablation, sweep
 from dice_ray.tuning.ledger import Ledger
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.study_plan import StudyPlan
 from tests.processes import TRIAL, WORKER, titled
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_lay
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import StudyPlan, SweepPlan, Variant
+from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import read, store
+from dice_ray.tuning.study_plan import StudyPlan, Variant
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
 SWEEP = SweepPlan(name="sweep", layers=LAYERS, space="search_spaces.loss_tuning:loss_tuning", trials=4)
@@ -183,7 +184,7 @@ def test_a_cell_is_what_it_runs_not_its_name_nor_how_it_is_written_nor_where_it_
 
 def test_cells_run_again_where_their_numbers_would_be_others_now(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {cell.id for cell in study().grid().cells}
-    monkeypatch.setattr("dice_ray.tuning.plan.RESULTS_VERSION", 0)
+    monkeypatch.setattr("dice_ray.tuning.study_plan.RESULTS_VERSION", 0)
     assert not before & {cell.id for cell in study().grid().cells}
 
 

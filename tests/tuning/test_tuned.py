@@ -14,7 +14,8 @@ from dice_ray.settings import Flat, flat
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.earlier import tuned
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.study_plan import StudyPlan
 
 ARMS: dict[str, Flat] = {
     "ce": {"loss": "cross_entropy"},

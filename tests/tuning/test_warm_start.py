@@ -17,9 +17,10 @@ from dice_ray.run.folder import WARM_START
 from dice_ray.settings import flat
 from dice_ray.tuning import earlier, plan_file, sweep
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import StudyPlan, SweepPlan
+from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.searchers import SweepSearcher
 from dice_ray.tuning.space import Space
+from dice_ray.tuning.study_plan import StudyPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
