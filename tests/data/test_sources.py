@@ -230,7 +230,7 @@ def test_no_split_may_be_empty(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"the test split must hold a record, got none from b\.tsv"):
         load(files(tmp_path, train="a.tsv", dev="a.tsv", test="b.tsv"))
     with pytest.raises(
-        DataError, match="the dev split must hold a record, got none from a.tsv: its records have one text"
+        DataError, match=r"the dev split must hold a record, got none from a\.tsv: its records have one text"
     ):
         load(files(tmp_path, train="a.tsv"))
 
