@@ -51,6 +51,7 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
         "shared": {"train and dev": 1, "train and test": 2},
         "cut": {},
         "altered": None,
+        "rarest": {},
     }
 
 
