@@ -167,7 +167,11 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     with driving(folder) as ledger, cluster.quiet(folder / LOG) as terminal, ExitStack() as stack:
         plan = store(plan, folder)
         if driver.show:
-            reports = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
+            reports = [
+                line if name is None or line.startswith(" ") else f"{name}: {line}"
+                for name, report in loaded.items()
+                for line in str(report).splitlines()
+            ]
             left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
             terminal.writelines(f"{line}\n" for line in [*reports, *left_out, *notes])
         writer = stack.enter_context(Writer(plan.name, folder=folder))
