@@ -37,6 +37,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         check_machine(config)
     metric, name = objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
+    if warning := loaded.few_items():
+        tags[schema.FEW_ITEMS] = warning
     evaluations: list[Evaluation] = []
     with (
         lock(folder),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -165,6 +165,21 @@ class TaskBranch(Branch, ABC):
     @abstractmethod
     def label_counts(self, records: Sequence[Any]) -> Counter[str]:
         """The number of items of each label."""
+
+    def support(self, records: Sequence[Any], classes: Iterable[str]) -> Counter[str]:
+        """The number of items that are scored, by class; 0 for a class that does not occur.
+
+        Args:
+            records: Of dev or test.
+            classes: The classes of the training split.
+        """
+        counts = Counter(dict.fromkeys(classes, 0))
+        counts.update(self.label_counts(records))
+        return counts
+
+    def scores_every_class(self) -> bool:
+        """Whether the objective is the score of a class or a mean over classes, undefined without items of each."""
+        return False
 
     @abstractmethod
     def negatives_and_positives(self, records: Sequence[Any]) -> tuple[int, int]:

@@ -75,6 +75,9 @@ class TextClassificationConfig(WindowedBranch):
     def positive_label(self) -> str | None:
         return self.positive
 
+    def scores_every_class(self) -> bool:
+        return self.positive is not None or self.score == "macro_f1"
+
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax" if self.labels == "one" else "sigmoid"})
 

@@ -98,10 +98,14 @@ class Session:
         return counts
 
     def _record_data(self) -> None:
-        """Store with the parent run what was read, for each variant, and the arms that were left out."""
+        """Store with the parent run what was read, for each variant, what of it is little, and the arms left out."""
         plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
         data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
         self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
+        warnings = {variant: report.few_items() for variant, report in self.loaded.items()}
+        few = [f"{variant}: {text}" if variant else text for variant, text in warnings.items() if text]
+        if few:
+            self.writer.tags(plan.name, {schema.FEW_ITEMS: "\n".join(few)})
         if isinstance(plan, StudyPlan) and (left_out := plan.grid().left_out):
             text = json.dumps([asdict(each) for each in left_out], indent=2)
             self.writer.text(plan.name, schema.LEFT_OUT_FILE, text)

@@ -58,7 +58,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/data/sources.py", '        "split_seed": config.split_seed,\n', "", "data/test_sources.py"),
     Fault("dice_ray/data/sources.py", 'if name != "folder"}', 'if name not in ("folder", "reader")}', "data/test_sources.py"),
     Fault("dice_ray/data/reading.py", 'for split in ("train", "dev", "test"):', 'for split in ("train", "dev"):', "data/test_sources.py"),
-    Fault("dice_ray/data/reading.py", '"content" if "test" in shares else "id"', '"id"', "data/test_sources.py"),
+    Fault("dice_ray/data/draws.py", "by_stratum = _split(np.array(order), strata)", "by_stratum = [np.array(order)]", "data/test_draws.py"),
+    Fault("dice_ray/data/draws.py", "groups.append(hash(same_text(record)))", "groups.append(hash(record.id))", "data/test_sources.py"),
     Fault("dice_ray/data/imbalance.py", " if hash(train[index].content) not in held_out)", ")", "data/test_imbalance.py"),
     Fault("dice_ray/data/oversampling.py", "max(1.0, 1 / ratio)", "1.0", "data/test_oversampling.py"),
     # metrics

@@ -33,11 +33,14 @@ class Kept:
 
     Attributes:
         note: An oddity that does not prevent its use; notes are counted.
+        document: The document that the record belongs to, where the file marks documents. It is not stored: only drawn
+            splits depend on it.
     """
 
     place: RowPlace
     record: Record
     note: str | None = None
+    document: RowPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

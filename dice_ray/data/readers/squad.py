@@ -42,7 +42,8 @@ class SquadConfig(ReaderBranch):
             else:
                 for number, item in enumerate(paragraph["qas"]):
                     where = f"{place}.qas[{number}]"
-                    yield self._question(where, item, paragraph["context"], place, labels)
+                    row = self._question(where, item, paragraph["context"], place, labels)
+                    yield replace(row, document=place.partition(".")[0]) if isinstance(row, Kept) else row
 
     def _question(self, place: str, item: Any, context: str, group: str, labels: Labels) -> RowResult:
         if not isinstance(item, dict) or not isinstance(item.get("question"), str):
