@@ -103,8 +103,8 @@ def _marks(compared: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], M
 
 def _notes(compared: Comparison, score_format: ScoreFormat) -> Iterator[str]:
     yield (
-        "Means over seeds with 95 % t intervals. Differences are paired by seed; p values are Holm-corrected over all "
-        "rows."
+        "Means over seeds with 95 % intervals. Differences are paired by seed; their p values and intervals are "
+        f"Holm-corrected over all rows: an interval excludes 0 exactly where p is at most {ALPHA}."
     )
     if compared.test_per_train:
         yield (
