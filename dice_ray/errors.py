@@ -63,6 +63,15 @@ class DiceRayError(Exception):
     """An error that the user can act on; the command line prints it without a traceback."""
 
 
+def reason_of(error: BaseException) -> str:
+    """Why something failed: the message of an error of ours; of any other, its type and the first line of its message.
+
+    >>> reason_of(DiceRayError("the data are empty")), reason_of(KeyError("label"))
+    ('the data are empty', "KeyError: 'label'")
+    """
+    return str(error) if isinstance(error, DiceRayError) else f"{type(error).__name__}: {first_line(error)}"
+
+
 class ConfigError(DiceRayError, ValueError):
     """An invalid configuration; the message lists every problem."""
 

@@ -8,7 +8,7 @@ import heapq
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,10 +145,10 @@ def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehearsa
     import ray
 
     threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
-    task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(rehearse)
+    task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearse_like)
     try:
         different = {_timing_key(config): config for config in configs}
-        return {key: ray.get(task.remote(config)) for key, config in different.items()}
+        return {key: ray.get(task.remote(config, cluster.surroundings())) for key, config in different.items()}
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
         if isinstance(cause, DiceRayError):
@@ -156,6 +156,11 @@ def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehearsa
         raise RunError(f"the first steps of a trial must run, and raised {type(cause).__name__}: {cause}") from error
     except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
         raise RunError(f"the first steps of a trial must run, and their process died: {error}") from error
+
+
+def _rehearse_like(config: RunConfig, surroundings: Mapping[str, str]) -> Rehearsal:
+    cluster.enter(surroundings)
+    return rehearse(config)
 
 
 def _timing_key(config: RunConfig) -> str:

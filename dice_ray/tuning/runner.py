@@ -156,6 +156,7 @@ class Session:
 def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Sequence[str] = ()) -> Iterator[Session]:
     """Drive a folder until the end of the block: plan stored, ledger read, data loaded, output in the log."""
     cluster.prepare(driver.address)  # before anything below imports Ray
+    plan.check_code(plan.code)
     digests: dict[str | None, str] = {}
     loaded: dict[str | None, LoadReport] = {}
     for variant in plan.digests:
