@@ -27,7 +27,7 @@ from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig
 from dice_ray.data.oversampling import NoneConfig, OversamplingConfig
 from dice_ray.data.places import expand_path
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Kept, RowResult
+from dice_ray.data.readers.base import UTF_8, Kept, RowResult
 from dice_ray.data.reading import OnBadRow, SplitReader, SplitSource, chunked, count_shared, store_splits
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
 from dice_ray.data.synthetic import SyntheticConfig, generate
@@ -70,6 +70,9 @@ class FilesConfig(Branch):
         """Everything the records depend on: the content of the files and the settings, but not the folder."""
         paths = [file for path in self._paths().values() for file in self.reader.files(path)]
         settings = {name: value for name, value in nested(self).items() if name != "folder"}
+        # Without the default: the keys of entries that were written before there was a choice stay as they are.
+        reader = {key: value for key, value in nested(self.reader).items() if (key, value) != ("encoding", UTF_8)}
+        settings["reader"] = {self.reader.name: reader}
         return {**settings, "hashes": [file_hash(path) for path in paths]}
 
     def _paths(self) -> dict[str, Path]:

@@ -70,6 +70,7 @@ class Scores:
         collapsed: Whether a single class was predicted for all items.
         items: The counts of each record, from which confidence intervals are computed.
         tuned_items: The same at the threshold tuned on dev; empty if no threshold is tuned.
+        documents: The document of each item by its id; empty if documents are not known.
         classes: The counts of each class, or type of span; empty if there are no classes.
     """
 
@@ -77,6 +78,7 @@ class Scores:
     collapsed: bool
     items: tuple[ItemCounts, ...] = field(default=(), repr=False)
     tuned_items: tuple[ItemCounts, ...] = field(default=(), repr=False)
+    documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
 

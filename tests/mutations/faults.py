@@ -107,7 +107,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tracking/reader.py", 'values = frame[name].mask(frame[name] == "null")', "values = frame[name]", "tracking/test_reader.py"),
     # run
     Fault("dice_ray/run/folder.py", "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)", "tuning/test_ledger.py"),
-    Fault("dice_ray/run/folder.py", "    sync(unfinished)\n", "", "run/test_folder.py"),
+    Fault("dice_ray/run/folder.py", "    sync(unfinished)\n    unfinished.replace(file)\n", "    unfinished.replace(file)\n", "run/test_folder.py"),
     Fault("dice_ray/run/folder.py", "not in NEUTRAL_SECTIONS", "in NEUTRAL_SECTIONS", "api/test_api.py::test_a_name_goes_on_with_its_own_run_alone"),
     Fault("dice_ray/run/train.py", 'prepared.test() if split == "test" else prepared.dev', "prepared.dev", "run/test_trained.py"),
     # tuning

@@ -10,14 +10,14 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, ReaderBranch, RowResult, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, shown
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import TaggedRecord
 
 DOCUMENT = "-DOCSTART-"
 
 
-class ConllConfig(ReaderBranch):
+class ConllConfig(TextReaderBranch):
     """Columns separated by tabs, or by spaces in a line without a tab; all lines have as many as the first.
 
     Attributes:
@@ -44,7 +44,7 @@ class ConllConfig(ReaderBranch):
         comments: list[Drop] = []  # of the current sentence, which is yielded first
         document: int | None = None
         # A blank line after the last one ends the last sentence.
-        for line, text in chain(lines(path), [(0, "")]):
+        for line, text in chain(self.lines(path), [(0, "")]):
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
                 comments.append(Drop(line, "a comment"))

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, ReaderBranch, RowResult, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, shown
 from dice_ray.data.readers.tags import tagged_record
 from dice_ray.data.records import TaggedRecord
 
@@ -19,7 +19,7 @@ NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
 COLUMNS = {"upos": 3, "xpos": 4}
 
 
-class ConlluConfig(ReaderBranch):
+class ConlluConfig(TextReaderBranch):
     """Syntactic words with their part of speech; multiword ranges (`29-30`) and empty nodes (`8.1`) are skipped.
 
     Attributes:
@@ -35,7 +35,7 @@ class ConlluConfig(ReaderBranch):
         sentence: list[tuple[int, str]] = []
         document: int | None = None
         # A blank line after the last one ends the last sentence.
-        for line, text in chain(lines(path), [(0, "")]):
+        for line, text in chain(self.lines(path), [(0, "")]):
             if text.strip(" \t"):
                 if not text.startswith("#"):
                     sentence.append((line, text))

@@ -16,7 +16,7 @@ from dice_ray.data.readers.base import (
     NotJsonError,
     ReaderBranch,
     RowResult,
-    lines,
+    TextReaderBranch,
     parse_json,
     shown,
     unreadable,
@@ -37,7 +37,7 @@ LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
 
 
-class JsonlConfig(ReaderBranch):
+class JsonlConfig(TextReaderBranch):
     """One JSON object a line.
 
     Attributes:
@@ -52,7 +52,7 @@ class JsonlConfig(ReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, text in lines(path):
+        for line, text in self.lines(path):
             if not text.strip():
                 continue
             try:

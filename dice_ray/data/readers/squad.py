@@ -7,14 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, ReaderBranch, RowPlace, RowResult, document, shown, unreadable
+from dice_ray.data.readers.base import (
+    Bad,
+    Kept,
+    Labels,
+    RowPlace,
+    RowResult,
+    TextReaderBranch,
+    document,
+    shown,
+    unreadable,
+)
 from dice_ray.data.records import AnswerSpan, QuestionRecord
 
 MISPLACED = "an answer that does not stand at its answer_start"
 Several: TypeAlias = Literal["alternatives", "spans"]
 
 
-class SquadConfig(ReaderBranch):
+class SquadConfig(TextReaderBranch):
     """Questions on paragraphs.
 
     Attributes:
@@ -28,7 +38,7 @@ class SquadConfig(ReaderBranch):
     several: Several = "alternatives"
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        root = document(path)
+        root = document(path, self.encoding)
         articles = root.get("data") if isinstance(root, dict) else None
         if not isinstance(articles, list):
             raise unreadable(path, 1, "an object with a list `data`", shown(root))
