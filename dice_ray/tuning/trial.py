@@ -43,10 +43,11 @@ TrialResult: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Work:
-    """What all trials have in common."""
+    """What all trials have in common; `threads` are those of a worker."""
 
     plan: SweepPlan | StudyPlan
     folder: Path
+    threads: int
 
 
 class TrialActor(tune.Trainable):
@@ -77,7 +78,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         if not work.folder.is_dir():
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
         with _time_limit(work.plan.trial_timeout, folder):
-            config = work.plan.config(trial)
+            config = work.plan.config(trial).with_threads(work.threads)
             metric = objective(config)
             if isinstance(work.plan, StudyPlan):
                 prepare(config).test()  # raises before the training where the test split cannot be scored
