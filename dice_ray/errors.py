@@ -16,6 +16,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
+def counted(number: float, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "GPU"), counted(0.5, "GPU"), counted(12000, "row")
+    ('1 GPU', '0.5 GPUs', '12,000 rows')
+    """
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
 def first_line(error: BaseException) -> str:
     r"""The first line of an error's message, since those of third-party libraries can be pages long.
 

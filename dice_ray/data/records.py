@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter
 
+from dice_ray.errors import counted
+
 
 @dataclass(frozen=True, slots=True)
 class PairRecord:
@@ -147,7 +149,7 @@ class ReadReport:
 
     def dropped_rows(self) -> str:
         """The dropped rows as the end of an error message."""
-        return "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in self.dropped.items())
+        return "".join(f"; {counted(tally.count, 'row')} dropped: {reason}" for reason, tally in self.dropped.items())
 
 
 ENOUGH_ITEMS: Final = 20

@@ -13,11 +13,11 @@ fp32, 8.33 in fp16, 6.25 in bf16). In the logit it is finite, so backward is wri
     slope = u dL/du,  odds = p/(1-p),  p dL/dp = slope (1 - decay odds),  dL/dz_j = p_j dL/dp_j - p_j sum_k p_k dL/dp_k
 
 1-p of the most probable class t loses all digits if computed as 1 - p, and underflows at a gap of 104 between the
-logits. So log(1-p_t) comes from the logits of the other classes, whose share r_j of 1-p_t (a softmax without t) is kept
-for backward, where the odds of t cancel (`_to_logits`). Two classes need none of this: there du/dz has a closed form in
-the margin (`_AdjustedMargin`). With gamma 0, v is at least the smallest normal number (`Form.floored`): p^2 underflows
-at a logit of -52, and 0/0, which counts as 1, stands for a class without items. Functions work in place where a
-tensor of N x C is not used again: memory traffic, not arithmetic, is their cost.
+logits. So log(1-p_t) comes from the logits of the other classes, whose share r_j = p_j/(1-p_t), a softmax without t, is
+kept for backward, where the odds of t cancel (`_to_logits`). Two classes need none of this: there du/dz has a closed
+form in the margin (`_AdjustedMargin`). With gamma 0, v is at least the smallest normal number (`Form.floored`), since
+p^2 underflows at a logit of -52, and 0/0, which counts as 1, stands for a class without items. Functions work in place
+where a tensor of N x C is not used again: memory traffic, not arithmetic, is their cost.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _own_class(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class _Dominant:
-    """For differentiating (1-p)^decay: odds of all classes, 0 for the most probable one, t; and what backward takes.
+    """For differentiating (1-p)^decay: the odds of all classes, 0 for the most probable one (t), and more for backward.
 
     Attributes:
         saved: The label of t, p_t, 1 - p_t, and the sum of e over the other classes.

@@ -201,7 +201,6 @@ def load(folder: Path) -> Trained:
             "if an older version trained it, `dice-ray train` with its settings and its name adds them"
         )
     assert config is not None
-    torch.set_num_threads(config.launch.threads)
     values = json.loads((folder / TASK).read_text(encoding="utf-8"))
     facts = tuple(
         TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})

@@ -143,7 +143,7 @@ def test_without_smoothing_a_class_without_items_has_loss_one_and_no_gradient(
 
 
 def test_precision_alone_is_right_where_probabilities_are_tiny() -> None:
-    """Alpha 1 without smoothing is a ratio of sums that both tend to 0."""
+    """With alpha 1 and no smoothing, the coefficient is a ratio of sums that both tend to 0."""
     loss = TverskyLoss(TverskyConfig(alpha=1, gamma=0))
     logits, targets = torch.tensor([[0.0, -80.0], [0, -81], [0, -82]]), torch.tensor([1, 0, 1])
     exact = loss(logits.double(), targets)
