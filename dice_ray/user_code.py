@@ -84,7 +84,7 @@ def digest(address: str) -> str:
     modules = [module_at(address.rpartition(":")[0])]
     if inspect.isfunction(function) or inspect.isclass(function):
         modules.append(sys.modules[function.__module__])
-    files = sorted({module.__file__ for module in modules if getattr(module, "__file__", None)})
+    files = sorted({file for module in modules if (file := getattr(module, "__file__", None))})
     if not files:
         raise InputError(f"{address} must be in a file, from which other processes load it")
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:12]

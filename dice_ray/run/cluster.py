@@ -99,7 +99,7 @@ def prepare(address: str | None) -> str:
         return RUNNING
     address = address or os.environ.get("RAY_ADDRESS") or "local"
     if address == "local":
-        os.environ.update(QUIET | LOOPBACK)
+        os.environ.update({**QUIET, **LOOPBACK})
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
         if "ray" in sys.modules:
             _read_settings_again()
@@ -120,7 +120,7 @@ def _read_settings_again() -> None:
     # Internals of Ray 2.60: the only settings that its driver keeps from the import. Those of the processes that it
     # starts come from the environment anyway.
     from ray._private import ray_constants
-    from ray._raylet import AuthenticationTokenLoader, Config
+    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
 
     ray_constants.ENABLE_RAY_CLUSTER = False
     Config.initialize("")

@@ -238,7 +238,9 @@ def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Ru
     assert result.stdout.endswith("Interrupted. To continue:\n  dice-ray resume sw\n")
     more = "--trials +2 --seeds 0 --top 1 --max-hours 3 --register m --address h:1 --dry-run --price-per-hour 4 --json"
     assert json.loads(run("resume", "sw", *more.split()).stdout)["is_finished"] is False
-    shown, given = calls
+    again = run("resume", "sw", "--register", "my model", "--address", "h:1")
+    assert again.stdout.endswith("\n  dice-ray resume sw --register 'my model' --address h:1\n"), "no plan stores these"
+    shown, given, _ = calls
     assert callable(shown.pop("show"))
     nothing = dict.fromkeys(("seeds", "top", "register", "address", "max_hours"))
     assert shown == {"what": "sw", "more_trials": 0, "dry_run": False} | nothing

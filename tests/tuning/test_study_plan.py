@@ -66,7 +66,7 @@ def test_a_study_is_bound_to_the_source_of_a_custom_loss(tmp_path: Path, arm: Fl
     second = plan.with_contents()
     assert second.identity("ce", 1) == first.identity("ce", 1)
     assert second.identity("mine", 1) != first.identity("mine", 1)
-    with pytest.raises(RunError, match=r"holds another study of that name \(of preset; another arm mine\)"):
+    with pytest.raises(RunError, match=r"holds another study of that name \(of preset; changed: arm mine\)"):
         store(second, tmp_path / "study")
     with pytest.raises(RunError, match=rf"study must be resumed with the loss .* {file}:build was changed \(digest"):
         read(tmp_path / "study").check_code(stored.code)
