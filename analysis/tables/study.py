@@ -13,7 +13,7 @@ from analysis.columns import column
 from analysis.comparison import TUNED, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.new_data import over_data_sets
-from analysis.statistics import Difference, holm
+from analysis.statistics import ALPHA, Difference, holm
 from analysis.tables.base import Mark, ReportTable, ScoreFormat
 from analysis.verdict import verdict
 
@@ -105,8 +105,8 @@ def _marks(compared: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], M
 
 def _notes(compared: Comparison) -> Iterator[str]:
     yield (
-        "Means over seeds with 95 % t intervals. Differences are paired by seed; p values are Holm-corrected over all "
-        "rows, intervals are those of each row alone."
+        "Means over seeds with 95 % intervals. Differences are paired by seed; their p values and intervals are "
+        f"Holm-corrected over all rows: an interval excludes 0 exactly where p is at most {ALPHA}."
     )
     if compared.test_per_train:
         yield (

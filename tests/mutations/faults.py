@@ -134,7 +134,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault("search_spaces/loss_tuning.py", 'trial.suggest_float("loss.focal.gamma", 0, 5)', 'trial.suggest_float("loss.dice.gamma", 0, 5)', "search_spaces/test_loss_tuning.py"),
     Fault("search_spaces/studies/tversky_alpha.py", "range(1, 10)", "range(1, 9)", "search_spaces/test_studies.py"),
     # analysis
-    Fault("analysis/statistics.py", "special.stdtrit(num - 1, (1 + LEVEL) / 2)", "special.ndtri((1 + LEVEL) / 2)", "analysis/test_statistics.py"),
+    Fault("analysis/statistics.py", "special.stdtrit(freedom, 1 - alpha / 2)", "special.ndtri(1 - alpha / 2)", "analysis/test_statistics.py"),
+    Fault("analysis/statistics.py", "ALPHA / (num_tested - min(rank, num_rejected))", "ALPHA", "analysis/test_statistics.py"),
+    Fault("analysis/statistics.py", "if not are_shares(scores):", "if True:", "analysis/test_statistics.py"),
     Fault("analysis/statistics.py", "(len(tested) - rank) * p", "(rank + 1) * p", "analysis/test_statistics.py"),
     Fault("analysis/statistics.py", "self.interval.num >= FEW_SEEDS", "self.interval.num > 0", "analysis/tables/test_study.py"),
     Fault("analysis/comparison.py", "failed=int(runs.sum()) - len(row.scores)", "failed=0", "analysis/test_report.py"),
