@@ -151,6 +151,7 @@ def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> MoreSeeds 
     """The seeds that would show the lead of the best arm over its runner-up; if no arm is better, over the baseline."""
     num_tests, show = sum(arm.difference is not None for arm in comparison.arms), _format(comparison).show
     best, highest = comparison.best, _highest(compared)
+    arms: tuple[str, ...]
     if best and any(arm.difference and arm.difference.is_ahead for arm in compared):
         by_seed, arms = best.by_seed, (best.name, best.runner_up)
         shows = f"a lead as large as that of {best.name} over {best.runner_up}: {show(best.difference.interval.mean)}"

@@ -12,8 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files, sources
 from dice_ray.data.records import documents

@@ -169,7 +169,11 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     with driving(folder) as ledger, cluster.quiet(folder / LOG) as terminal, ExitStack() as stack:
         plan = store(plan, folder)
         if driver.show:
-            reports = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
+            reports = [
+                line if name is None or line.startswith(" ") else f"{name}: {line}"
+                for name, report in loaded.items()
+                for line in str(report).splitlines()
+            ]
             left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
             terminal.writelines(f"{line}\n" for line in [*reports, *left_out, *notes])
         writer = stack.enter_context(Writer(plan.name, folder=folder))
@@ -228,9 +232,10 @@ class Demand:
             raise RunError(f"each trial needs {counted(self.cpus, 'CPU')} ({what}), got {cpus} in all")
         process = (self.worker, self.worker_gpus) if self.num_workers else (self.own, self.own_gpus)
         if not any(node.cpus >= process[0] and node.gpus >= process[1] for node in nodes):
+            found = ", ".join(f"{node.cpus} and {node.gpus}" for node in nodes)
             raise RunError(
                 f"one machine must have the {counted(process[0], 'CPU')} (launch.threads) and "
-                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got {', '.join(f'{node.cpus} and {node.gpus}' for node in nodes)}"
+                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got {found}"
             )
         if self.num_workers:
             return min(cpus // self.cpus, self._slots_on_gpus(gpus, cpus))

@@ -311,8 +311,10 @@ def test_a_study_shows_and_stores_its_data_and_stays_on_them(studied: Driven, mo
 
 
 def assert_data_are_shown(done: Driven, *, is_test_cut: bool) -> None:
-    """First of all, with what was dropped and cut; a sweep does not touch the test split."""
-    lines = done.printed
+    """First of all, with what was dropped and cut; a sweep only counts the classes of the test split."""
+    warning, *lines = done.printed
+    assert warning.startswith("Warning: too few items of the rarest class: dev has 6 of '0' and test has 5 of '0', and")
+    assert set(done.frame["tags.few_items"].dropna()) == {warning}
     assert lines[0].startswith("data: 108 train, 12 dev, 10 test records")
     last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
     assert all(line.startswith("  ") for line in lines[1 : last + 1])

@@ -118,8 +118,11 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
     result = trained_here.output
     assert result.status == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "data: 100 train, 50 dev, 50 test records"
-    assert [line.split()[:4] for line in lines[1:3]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
+    assert lines[0].startswith(
+        "Warning: too few items of the rarest class: dev has 5 of '1' and test has 5 of '1', and"
+    )
+    assert lines[1] == "data: 100 train, 50 dev, 50 test records"
+    assert [line.split()[:4] for line in lines[2:4]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     log = "dice_ray_runs/mine/log.txt"
     assert f"mine: results in dice_ray_runs/mine and in MLflow; third-party output: {log}" in lines
     assert lines[lines.index("Next:") :] == [
@@ -128,7 +131,7 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
         "  dice-ray predict mine FILE",
         "  dice-ray report train",
     ]
-    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[1:3]]
+    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[2:4]]
     assert f"mine: best dev/f1 {max(scores):.4f}" in lines
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
@@ -390,6 +393,7 @@ def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(
     content = "sentence1\tsentence2\tlabel\na\tb\t1\n"
     Path("f.tsv").write_text(content)
     Path("link.tsv").symlink_to("f.tsv")
+    arguments: tuple[str, ...]
     for arguments in (
         ("predict", "mine", "f.tsv", "--out", "f.tsv"),
         ("predict", "mine", "f.tsv", "--out", "link.tsv"),

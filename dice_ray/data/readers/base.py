@@ -192,9 +192,3 @@ def unreadable(path: Path, place: RowPlace, expected: str, actual: str) -> DataE
     """The error of a file that cannot be read: file, place, what was expected, what was found."""
     where = f"line {place}" if isinstance(place, int) else place
     return DataError(f"{path}, {where}: expected {expected}, found {actual}")
-
-
-def shown(text: object, width: int = 60) -> str:
-    """The repr of a value for an error message, truncated."""
-    quoted = repr(text)
-    return quoted if len(quoted) <= width else f"{quoted[: width - 3]}..."

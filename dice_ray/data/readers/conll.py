@@ -10,9 +10,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 
 DOCUMENT = "-DOCSTART-"
 

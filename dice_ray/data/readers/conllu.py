@@ -9,9 +9,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.readers.tags import tagged_record
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 
 NUM_COLUMNS = 10
 NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")

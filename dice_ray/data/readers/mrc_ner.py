@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch, document, shown, unreadable
+from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch, document, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.records import QueryRecord
+from dice_ray.errors import shown
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 PAIR = re.compile(r"[0-9]{1,9};[0-9]{1,9}")

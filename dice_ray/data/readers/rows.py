@@ -18,14 +18,13 @@ from dice_ray.data.readers.base import (
     RowResult,
     TextReaderBranch,
     parse_json,
-    shown,
     unreadable,
 )
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.records import Record
-from dice_ray.errors import first_line, nearest
+from dice_ray.errors import first_line, nearest, shown
 from dice_ray.settings import Choice
 
 RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Labels, RowResult, TextReaderBranch, shown, unreadable
+from dice_ray.data.readers.base import Bad, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 
 
 class WordTagConfig(TextReaderBranch):

@@ -7,18 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dice_ray.data.readers.base import (
-    Bad,
-    Kept,
-    Labels,
-    RowPlace,
-    RowResult,
-    TextReaderBranch,
-    document,
-    shown,
-    unreadable,
-)
+from dice_ray.data.readers.base import Bad, Kept, Labels, RowPlace, RowResult, TextReaderBranch, document, unreadable
 from dice_ray.data.records import AnswerSpan, QuestionRecord
+from dice_ray.errors import shown
 
 MISPLACED = "an answer that does not stand at its answer_start"
 Several: TypeAlias = Literal["alternatives", "spans"]

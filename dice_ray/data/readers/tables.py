@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, RowResult, TextReaderBranch, shown, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
 from dice_ray.data.records import Record
-from dice_ray.errors import nearest
+from dice_ray.errors import nearest, shown
 
 
 class TablesConfig(TextReaderBranch):

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.records import TextRecord
+from dice_ray.errors import shown
 
 PIECE = re.compile(r"\(|\)|[^\s()]+")
 BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
