@@ -25,6 +25,15 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
+def counted(number: float, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "GPU"), counted(0.5, "GPU"), counted(12000, "row")
+    ('1 GPU', '0.5 GPUs', '12,000 rows')
+    """
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
 def shown(value: object, width: int = 60) -> str:
     """The repr of a value for a message, cut to a width.
 
@@ -98,6 +107,15 @@ class DiceRayError(Exception):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(cut(message))
+
+
+def reason_of(error: BaseException) -> str:
+    """Why something failed: the message of an error of ours; of any other, its type and the first line of its message.
+
+    >>> reason_of(DiceRayError("the data are empty")), reason_of(KeyError("label"))
+    ('the data are empty', "KeyError: 'label'")
+    """
+    return str(error) if isinstance(error, DiceRayError) else f"{type(error).__name__}: {first_line(error)}"
 
 
 class ConfigError(DiceRayError, ValueError):

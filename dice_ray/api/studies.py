@@ -45,7 +45,7 @@ def read_study(study: str) -> StudyFile:
         UnknownNameError: There is no such study, or BASELINE is not one of its arms.
         InputError: The file does not define a study.
     """
-    from dice_ray.tuning.space import module_at
+    from dice_ray.user_code import module_at
 
     studies = shipped.studies()
     if not study.endswith(".py") and study not in studies:

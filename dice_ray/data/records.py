@@ -10,6 +10,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter
 
+from dice_ray.errors import counted
+
 
 @dataclass(frozen=True, slots=True)
 class PairRecord:
@@ -66,7 +68,8 @@ class QuestionRecord:
     Attributes:
         answers: Alternative answers, each of one span or of several that belong together.
         impossible: Whether the context has no answer. A question without answers that is not impossible is unlabelled.
-        group: Identifies the paragraph. All questions on a paragraph go into the same split.
+        group: Identifies the paragraph, in files of articles by the path of the article and that of the paragraph in it
+            (`data[3].paragraphs[0]`). All questions on a paragraph go into the same split.
     """
 
     id: str
@@ -79,6 +82,11 @@ class QuestionRecord:
     @property
     def content(self) -> tuple[str, ...]:
         return self.question, self.context
+
+    @property
+    def document(self) -> str:
+        """Identifies the article, or the paragraph where articles are not known."""
+        return self.group.partition(".paragraphs[")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,12 @@ class QueryRecord:
 
 
 Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | QueryRecord
+
+
+def documents(records: Sequence[Record]) -> dict[str, str]:
+    """The document of each record, by the record's id; empty if no document has several records."""
+    known = {record.id: record.document for record in records if isinstance(record, QuestionRecord)}
+    return known if len(set(known.values())) < len(known) else {}
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,7 @@ class ReadReport:
 
     def dropped_rows(self) -> str:
         """The dropped rows as the end of an error message."""
-        return "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in self.dropped.items())
+        return "".join(f"; {counted(tally.count, 'row')} dropped: {reason}" for reason, tally in self.dropped.items())
 
 
 ENOUGH_ITEMS: Final = 20

@@ -119,7 +119,8 @@ def _prepare(written: str, key: str) -> PreparedData:
 
 def fix_precision(config: RunConfig) -> RunConfig:
     """Replace the precision `auto` by the best one for this machine: a whole run, sweep or study shares it."""
-    torch.set_num_threads(config.launch.threads)
+    if config.launch.threads is not None:
+        torch.set_num_threads(config.launch.threads)  # the fastest precision depends on their number
     if config.training.precision != "auto":
         return config
     encoder = config.model.encoder

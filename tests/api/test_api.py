@@ -412,7 +412,7 @@ def test_a_dry_run_refuses_what_the_run_would() -> None:
 
 
 def test_gpus_that_are_not_there_are_refused() -> None:
-    with pytest.raises(RunError, match=r"there must be 100 GPUs .*, and there are \d+"):
+    with pytest.raises(RunError, match=r"there must be 100 GPUs .*, got \d+"):
         dice_ray.train("synthetic_pairs", QUICK | {"launch.gpus": 100})
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from dice_ray.data.records import ENOUGH_ITEMS, LoadReport, Rarest, ReadReport, RowTally
+from dice_ray.data.records import (
+    ENOUGH_ITEMS,
+    LoadReport,
+    QuestionRecord,
+    Rarest,
+    ReadReport,
+    RowTally,
+    TextRecord,
+    documents,
+)
 
 CLEAN = LoadReport(
     read={"train": ReadReport("a.tsv", 40, 40), "test": ReadReport("b.tsv", 9, 9)},
@@ -14,6 +23,17 @@ CLEAN = LoadReport(
     shared={},
     cut={"train": 0, "dev": 0},
 )
+
+
+def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> None:
+    def question(id: str, group: str) -> QuestionRecord:
+        return QuestionRecord(id, "", "", (), False, group)
+
+    article = [question("a", "data[0].paragraphs[0]"), question("b", "data[0].paragraphs[1]")]
+    assert documents(article) == {"a": "data[0]", "b": "data[0]"}
+    assert documents([question("a", "8f2"), question("b", "8f2"), question("c", "91a")])["b"] == "8f2"
+    assert documents([question("a", "8f2"), question("c", "91a")]) == {}, "nothing is shared"
+    assert documents([TextRecord("a", "", ())]) == {}
 
 
 def test_a_clean_load_is_a_line() -> None:
