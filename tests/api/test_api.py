@@ -150,7 +150,7 @@ def test_a_study_needs_two_items_of_each_class_where_each_is_scored(tmp_path: Pa
     (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
     (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
     with pytest.raises(DataError, match=r"at least 2 items of each class in dev, as f1 .* 1 of '1' among 16 records"):
-        dice_ray.ablate("loss_comparison", "mine.yaml", {"data.test_share": 0.2})
+        studies.check_test(api.validate("mine.yaml", {"data.test_share": 0.2}))
     config = api.validate("mine.yaml", {"data.test_share": 0.4, "data.dev_share": 0.4})
     studies.check_test(config)
     splits = sources.load(config.data)
