@@ -49,7 +49,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/losses/reduction.py", "total = sum_over_workers(statistics.detach())", "total = statistics.detach()", "losses/test_reduction.py::test_two_workers_are_exact"),
     # data
     Fault("dice_ray/data/readers/base.py", "line.removeprefix(\"\\ufeff\")", "line", "data/readers/test_tables.py"),
-    Fault("dice_ray/data/readers/conll.py", 'chain(lines(path), [(0, "")])', "lines(path)", "data/readers/test_formats.py"),
+    Fault("dice_ray/data/readers/conll.py", 'chain(self.lines(path), [(0, "")])', "self.lines(path)", "data/readers/test_formats.py"),
     Fault("dice_ray/data/readers/mrc_ner.py", "(start, end + 1)", "(start, end)", "data/readers/test_formats.py"),
     Fault("dice_ray/data/readers/tables.py", "delimiter=self.delimiter, strict=True", "delimiter=self.delimiter, quoting=csv.QUOTE_NONE", "data/readers/test_tables.py"),
     Fault("dice_ray/data/readers/tags.py", "letter in 'BSU' or type_ != open_type", "letter in 'BSU'", "data/readers/test_tags.py"),
