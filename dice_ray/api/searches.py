@@ -82,7 +82,7 @@ def tune(
     from dice_ray.tuning.space import Space
 
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
-    layers = _with_automatic(layers_of(preset, settings), name)
+    layers = _with_automatic(layers_of(preset, settings), name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = shipped.space_address(space)
     points = []
@@ -239,18 +239,20 @@ def ablate(
         )
     name = check_name(name or Path(study).stem)
     variants: dict[str | None, Variant] = {}
-    for variant, layers in layers_by_variant(presets, settings, encoders, file.variants).items():
-        config = resolve(layers)
+    for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
+        config = resolve(layers).with_data_name(data_name)
         check_test(config)
-        variants[variant] = Variant(layers=_with_automatic(layers, name, variant), digest=data_digest(config))
-    (base,) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
+        variants[variant] = Variant(
+            layers=_with_automatic(layers, name, data_name, variant), digest=data_digest(config)
+        )
+    ((data_name, base),) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
     plan = StudyPlan(
         name=name,
-        layers=_with_automatic(base, name),
+        layers=_with_automatic(base, name, data_name),
         arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
         baseline=file.baseline,
         seeds=tuple(range(1, seeds + 1)),
-        digest=data_digest(resolve(base)),
+        digest=data_digest(resolve(base).with_data_name(data_name)),
         variants={variant: content for variant, content in variants.items() if variant is not None},
         trial_timeout=trial_timeout,
     )
@@ -273,10 +275,13 @@ def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register:
     return _result(plan, folder, counts, register)
 
 
-def _with_automatic(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
+def _with_automatic(
+    layers: Sequence[Layer], name: str, data_name: str, variant: str | None = None
+) -> tuple[Layer, ...]:
     """The layers, and over them one with the automatically chosen values: all trials share them, on every machine.
 
-    A sweep or study that was started before keeps the values that were chosen then.
+    These are the precision, and the name of the data. A sweep or study that was started before keeps the values that
+    were chosen then.
     """
     from dice_ray.config.load import resolve, values_layer
     from dice_ray.run.build import fix_precision
@@ -285,13 +290,16 @@ def _with_automatic(layers: Sequence[Layer], name: str, variant: str | None = No
     from dice_ray.tuning.plan import AUTOMATIC
 
     config = resolve(layers)
-    if config.training.precision != "auto":
-        return tuple(layers)
     folder = runs_folder() / name
     stored = plan_file.read(folder) if holds_plan(folder) else None
-    is_stored = stored is not None and (variant is None or variant in stored.digests)
-    chosen = stored.base(variant) if stored is not None and is_stored else fix_precision(config)
-    return (*layers, values_layer(AUTOMATIC, {"training.precision": chosen.training.precision}))
+    before = stored.base(variant) if stored is not None and (variant is None or variant in stored.digests) else None
+    chosen: dict[str, str | None] = {}
+    if config.training.precision == "auto":
+        chosen["training.precision"] = (before or fix_precision(config)).training.precision
+    named = config.with_data_name(before.tracking.data if before is not None else data_name)
+    if named.tracking.data != config.tracking.data:
+        chosen["tracking.data"] = named.tracking.data
+    return (*layers, values_layer(AUTOMATIC, chosen)) if chosen else tuple(layers)
 
 
 def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, register: str | None) -> Result:

@@ -29,7 +29,6 @@ from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.data.sources import describe
 from dice_ray.errors import DiceRayError
 from dice_ray.run.build import objective
 from dice_ray.run.driver import Screen, TrialCounts
@@ -228,7 +227,7 @@ class Recorder:
 
 def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
     source = config.data.source
-    record.data(describe(config.data), digest, source.name, nested(source))
+    record.data(config.data_name, digest, source.name, nested(source))
 
 
 class RecorderCallback(tune.Callback):
