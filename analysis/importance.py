@@ -124,7 +124,7 @@ def by_chance(branches: Sequence[Shuffled]) -> list[LossImportance]:
 def _quantile(values: NDArray[np.floating]) -> NDArray[np.floating]:
     """The 95 % quantile over shufflings, and never 0."""
     # With the next higher of 100 values, an unshuffled one without any relation exceeds it in 5 of 101 sweeps.
-    return np.maximum(np.quantile(values, 0.95, axis=0, method="higher"), 1e-12)
+    return np.asarray(np.maximum(np.quantile(values, 0.95, axis=0, method="higher"), 1e-12))
 
 
 def _evaluate(optuna_study: Study, score: NDArray[np.floating]) -> dict[str, float]:
