@@ -174,13 +174,6 @@ def holm_of(differences: Sequence[Difference]) -> list[Difference]:
     return corrected
 
 
-def what_seeds_allow(num: int) -> str:
-    """Which conclusions this many seeds support; completes a sentence."""
-    if num >= 10:
-        return "enough for a claim"
-    return "enough to show large effects only" if num >= FEW_SEEDS else "too few for a claim"
-
-
 def _quantile(freedom: float, alpha: float) -> float:
     """Of Student's t, exceeded in both tails together with the probability `alpha`."""
     return float(special.stdtrit(freedom, 1 - alpha / 2))

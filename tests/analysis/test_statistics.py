@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special, stats
 
-from analysis.statistics import ALPHA, holm, holm_of, paired_difference, t_interval, what_seeds_allow
+from analysis.statistics import ALPHA, holm, holm_of, paired_difference, t_interval
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values: np.ptp(values) > 1e-6)
 
@@ -207,11 +207,3 @@ def test_2000_studies_of_six_arms() -> None:
     assert alarms / 2000 <= 0.062
     assert 0.935 <= covered / 2000 <= 0.965
     assert detected / 2000 >= 0.8
-
-
-def test_what_seeds_allow() -> None:
-    assert [what_seeds_allow(num) for num in (3, 4, 5, 9, 10)] == [
-        *("too few for a claim", "too few for a claim"),
-        *("enough to show large effects only", "enough to show large effects only"),
-        "enough for a claim",
-    ]
