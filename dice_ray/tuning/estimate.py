@@ -112,7 +112,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         needs = shared(base, ray.nodes, num_runs)
         num_at_once = min(needs.slots(ray.nodes), num_runs)
         if isinstance(plan, SweepPlan):
-            configs = _extremes(_sampled(plan, folder, num_runs)) or [base]
+            configs = _extremes(_sampled(plan, folder)) or [base]
         rehearsed = _rehearse(configs, needs)
     runs = [rehearsed[_timing_key(config)].run for config in configs]
     to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
@@ -161,17 +161,18 @@ def _check(result: Estimate) -> None:
         )
 
 
-def _sampled(plan: SweepPlan, folder: Path, num_runs: int) -> list[RunConfig]:
+def _sampled(plan: SweepPlan, folder: Path) -> list[RunConfig]:
     """Some of the trials that a sweep will run; those whose configuration is refused are left out."""
     from dice_ray.tuning.searchers import SweepSearcher
 
     history = ledger_in(folder)
-    if len(history.searched().outcomes) == plan.trials:
-        specs = ranking.reruns(plan, history)
-    else:
-        searcher = SweepSearcher(plan, history.searched())
-        suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_runs, NUM_SAMPLES, plan.trials))]
+    searched = history.searched()
+    if num_missing := plan.trials - len(searched.outcomes):
+        searcher = SweepSearcher(plan, searched)
+        suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_missing, NUM_SAMPLES))]
         specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
+    else:
+        specs = ranking.reruns(plan, history)
     configs = []
     for spec in specs:
         with suppress(ConfigError):
