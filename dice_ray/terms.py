@@ -50,7 +50,8 @@ class TermFacts:
     @classmethod
     def from_plain(cls, values: Mapping[str, Any]) -> TermFacts:
         """The facts from their fields as JSON holds them."""
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        return cls(**fields)
 
     @property
     def by_label(self) -> tuple[TermFacts, ...]:

@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files, sources
 from dice_ray.errors import DataError, RunError

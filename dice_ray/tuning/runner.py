@@ -225,7 +225,8 @@ class Demand:
         if not any(node.cpus >= process[0] and node.gpus >= process[1] for node in nodes):
             raise RunError(
                 f"one machine must have the {counted(process[0], 'CPU')} (launch.threads) and "
-                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got {', '.join(f'{node.cpus} and {node.gpus}' for node in nodes)}"
+                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got "
+                f"{', '.join(f'{node.cpus} and {node.gpus}' for node in nodes)}"
             )
         if self.num_workers:
             return min(cpus // self.cpus, self._slots_on_gpus(gpus, cpus))

@@ -100,8 +100,8 @@ def check_settings(layer: Layer, address: str) -> None:
     """
     suggested: dict[str, set[object]] = {}
     for trial in _try(Space(address), optuna.samplers.RandomSampler(seed=0), 1, 4 * NUM_TRIED) if layer.values else ():
-        for name, value in trial.params.items():
-            suggested.setdefault(name, set()).add(value)
+        for name, drawn in trial.params.items():
+            suggested.setdefault(name, set()).add(drawn)
     must = f"must not be set: the space {address} searches it; leave it out, or choose a space without it"
     problems = []
     for path in paths(layer.values):

@@ -70,7 +70,8 @@ def test_it_adds_up_over_shards_and_is_finite(written: dict[str, Any]) -> None:
 
 def weighted(config: LossBranch, facts: TermFacts, logits: Tensor, targets: Tensor) -> Tensor:
     loss: Loss = config.build(facts).double()
-    return loss(logits, targets)
+    value: Tensor = loss(logits, targets)
+    return value
 
 
 @pytest.mark.parametrize("kind", [LgConfig, InverseConfig, EffectiveNumberConfig])
