@@ -79,12 +79,15 @@ def tune(
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import own_point
     from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space
 
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
-    layers = _with_automatic(layers_of(preset, settings), name, Path(preset).stem)
+    written = layers_of(preset, settings)
+    layers = _with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = shipped.space_address(space)
+    check_settings(written[-1], address_of_space)
     points = []
     # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
     if sampler in DRAWING_SAMPLERS and warm_start in (None, PUBLISHED):
