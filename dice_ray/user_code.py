@@ -15,11 +15,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator
 
 from dice_ray.errors import InputError, UnknownNameError, reason_of
+
+OURS: Final = ("dice_ray", "search_spaces")
+"""Packages that are installed wherever dice_ray is."""
 
 
 def absolute(address: str) -> str:
@@ -93,6 +96,8 @@ def digest(address: str) -> str:
 def _absolute(where: str) -> str:
     if where.endswith(".py"):
         return str(Path(where).expanduser().absolute())
+    if where.partition(".")[0] in OURS:  # a working copy of dice_ray may be the current folder
+        return where
     path = Path.cwd().joinpath(*where.split("."))
     files = (path.with_suffix(".py"), path / "__init__.py")
     return next((str(file) for file in files if file.is_file()), where)

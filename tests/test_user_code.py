@@ -83,7 +83,9 @@ def test_a_module_of_a_package_can_import_from_its_package(written: Callable[[st
     assert load(address)() == 4
 
 
-def test_installed_modules_and_names_are_left_as_they_are() -> None:
+def test_installed_modules_and_names_are_left_as_they_are(written: Callable[[str, str], Path]) -> None:
+    """Also in the folder of a working copy: a plan with a shipped space runs on another machine."""
+    written("search_spaces/loss_tuning.py", "")
     for address in ("search_spaces.loss_tuning:focal", "tpe", "no_such_module:f"):
         assert absolute(address) == address
     assert load("search_spaces.loss_tuning:focal").__name__ == "focal"
