@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -107,6 +108,10 @@ def test_an_error_of_the_user_exits_with_2_and_prints_no_traceback() -> None:
     assert "did you mean loss.dice?" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
+
+
+def test_the_version_is_that_of_the_package(run: Run) -> None:
+    assert run("--version") == (f"dice-ray {version('dice-ray')}\n", "", 0)
 
 
 def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Trained, run: Run) -> None:
