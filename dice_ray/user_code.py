@@ -87,7 +87,7 @@ def digest(address: str) -> str:
     modules = [module_at(address.rpartition(":")[0])]
     if inspect.isfunction(function) or inspect.isclass(function):
         modules.append(sys.modules[function.__module__])
-    files = sorted({file for module in modules if (file := getattr(module, "__file__", None))})
+    files = list(dict.fromkeys(file for module in modules if (file := getattr(module, "__file__", None))))
     if not files:
         raise InputError(f"{address} must be in a file, from which other processes load it")
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:12]
@@ -120,8 +120,8 @@ def _module_of_file(path: Path) -> ModuleType:
     folders = [str(path.parent)] if is_package else None
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where a dataclass looks for its module
-    spec.loader.exec_module(module)
+    # Compiled here, since Python's cached bytecode can be that of an edit in the same second.
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     return module
