@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -63,6 +64,17 @@ def test_a_module_of_the_current_folder_and_a_file_are_one_from_everywhere(
     assert absolute(stored) == stored
 
 
+def test_an_edit_of_the_same_size_in_the_same_second_counts(written: Callable[[str, str], Path]) -> None:
+    """Python's cached bytecode was run while the digest was of the new source; the cache lay in the user's folder."""
+    values = []
+    for value in (1, 2):
+        path = written("mine.py", f"def f(): return {value}")
+        os.utime(path, ns=(0, 0))
+        values.append(load("mine:f")())
+    assert values == [1, 2]
+    assert not path.with_name("__pycache__").exists()
+
+
 def test_a_file_hides_no_module_of_its_name(written: Callable[[str, str], Path]) -> None:
     written("json.py", "def f(): return 'mine'")
     written("optuna.py", "raise ValueError")
@@ -83,7 +95,9 @@ def test_a_module_of_a_package_can_import_from_its_package(written: Callable[[st
     assert load(address)() == 4
 
 
-def test_installed_modules_and_names_are_left_as_they_are() -> None:
+def test_installed_modules_and_names_are_left_as_they_are(written: Callable[[str, str], Path]) -> None:
+    """Also in the folder of a working copy: a plan with a shipped space runs on another machine."""
+    written("search_spaces/loss_tuning.py", "")
     for address in ("search_spaces.loss_tuning:focal", "tpe", "no_such_module:f"):
         assert absolute(address) == address
     assert load("search_spaces.loss_tuning:focal").__name__ == "focal"

@@ -42,14 +42,14 @@ def tune(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="tpe, random, brute_force, nsga2, or module:function that makes an Optuna sampler from a seed.",
+            help="tpe, random, brute_force, nsga2, or file.py:function that makes an Optuna sampler from a seed.",
             show_default="tpe, nsga2 for several objectives",
         ),
     ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Early stopping: asha, median, none, or module:function that makes an Optuna pruner.",
+            help="Early stopping: asha, median, none, or file.py:function that makes an Optuna pruner.",
             show_default="asha, none for several objectives",
         ),
     ] = None,

@@ -107,7 +107,9 @@ class Recorder:
         params = plan.model_dump(mode="json", exclude=left_out)
         parent = RunRecord(self._writer, plan.name)
         parent.opened(plan.name, params, tags | self._environment)
-        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(plan))
+        # A report names the command that reruns all that it shows, not only what was asked for last.
+        whole = plan.model_copy(update={"asked": None}) if isinstance(plan, StudyPlan) else plan
+        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(whole))
         for variant, digest in plan.digests.items():
             if digest:
                 _record_data(parent, plan.base(variant), digest)

@@ -176,9 +176,12 @@ from dice_ray import errors, tune
 from dice_ray.run import cluster
 
 Path("mine.py").write_text(
+    "import os\\n"
     "from dice_ray.losses.cross_entropy import CrossEntropyLoss\\n"
     "def rate(trial): trial.suggest_float('training.lr', 1e-3, 2e-3)\\n"
-    "def build(facts): return CrossEntropyLoss(facts.link)\\n"
+    "def build(facts):\\n"
+    "    assert os.environ['DICE_RAY_RUNS'] == os.path.abspath('runs')\\n"
+    "    return CrossEntropyLoss(facts.link)\\n"
 )
 tiny = {"data.source.synthetic.size": 200, "training.epochs": 1, "loss.custom.target": "mine:build"}
 result = tune("synthetic_pairs", tiny, space="mine.py:rate", trials=1, name="joined")
