@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_result(
-    result: Result,
+    work: Callable[[], Result],
     next_commands: Sequence[str] = (),
     price_per_hour: float | None = None,
     *,
@@ -65,14 +65,24 @@ def print_result(
     """Print where the results are and what to do next, or the estimate of a dry run.
 
     Args:
-        result: The return value of `api.train`, `api.tune`, `api.ablate` or `api.resume`.
+        work: Calls `api.train`, `api.tune`, `api.ablate` or `api.resume`.
         next_commands: Commands to suggest after a sweep or study, with `{0}` for its name.
         price_per_hour: As in `print_estimate`.
         as_json: Whether to print one JSON document instead of text.
 
     Raises:
-        typer.Exit: The run was interrupted; the exit status is 130.
+        typer.Exit: The run was interrupted; the exit status is 130, or 143 after SIGTERM.
     """
+    from dice_ray.api import Interrupted
+
+    status = 130  # of --max-hours
+    try:
+        result = work()
+    except Interrupted as interrupted:
+        result, status = interrupted.result, interrupted.status
+        if not result.can_be_resumed:
+            typer.echo("Interrupted before anything was stored: give the command again.", err=True)
+            raise typer.Exit(status) from None
     if result.estimate is not None:
         print_estimate(result.estimate, price_per_hour, as_json=as_json)
         return
@@ -94,7 +104,7 @@ def print_result(
         else:
             typer.echo(f"Interrupted. To continue:\n  dice-ray resume {result.name}")
     if not result.is_finished:
-        raise typer.Exit(130)
+        raise typer.Exit(status)
 
 
 def print_dry_run(plan: DryRun, *, as_json: bool) -> None:

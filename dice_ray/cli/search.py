@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -115,7 +116,8 @@ def tune(
     space = space or "loss_tuning"
     if warm_start == api.PUBLISHED and not as_json:
         _print_published(preset, space)
-    result = api.tune(
+    work = partial(
+        api.tune,
         preset,
         settings or [],
         space=space,
@@ -135,7 +137,7 @@ def tune(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("runs {0}", "report {0}", "export-preset {0} {0}.yaml"), price_per_hour, as_json=as_json)
+    print_result(work, ("runs {0}", "report {0}", "export-preset {0} {0}.yaml"), price_per_hour, as_json=as_json)
 
 
 def ablate(
@@ -186,7 +188,8 @@ def ablate(
     from dice_ray.cli.screen import TerminalScreen
 
     _check_price(price_per_hour, dry_run=dry_run)
-    result = api.ablate(
+    work = partial(
+        api.ablate,
         study,
         data or (),
         settings or [],
@@ -201,7 +204,7 @@ def ablate(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("report {0}",), price_per_hour, as_json=as_json)
+    print_result(work, ("report {0}",), price_per_hour, as_json=as_json)
 
 
 def resume(
@@ -236,7 +239,8 @@ def resume(
     from dice_ray.cli.screen import TerminalScreen
 
     _check_price(price_per_hour, dry_run=dry_run)
-    result = api.resume(
+    work = partial(
+        api.resume,
         name,
         more_trials=trials or 0,
         seeds=seeds,
@@ -247,7 +251,7 @@ def resume(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("runs {0}", "report {0}"), price_per_hour, as_json=as_json)
+    print_result(work, ("runs {0}", "report {0}"), price_per_hour, as_json=as_json)
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:

@@ -68,6 +68,9 @@ class Session:
             ids: Of all trials of the plan, which the counts are of.
             scheduler: Stops trials early.
             then: Called when they have ended.
+
+        Returns:
+            The counts, unfinished after Ctrl-C and at the end of `Driver.max_hours`.
         """
         from dice_ray.tuning.recorder import Recorder
         from dice_ray.tuning.searchers import CellSearcher
@@ -90,6 +93,8 @@ class Session:
                     self._tune(ray(), searcher, num_trials, recorder, scheduler)
                 if specs := then():
                     self._tune(ray(), CellSearcher(specs), len(specs), recorder)
+        except KeyboardInterrupt:
+            pass  # what is left can be resumed, and the counts tell it
         finally:
             recorder.close()
         counts = recorder.counts
@@ -136,7 +141,7 @@ class Session:
             run_config=tune.RunConfig(
                 name=type(searcher).__name__,
                 storage_path=str(ray.scratch),
-                callbacks=[RecorderCallback(recorder, self.screen, self.driver.max_hours)],
+                callbacks=[RecorderCallback(recorder, self.screen, self.driver)],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # trials write their own
                 failure_config=tune.FailureConfig(max_failures=2),  # of an actor or a node
                 verbose=0,  # the recorder's screen shows progress
