@@ -55,6 +55,10 @@ PLACEMENT_GROUP: Final = "placement_group"
 
 _LOCK: Final = "lock"
 
+REDRAWN: Final = (
+    "Splits that an earlier version of dice_ray drew from train were not stratified: they count as changed."
+)
+
 
 def write_atomically(file: Path, text: str) -> None:
     """Replace a file as a whole or not at all, even after a kill or a power cut."""
@@ -189,5 +193,5 @@ def check_digest(stored: str, current: str, subject: str) -> None:
     if stored != current:
         raise RunError(
             f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
-            f"{current} now): restore the old data, choose another name, or name a file to score"
+            f"{current} now): restore the old data, choose another name, or name a file to score. {REDRAWN}"
         )

@@ -12,10 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files, sources
+from dice_ray.data.records import documents
 from dice_ray.errors import DataError, InputError, RunError
 from dice_ray.metrics.classification import NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
@@ -142,7 +141,8 @@ class Trained:
 
     def score(self, split: EncodedSplit) -> Scores:
         """The scores on labelled records, at the threshold tuned on dev."""
-        return self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+        scores = self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+        return replace(scores, documents=documents(split.records))
 
     def export(self, folder: Path) -> str:
         """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it."""
@@ -199,7 +199,6 @@ def load(folder: Path) -> Trained:
             "if an older version trained it, `dice-ray train` with its settings and its name adds them"
         )
     assert config is not None
-    torch.set_num_threads(config.launch.threads)
     values = json.loads((folder / TASK).read_text(encoding="utf-8"))
     facts = tuple(
         TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})
@@ -229,7 +228,8 @@ def _task_values(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
 def count_files(data: str, scores: Scores) -> dict[str, str]:
     """The counts behind scores as files: content by path, in the run's folder and among its artifacts.
 
-    `items.csv` has the counts of each record, also at the tuned threshold if there is one; `classes.csv` of each class.
+    `items.csv` has the counts of each record, also at the tuned threshold if there is one, and its document if that is
+    known; `classes.csv` has the counts of each class.
     """
     folder = data if data in SPLITS else f"files/{Path(data).name}"
     files = {f"{folder}/{schema.ITEMS_FILE}": items_csv(scores)}
@@ -240,11 +240,14 @@ def count_files(data: str, scores: Scores) -> dict[str, str]:
 
 
 def items_csv(scores: Scores) -> str:
-    """The counts of each record by its id."""
+    """The counts of each record by its id, and its document if that is known."""
     thresholds = [items for items in (scores.items, scores.tuned_items) if items]
-    header = ("id", *COUNTS, *(f"tuned_{name}" for name in COUNTS if scores.tuned_items))
-    records = zip(*thresholds, strict=True)
-    rows = ((items[0].id, *(count for item in items for count in (item.tp, item.fp, item.fn))) for items in records)
+    tuned = tuple(f"tuned_{name}" for name in COUNTS if scores.tuned_items)
+    header = ("id", *COUNTS, *tuned, *(("document",) if scores.documents else ()))
+    rows = []
+    for items in zip(*thresholds, strict=True):
+        id_, counts = items[0].id, [count for item in items for count in (item.tp, item.fp, item.fn)]
+        rows.append([id_, *counts, *([scores.documents[id_]] if scores.documents else [])])
     return _csv(header, rows)
 
 

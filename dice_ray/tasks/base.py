@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -70,6 +70,7 @@ class Scores:
         collapsed: Whether a single class was predicted for all items.
         items: The counts of each record, from which confidence intervals are computed.
         tuned_items: The same at the threshold tuned on dev; empty if no threshold is tuned.
+        documents: The document of each item by its id; empty if documents are not known.
         classes: The counts of each class, or type of span; empty if there are no classes.
     """
 
@@ -77,6 +78,7 @@ class Scores:
     collapsed: bool
     items: tuple[ItemCounts, ...] = field(default=(), repr=False)
     tuned_items: tuple[ItemCounts, ...] = field(default=(), repr=False)
+    documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
 
@@ -174,6 +176,21 @@ class TaskBranch(Branch, ABC):
     @abstractmethod
     def label_counts(self, records: Sequence[Any]) -> Counter[str]:
         """The number of items of each label."""
+
+    def support(self, records: Sequence[Any], classes: Iterable[str]) -> Counter[str]:
+        """The number of items that are scored, by class; 0 for a class that does not occur.
+
+        Args:
+            records: Of dev or test.
+            classes: The classes of the training split.
+        """
+        counts = Counter(dict.fromkeys(classes, 0))
+        counts.update(self.label_counts(records))
+        return counts
+
+    def scores_every_class(self) -> bool:
+        """Whether the objective is the score of a class or a mean over classes, undefined without items of each."""
+        return False
 
     @abstractmethod
     def negatives_and_positives(self, records: Sequence[Any]) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
@@ -106,6 +106,10 @@ class ExtractiveQAConfig(WindowedBranch):
     def label_counts(self, records: Sequence[QuestionRecord]) -> Counter[str]:
         """The number of questions with each kind of gold answer."""
         return Counter(map(label, records))
+
+    def support(self, records: Sequence[QuestionRecord], classes: Iterable[str]) -> Counter[str]:
+        """Questions, whatever their answers."""
+        return Counter(questions=len(records))
 
     def negatives_and_positives(self, records: Sequence[QuestionRecord]) -> tuple[int, int]:
         """The words of all contexts, once for each question; the start and the end of each answer are positive.

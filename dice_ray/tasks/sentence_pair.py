@@ -52,6 +52,9 @@ class SentencePairConfig(TaskBranch):
     def positive_label(self) -> str:
         return self.positive
 
+    def scores_every_class(self) -> bool:
+        return True
+
     def links(self) -> frozenset[Link]:
         return frozenset({self.link})
 

@@ -28,7 +28,7 @@ from dice_ray.metrics.classification import (
     ratio,
     threshold_decisions,
 )
-from dice_ray.metrics.spans import metric_name_part
+from dice_ray.metrics.names import metric_name_part
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
@@ -75,6 +75,9 @@ class TextClassificationConfig(WindowedBranch):
 
     def positive_label(self) -> str | None:
         return self.positive
+
+    def scores_every_class(self) -> bool:
+        return self.positive is not None or self.score == "macro_f1"
 
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax" if self.labels == "one" else "sigmoid"})

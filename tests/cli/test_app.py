@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,12 +114,19 @@ def test_an_error_of_the_user_exits_with_2_and_prints_no_traceback() -> None:
     assert result.stdout == ""
 
 
+def test_the_version_is_that_of_the_package(run: Run) -> None:
+    assert run("--version") == (f"dice-ray {version('dice-ray')}\n", "", 0)
+
+
 def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Trained, run: Run) -> None:
     result = trained_here.output
     assert result.status == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "data: 100 train, 50 dev, 50 test records"
-    assert [line.split()[:4] for line in lines[1:3]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
+    assert lines[0].startswith(
+        "Warning: too few items of the rarest class: dev has 5 of '1' and test has 5 of '1', and"
+    )
+    assert lines[1] == "data: 100 train, 50 dev, 50 test records"
+    assert [line.split()[:4] for line in lines[2:4]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     log = "dice_ray_runs/mine/log.txt"
     assert f"mine: results in dice_ray_runs/mine and in MLflow; third-party output: {log}" in lines
     assert lines[lines.index("Next:") :] == [
@@ -127,7 +135,7 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
         "  dice-ray predict mine FILE",
         "  dice-ray report train",
     ]
-    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[1:3]]
+    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[2:4]]
     assert f"mine: best dev/f1 {max(scores):.4f}" in lines
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
@@ -276,7 +284,9 @@ def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Ru
     assert result.stdout.endswith("Interrupted. To continue:\n  dice-ray resume sw\n")
     more = "--trials +2 --seeds 0 --top 1 --max-hours 3 --register m --address h:1 --dry-run --price-per-hour 4 --json"
     assert json.loads(run("resume", "sw", *more.split()).stdout)["is_finished"] is False
-    shown, given = calls
+    again = run("resume", "sw", "--register", "my model", "--address", "h:1")
+    assert again.stdout.endswith("\n  dice-ray resume sw --register 'my model' --address h:1\n"), "no plan stores these"
+    shown, given, _ = calls
     assert callable(shown.pop("show"))
     nothing = dict.fromkeys(("seeds", "top", "register", "address", "max_hours"))
     assert shown == {"what": "sw", "more_trials": 0, "dry_run": False} | nothing
