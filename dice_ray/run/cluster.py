@@ -72,10 +72,12 @@ class Cluster:
     Attributes:
         nodes: Its machines.
         scratch: A temporary folder, deleted when Ray ends.
+        is_own: Whether it was started here, and ends with what is run on it.
     """
 
     nodes: tuple[Node, ...]
     scratch: Path
+    is_own: bool = True
 
     @property
     def cpus(self) -> int:
@@ -170,7 +172,7 @@ def started(
             if address != RUNNING:
                 _init(address, local if address == "local" else {})
             alive = [node for node in ray.nodes() if node["Alive"]]
-            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch)
+            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch, address == "local")
             if address != "local":
                 if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
                     raise RunError(f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}")

@@ -17,6 +17,8 @@ Ray's events race (Ray 2.60), so the methods accept more than one order:
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection
@@ -233,9 +235,10 @@ def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
 class RecorderCallback(tune.Callback):
     """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when it must stop."""
 
-    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver) -> None:
+    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, *, is_own_ray: bool) -> None:
         self._recorder, self._screen, self._is_stopped = recorder, screen, driver.is_stopped
         self._max_seconds = math.inf if driver.max_hours is None else 3600 * driver.max_hours
+        self._can_leave = is_own_ray or threading.current_thread() is not threading.main_thread()
 
     def __getstate__(self) -> dict[str, Any]:
         """Empty: the Tuner pickles its callbacks when it is made, and threads and terminals cannot be pickled."""
@@ -262,8 +265,11 @@ class RecorderCallback(tune.Callback):
             self._screen.show(counts)
         if self._is_stopped() or counts.elapsed > self._max_seconds:
             # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
-            # on the disk.
-            raise KeyboardInterrupt
+            # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
+            # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).
+            if self._can_leave:
+                raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGUSR1)
 
 
 def last_reason(errors: str) -> str:
