@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import shipped, tracking
 from dice_ray.api.places import Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
-from dice_ray.api.results import Result
+from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, data_digest, layers_by_variant, read_study
 from dice_ray.errors import InputError, RunError, UnknownNameError
@@ -274,8 +275,12 @@ def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register:
     folder = runs_folder() / plan.name
     if is_dry:
         return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
-    counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
-    return _result(plan, folder, counts, register)
+    with interruptible(plan.name, plan.name) as stop:
+        driver = replace(driver, is_stopped=stop)
+        counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
+        if stop():
+            raise KeyboardInterrupt
+        return _result(plan, folder, counts, register)
 
 
 def _with_automatic(

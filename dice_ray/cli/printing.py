@@ -57,7 +57,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_result(
-    result: Result,
+    work: Callable[[], Result],
     next_commands: Sequence[str] = (),
     price_per_hour: float | None = None,
     *,
@@ -67,15 +67,25 @@ def print_result(
     """Print where the results are and what to do next, or the estimate of a dry run.
 
     Args:
-        result: The return value of `api.train`, `api.tune`, `api.ablate` or `api.resume`.
+        work: Calls `api.train`, `api.tune`, `api.ablate` or `api.resume`.
         next_commands: Commands to suggest after a sweep or study, with `{0}` for its name.
         price_per_hour: As in `print_estimate`.
         resume_with: Options that no plan stores, and that a resumed sweep or study needs too.
         as_json: Whether to print one JSON document instead of text.
 
     Raises:
-        typer.Exit: The run was interrupted; the exit status is 130.
+        typer.Exit: The run was interrupted; the exit status is 130, or 143 after SIGTERM.
     """
+    from dice_ray.api import Interrupted
+
+    status = 130  # of --max-hours
+    try:
+        result = work()
+    except Interrupted as interrupted:
+        result, status = interrupted.result, interrupted.status
+        if not result.can_be_resumed:
+            typer.echo("Interrupted before anything was stored: give the command again.", err=True)
+            raise typer.Exit(status) from None
     if result.estimate is not None:
         print_estimate(result.estimate, price_per_hour, as_json=as_json)
         return
@@ -98,7 +108,7 @@ def print_result(
             given = [f" {option} {quote(value)}" for option, value in (resume_with or {}).items() if value is not None]
             typer.echo(f"Interrupted. To continue:\n  dice-ray resume {result.name}{''.join(given)}")
     if not result.is_finished:
-        raise typer.Exit(130)
+        raise typer.Exit(status)
 
 
 def print_dry_run(plan: DryRun, *, as_json: bool) -> None:

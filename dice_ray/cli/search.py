@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -115,7 +116,8 @@ def tune(
     space = space or "loss_tuning"
     if warm_start == api.PUBLISHED and not as_json:
         _print_published(preset, space)
-    result = api.tune(
+    work = partial(
+        api.tune,
         preset,
         settings or [],
         space=space,
@@ -137,7 +139,7 @@ def tune(
     )
     next_commands = ("runs {0}", "report {0}", "export-preset {0} {0}.yaml")
     resume_with = {"--register": register, "--address": address}
-    print_result(result, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
+    print_result(work, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def ablate(
@@ -188,7 +190,8 @@ def ablate(
     from dice_ray.cli.screen import TerminalScreen
 
     _check_price(price_per_hour, dry_run=dry_run)
-    result = api.ablate(
+    work = partial(
+        api.ablate,
         study,
         data or (),
         settings or [],
@@ -203,7 +206,7 @@ def ablate(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("report {0}",), price_per_hour, resume_with={"--address": address}, as_json=as_json)
+    print_result(work, ("report {0}",), price_per_hour, resume_with={"--address": address}, as_json=as_json)
 
 
 def resume(
@@ -238,7 +241,8 @@ def resume(
     from dice_ray.cli.screen import TerminalScreen
 
     _check_price(price_per_hour, dry_run=dry_run)
-    result = api.resume(
+    work = partial(
+        api.resume,
         name,
         more_trials=trials or 0,
         seeds=seeds,
@@ -250,7 +254,7 @@ def resume(
         show=None if as_json else TerminalScreen,
     )
     resume_with = {"--register": register, "--address": address}
-    print_result(result, ("runs {0}", "report {0}"), price_per_hour, resume_with=resume_with, as_json=as_json)
+    print_result(work, ("runs {0}", "report {0}"), price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:

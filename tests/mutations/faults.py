@@ -129,7 +129,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/api/places.py", r're.fullmatch(r"\w[\w.-]*", name)', r're.match(r"\w[\w.-]*", name)', "api/test_places.py"),
     Fault("dice_ray/cli/app.py", "sys.exit(2 if isinstance(", "sys.exit(1 if isinstance(", "cli/test_app.py::test_an_error_of_the_user_exits_with_2_and_prints_no_traceback"),
     Fault("dice_ray/cli/printing.py", "value if math.isfinite(value) else None", "value", "cli/test_printing.py"),
-    Fault("dice_ray/cli/printing.py", "raise typer.Exit(130)", "raise typer.Exit(0)", "cli/test_app.py::test_ctrl_c_ends_a_run_with_130_and_no_traceback cli/test_app.py::test_resume_passes_what_was_given_and_an_interruption_exits_with_130"),
+    Fault("dice_ray/cli/printing.py", "if not result.is_finished:\n        raise typer.Exit(status)", "if not result.is_finished:\n        raise typer.Exit(0)", "cli/test_app.py::test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it cli/test_app.py::test_resume_passes_what_was_given_and_an_interruption_exits_with_130"),
     # search_spaces
     Fault("search_spaces/arms.py", '"loss.self_adjusting_dice.decay": 1.0', '"loss.self_adjusting_dice.decay": 0.5', "search_spaces/test_arms.py"),
     Fault("search_spaces/loss_tuning.py", 'trial.suggest_float("loss.focal.gamma", 0, 5)', 'trial.suggest_float("loss.dice.gamma", 0, 5)', "search_spaces/test_loss_tuning.py"),
