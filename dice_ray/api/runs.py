@@ -50,7 +50,8 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     config = build.fix_precision(with_stored_precision(config, folder))
     score = single.train_alone(config, folder, TRAIN_EXPERIMENT, driver)
     tracking.keep_best(Place(folder, TRAIN_EXPERIMENT, name), "dev", store_text=config.tracking.text, register=register)
-    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score))
+    has_test = config.data.has("test") or config.data.test_share is not None
+    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score), has_test=has_test)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,9 @@ def tune(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("runs {0}", "report {0}", "export-preset {0} {0}.yaml"), price_per_hour, as_json=as_json)
+    # A search for several objectives has no best trial to export.
+    export = [] if objectives else [["export-preset", result.name, f"{result.name}.yaml"]]
+    print_result(result, [["runs", result.name], ["report", result.name], *export], price_per_hour, as_json=as_json)
 
 
 def ablate(
@@ -159,7 +161,7 @@ def ablate(
     arm: Annotated[
         list[str] | None, typer.Option(help="Arm of the study to run; repeatable.", show_default="all arms")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: each arm is run with the seeds 1, 2, ...")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: each arm is run with the seeds 1, 2, ...")] = 5,
     tuned_from: Annotated[
         list[str] | None,
         typer.Option(
@@ -201,7 +203,14 @@ def ablate(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("report {0}",), price_per_hour, as_json=as_json)
+    next_commands = [["report", result.name]]
+    if not as_json and result.more_seeds:
+        options = {"--data": data, "--encoder": encoder, "--set": settings, "--tuned-from": tuned_from}
+        options |= {"--arm": result.more_seeds.arms or arm, "--seeds": [str(result.more_seeds.num)]}
+        options |= {"--name": [name] if name else [], "--address": [address] if address else []}
+        given = [word for option, values in options.items() for value in values or () for word in (option, value)]
+        next_commands.append(["ablate", study, *given])
+    print_result(result, next_commands, price_per_hour, as_json=as_json)
 
 
 def resume(
@@ -247,7 +256,7 @@ def resume(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("runs {0}", "report {0}"), price_per_hour, as_json=as_json)
+    print_result(result, [["runs", result.name], ["report", result.name]], price_per_hour, as_json=as_json)
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:
