@@ -54,8 +54,8 @@ def why_not_on_paper_data(findings: Findings) -> str:
     if not alike:
         return ""
     return (
-        f"The paper's tables are left out: no preset says that {', '.join(alike)} is the published data set, whole and in "
-        "its published split (tracking.published)."
+        f"The paper's tables are left out: no preset says that {', '.join(alike)} is the published data set, whole and "
+        "in its published split (tracking.published)."
     )
 
 

@@ -132,5 +132,7 @@ def _print_runs(compared: list[ComparedRun]) -> None:
             f"{path}={value:.4g}" if isinstance(value, float) else f"{path}={value}"
             for path, value in run.params.items()
         )
-        rows.append((run.run, run.state, score, "" if run.seed is None else str(run.seed), run.failure or settings))
+        state = f"rerun, {run.state}" if run.rerun_of else run.state
+        score += f" (mean of {run.reruns} reruns)" if run.reruns else ""
+        rows.append((run.run, state, score, "" if run.seed is None else str(run.seed), run.failure or settings))
     print_table(("run", "state", metric or "score", "seed", "settings that differ"), rows)

@@ -12,9 +12,10 @@ from scipy import stats
 
 from analysis.findings import Findings
 from analysis.paper.tables import DATA_SETS, formulas, paper_tables
-from analysis.summary import summary
 from analysis.statistics import t_interval
+from analysis.summary import summary
 from analysis.tables.base import ReportTable, ScoreFormat
+from dice_ray.config.schema import PaperData
 from tests.analysis.cells import study
 
 ARMS = {
