@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from dice_ray.cli.options import (
     TimeoutOption,
 )
 from dice_ray.cli.printing import print_result
+
+if TYPE_CHECKING:
+    from analysis.verdict import MoreSeeds
 
 
 def tune(
@@ -205,12 +208,17 @@ def ablate(
     )
     next_commands = [["report", result.name]]
     if not as_json and result.more_seeds:
-        options = {"--data": data, "--encoder": encoder, "--set": settings, "--tuned-from": tuned_from}
-        options |= {"--arm": result.more_seeds.arms or arm, "--seeds": [str(result.more_seeds.num)]}
-        options |= {"--name": [name] if name else [], "--address": [address] if address else []}
-        given = [word for option, values in options.items() for value in values or () for word in (option, value)]
-        next_commands.append(["ablate", study, *given])
+        options = {"--data": data, "--encoder": encoder, "--set": settings, "--arm": arm, "--tuned-from": tuned_from}
+        options |= {"--name": [name] if name else None, "--address": [address] if address else None}
+        next_commands.append(with_more_seeds(study, options, result.more_seeds))
     print_result(result, next_commands, price_per_hour, as_json=as_json)
+
+
+def with_more_seeds(study: str, options: dict[str, list[str] | None], more: MoreSeeds) -> list[str]:
+    """The arguments that run a study of these options again with more seeds of its arms, or of those in question."""
+    options = options | {"--seeds": [str(more.num)]} | ({"--arm": list(more.arms)} if more.arms else {})
+    given = [word for option, values in options.items() for value in values or () for word in (option, value)]
+    return ["ablate", study, *given]
 
 
 def resume(

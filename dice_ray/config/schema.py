@@ -43,8 +43,22 @@ class LaunchConfig(Settings):
 
 
 PaperData: TypeAlias = Literal[
-    *("ctb5", "ctb6", "ud14_chinese", "wsj", "ritter2011", "conll03", "ontonotes5", "msra", "ontonotes4"),
-    *("squad1", "squad2", "quoref", "mrpc", "qqp", "sst2", "sst5"),
+    "ctb5",
+    "ctb6",
+    "ud14_chinese",
+    "wsj",
+    "ritter2011",
+    "conll03",
+    "ontonotes5",
+    "msra",
+    "ontonotes4",
+    "squad1",
+    "squad2",
+    "quoref",
+    "mrpc",
+    "qqp",
+    "sst2",
+    "sst5",
 ]
 """The data sets of the paper's Tables 3 to 10."""
 

@@ -28,11 +28,11 @@ JITTER = RNG.normal(0, 0.01, 20)
 
 def around(mean: float, num: int = 10, spread: float = 1.0) -> list[float]:
     """Scores of so many seeds around a mean, with a spread of their own."""
-    return (mean + JITTER[:num] + spread * RNG.normal(0, 0.002, num)).tolist()
+    return [float(score) for score in mean + JITTER[:num] + spread * RNG.normal(0, 0.002, num)]
 
 
 def around_each(scores: list[float]) -> list[float]:
-    return (np.array(scores) + RNG.normal(0, 0.002, len(scores))).tolist()
+    return [score + float(noise) for score, noise in zip(scores, RNG.normal(0, 0.002, len(scores)), strict=True)]
 
 
 def of(
@@ -227,7 +227,9 @@ def test_no_sentence_contradicts_its_table() -> None:
 
 def contradictions(made: Verdict, sentences: list[str], table: ReportTable) -> Iterator[str]:
     """What the sentences of a summary say and the numbers of the table do not."""
-    rows: dict[str, dict[str, Any]] = {str(row["arm"]): dict(row) for row in table.data.to_dict("records")}
+    rows: dict[str, dict[str, Any]] = {
+        str(row["arm"]): {str(name): value for name, value in row.items()} for row in table.data.to_dict("records")
+    }
     predictor = rows.pop(CONSTANT, {"mean": math.nan})["mean"]
     rows = {name: row for name, row in rows.items() if not pd.isna(row["mean"])}
     shared = {name: row["shared_seeds"] for name, row in rows.items() if not pd.isna(row["shared_seeds"])}

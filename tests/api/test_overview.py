@@ -47,7 +47,7 @@ def test_reruns_are_no_trials_and_the_best_is_that_of_the_report(uri: str) -> No
     """Trial 0001 has the highest score of its own, and 0002 the highest mean over its reruns."""
     with Writer("again", uri) as writer:
         writer.open("again", name="again", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
-        runs = [("0001", 0.9, None), ("0002", 0.7, None)]
+        runs: list[tuple[str, float, str | None]] = [("0001", 0.9, None), ("0002", 0.7, None)]
         runs += [(f"{of}-{seed}", score, of) for of, score in (("0001", 0.4), ("0002", 0.6)) for seed in (1001, 1002)]
         for id_, score, rerun_of in runs:
             tags = {schema.KIND: "rerun" if rerun_of else "trial", schema.SEED: id_[-4:], schema.STATE: "done"}
