@@ -32,7 +32,7 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
 
     Args:
         parts: `parts_SI2` of the arm: what each item adds to numerator and denominator of the score. Seeds and items
-            are in the order of the baseline's.
+            are in the order of the baseline's. Items must be independent: items of one document are one item here.
         baseline: `parts_SI2` of the baseline.
         seed: The seed of the resampling.
 

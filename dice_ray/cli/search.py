@@ -140,7 +140,9 @@ def tune(
     )
     # A search for several objectives has no best trial to export.
     export = [] if objectives else [["export-preset", result.name, f"{result.name}.yaml"]]
-    print_result(result, [["runs", result.name], ["report", result.name], *export], price_per_hour, as_json=as_json)
+    next_commands = [["runs", result.name], ["report", result.name], *export]
+    resume_with = {"--register": register, "--address": address}
+    print_result(result, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def ablate(
@@ -211,7 +213,7 @@ def ablate(
         options = {"--data": data, "--encoder": encoder, "--set": settings, "--arm": arm, "--tuned-from": tuned_from}
         options |= {"--name": [name] if name else None, "--address": [address] if address else None}
         next_commands.append(with_more_seeds(study, options, result.more_seeds))
-    print_result(result, next_commands, price_per_hour, as_json=as_json)
+    print_result(result, next_commands, price_per_hour, resume_with={"--address": address}, as_json=as_json)
 
 
 def with_more_seeds(study: str, options: dict[str, list[str] | None], more: MoreSeeds) -> list[str]:
@@ -264,7 +266,9 @@ def resume(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, [["runs", result.name], ["report", result.name]], price_per_hour, as_json=as_json)
+    next_commands = [["runs", result.name], ["report", result.name]]
+    resume_with = {"--register": register, "--address": address}
+    print_result(result, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:

@@ -11,10 +11,11 @@ import optuna
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.errors import InputError, UnknownNameError, reason_of
 from dice_ray.run.rehearsal import dev_metrics
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.space import Space, describe_error, load
+from dice_ray.tuning.space import Space
+from dice_ray.user_code import load
 
 Made = TypeVar("Made")
 
@@ -48,11 +49,11 @@ def made_by(address: str, noun: str, kind: Callable[..., Made], *arguments: obje
     Raises:
         InputError: It raises, or makes something else.
     """
-    make = cast(Callable[..., object], load(address))
+    make = load(address)
     try:
         made = make(*arguments)
     except Exception as error:
-        raise InputError(f"{address} must make a {noun}, and raised {describe_error(error)}") from error
+        raise InputError(f"{address} must make a {noun}, and raised {reason_of(error)}") from error
     assert isinstance(kind, type)
     if not isinstance(made, kind):
         raise InputError(f"{address} must make an Optuna {noun}, and returned {made!r:.80}")
@@ -75,7 +76,7 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
     try:
         (last,) = _try(space, chosen, num_objectives, 1, known)
     except Exception as error:
-        why = describe_error(error.__cause__ or error)  # a space wraps an error of the sampler
+        why = reason_of(error.__cause__ or error)  # a space wraps an error of the sampler
         raise InputError(f"{name} must suggest a trial of {address}, and raised {why}") from error
     if isinstance(chosen, optuna.samplers.TPESampler) and not chosen._multivariate:  # models each parameter alone
         return []

@@ -32,7 +32,7 @@ def around(mean: float, num: int = 10, spread: float = 1.0) -> list[float]:
 
 
 def around_each(scores: list[float]) -> list[float]:
-    return [score + float(noise) for score, noise in zip(scores, RNG.normal(0, 0.002, len(scores)), strict=True)]
+    return [float(score) for score in np.array(scores) + RNG.normal(0, 0.002, len(scores))]
 
 
 def of(
@@ -228,7 +228,7 @@ def test_no_sentence_contradicts_its_table() -> None:
 def contradictions(made: Verdict, sentences: list[str], table: ReportTable) -> Iterator[str]:
     """What the sentences of a summary say and the numbers of the table do not."""
     rows: dict[str, dict[str, Any]] = {
-        str(row["arm"]): {str(name): value for name, value in row.items()} for row in table.data.to_dict("records")
+        str(row["arm"]): {str(key): value for key, value in row.items()} for row in table.data.to_dict("records")
     }
     predictor = rows.pop(CONSTANT, {"mean": math.nan})["mean"]
     rows = {name: row for name, row in rows.items() if not pd.isna(row["mean"])}
