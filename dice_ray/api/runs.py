@@ -57,7 +57,8 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
             raise KeyboardInterrupt
         place = Place(folder, TRAIN_EXPERIMENT, name)
         tracking.keep_best(place, "dev", store_text=config.tracking.text, register=register)
-    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score))
+    has_test = config.data.has("test") or config.data.test_share is not None
+    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score), has_test=has_test)
 
 
 @dataclass(frozen=True)

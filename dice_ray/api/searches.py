@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import shipped, tracking
-from dice_ray.api.places import Place, check_name, new_name, runs_folder
+from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
@@ -201,7 +201,7 @@ def ablate(
     *,
     encoders: Sequence[str] = (),
     arms: Sequence[str] = (),
-    seeds: int = 3,
+    seeds: int = 5,
     tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
     max_hours: float | None = None,
@@ -241,7 +241,7 @@ def ablate(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
-    name = check_name(name or Path(study).stem)
+    name = check_name(name or valid_name(Path(study).stem))
     variants: dict[str | None, Variant] = {}
     for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
