@@ -95,12 +95,6 @@ class RunConfig(Settings):
     launch: LaunchConfig = LaunchConfig()
     tracking: TrackingConfig = TrackingConfig()
 
-    def with_threads(self, threads: int) -> RunConfig:
-        """The same run with so many threads for each worker, unless it names a number itself."""
-        if self.launch.threads is not None:
-            return self
-        return self.model_copy(update={"launch": self.launch.model_copy(update={"threads": threads})})
-
     @property
     def data_name(self) -> str:
         """What the data set is called."""
@@ -111,6 +105,12 @@ class RunConfig(Settings):
         if not isinstance(self.data.source, FilesConfig) or self.tracking.data is not None:
             return self
         return self.model_copy(update={"tracking": self.tracking.model_copy(update={"data": name})})
+
+    def with_threads(self, threads: int) -> RunConfig:
+        """The same run with so many threads for each worker, unless it names a number itself."""
+        if self.launch.threads is not None:
+            return self
+        return self.model_copy(update={"launch": self.launch.model_copy(update={"threads": threads})})
 
     def tags(self) -> dict[str, str]:
         """The MLflow tags by which runs are grouped and found."""
