@@ -1,6 +1,7 @@
 # On a machine with Python 3.11 or newer and make, each command makes .venv and installs what it needs by itself.
 PYTHON ?= python3
 BIN := .venv/bin
+INSTALLED := .venv/.installed
 READY := .venv/.ready
 
 .PHONY: help demo test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
@@ -9,7 +10,7 @@ READY := .venv/.ready
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
 
-demo: $(READY) ## Run a search, a comparison of the losses and its report, on generated data
+demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, on generated data
 	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 4
 	$(BIN)/dice-ray ablate loss_comparison --seeds 3
 	$(BIN)/dice-ray report loss_comparison
@@ -66,10 +67,18 @@ bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracki
 tree: $(READY) ## Write the tree in README from the first sentences of the files' docstrings
 	$(BIN)/python -m tests.house.tree
 
-$(READY): pyproject.toml constraints.txt
+# pip would spend most of its time on compiling all files of all packages; Python compiles those that it imports.
+INSTALL = PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-compile
+
+$(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dice_ray needs Python 3.11 or newer, got $$($(PYTHON) --version 2>&1); name one: make PYTHON=python3.12"; exit 1; }
-	@echo "Installing into .venv; the first time takes some minutes."
+	@echo "Installing into .venv; the first time takes about a minute."
 	@$(PYTHON) -m venv .venv
-	@PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(INSTALL) --editable .
+	@touch $@
+
+$(READY): $(INSTALLED)
+	@echo "Installing what tests and checks need."
+	@$(INSTALL) --editable '.[dev]'
 	@touch $@

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import uuid
 from collections.abc import Iterator
 from functools import cache
@@ -60,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Each file in one process, and all files that start Ray in the same one: no two Rays run at once.
+    """Each file in one process, and all tests that start Ray in the same one: no two Rays run at once.
 
     `--dist loadgroup` of pytest-xdist 3.8 would do this, but groups nothing under pytest 9.2 (its issue 1386).
     """
@@ -68,13 +70,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
     config.option.loadscopereorder = False  # the order of the collection, Ray first, and not the most tests
     scheduler = LoadScopeScheduling(config, log)
-    scheduler._split_scope = lambda nodeid: _group(nodeid.partition("::")[0])
+    scheduler._split_scope = _group
     return scheduler
 
 
+def _group(nodeid: str) -> str:
+    file, test = re.split(r"::|\[", nodeid)[:2]
+    return "ray" if test in _marked_ray(file) else file
+
+
 @cache
-def _group(file: str) -> str:
-    return "ray" if "mark.ray" in (REPOSITORY / file).read_text(encoding="utf-8") else file
+def _marked_ray(file: str) -> frozenset[str]:
+    """The tests and classes of a file that are marked `ray`: the scheduler has their names alone."""
+    tree = ast.parse((REPOSITORY / file).read_text(encoding="utf-8"))
+    defined = [node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return frozenset(
+        node.name for node in defined if "pytest.mark.ray" in {ast.unparse(mark) for mark in node.decorator_list}
+    )
 
 
 def _keeps_ray(item: pytest.Item) -> bool:

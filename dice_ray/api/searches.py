@@ -110,6 +110,7 @@ def tune(
         points=tuple(points),
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
+    plan = plan.with_code([plan.base()])
     return _run(plan, Driver(address, max_hours=max_hours, show=show), is_dry=dry_run, register=register)
 
 
@@ -258,7 +259,7 @@ def ablate(
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
-    return _run(plan.with_encoders(), Driver(address, max_hours=max_hours, show=show), is_dry=dry_run)
+    return _run(plan.with_contents(), Driver(address, max_hours=max_hours, show=show), is_dry=dry_run)
 
 
 def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
@@ -300,17 +301,21 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     """The result of a sweep or study; predictions and model of the best run of a finished one are stored.
 
     Raises:
-        RunError: Every trial failed; it names the first reason.
+        RunError: Every trial failed; it names the last reason.
     """
-    from dice_ray.run.folder import TRIALS
+    from dice_ray.run.folder import LOG, TRIALS
     from dice_ray.tuning.ledger import ledger_in
     from dice_ray.tuning.plan import SweepPlan
     from dice_ray.tuning.ranking import best_in
 
     ledger = ledger_in(folder)
     if counts.is_finished and counts.failed == counts.total:
-        reason = next(iter(ledger.outcomes.values())).failure
-        raise RunError(f"all {counts.total} trials of {folder.name} failed, the first one because {reason}")
+        # The last, since a study may hold other failures of earlier calls.
+        *_, reason = (outcome.failure for outcome in ledger.outcomes.values() if outcome.failure)
+        reason = " ".join(reason.split())
+        raise RunError(
+            f"all {counts.total} trials of {folder.name} failed, the last one because {reason} (output: {folder / LOG})"
+        )
     if counts.is_finished and (best := best_in(ledger)) is not None:
         split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
         store_text = plan.config(ledger.specs[best]).tracking.text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Annotated
 
 import typer
@@ -14,7 +15,7 @@ from dice_ray.cli.results import export_preset, report, runs, ui
 from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
 from dice_ray.cli.trained import evaluate, export, predict
-from dice_ray.errors import DiceRayError
+from dice_ray.errors import DiceRayError, cut
 
 app = typer.Typer(
     name="dice-ray",
@@ -23,6 +24,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"dice-ray {version('dice-ray')}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -34,32 +41,24 @@ def options(
             "-v", "--verbose", help="Print the output of Ray, Optuna, MLflow and transformers instead of logging it."
         ),
     ] = False,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
 ) -> None:
     """Which loss, with which settings, on my data, and is the difference real?"""
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "train": train,
-    "tune": tune,
-    "ablate": ablate,
-    "resume": resume,
-    "report": report,
-    "runs": runs,
-    "ui": ui,
-    "export-preset": export_preset,
-    "predict": predict,
-    "evaluate": evaluate,
-    "export": export,
-    "init": init,
-    "inspect": inspect,
-    "validate": validate,
-    "list": list_names,
-    "losses": losses,
-    "cache": cache,
+COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Your data": {"init": init, "inspect": inspect, "validate": validate},
+    "Train, search, compare": {"train": train, "tune": tune, "ablate": ablate, "resume": resume},
+    "Results": {"report": report, "runs": runs, "ui": ui, "export-preset": export_preset},
+    "Trained models": {"predict": predict, "evaluate": evaluate, "export": export},
+    "Reference": {"list": list_names, "losses": losses, "cache": cache},
 }
-"""Every command by its name, in the order of `dice-ray --help`."""
-for name, command in COMMANDS.items():
-    app.command(name)(command)
+"""Every command by its heading and name, in the order of `dice-ray --help`: that in which a user needs them."""
+for heading, commands in COMMANDS.items():
+    for name, command in commands.items():
+        app.command(name, rich_help_panel=heading)(command)
 
 
 def main() -> None:
@@ -76,5 +75,5 @@ def main() -> None:
     except (DiceRayError, OSError) as error:
         if "--debug" in sys.argv[1:]:
             raise
-        typer.echo(f"dice-ray: {error}", err=True)
+        typer.echo(f"dice-ray: {cut(str(error))}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)

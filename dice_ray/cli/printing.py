@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -60,6 +61,7 @@ def print_result(
     next_commands: Sequence[str] = (),
     price_per_hour: float | None = None,
     *,
+    resume_with: Mapping[str, str | None] | None = None,
     as_json: bool,
 ) -> None:
     """Print where the results are and what to do next, or the estimate of a dry run.
@@ -68,6 +70,7 @@ def print_result(
         result: The return value of `api.train`, `api.tune`, `api.ablate` or `api.resume`.
         next_commands: Commands to suggest after a sweep or study, with `{0}` for its name.
         price_per_hour: As in `print_estimate`.
+        resume_with: Options that no plan stores, and that a resumed sweep or study needs too.
         as_json: Whether to print one JSON document instead of text.
 
     Raises:
@@ -92,7 +95,8 @@ def print_result(
         if result.is_finished:
             print_next([f"dice-ray {command.format(result.name)}" for command in next_commands])
         else:
-            typer.echo(f"Interrupted. To continue:\n  dice-ray resume {result.name}")
+            given = [f" {option} {quote(value)}" for option, value in (resume_with or {}).items() if value is not None]
+            typer.echo(f"Interrupted. To continue:\n  dice-ray resume {result.name}{''.join(given)}")
     if not result.is_finished:
         raise typer.Exit(130)
 
@@ -127,13 +131,15 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
     gpus = f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
     workers = f" ({needs.num_workers} workers)" if needs.num_workers else ""
     less = ", less with early stopping" if estimate.stops_early else ""
-    fewest, most_steps = sorted((estimate.fastest.num_steps, run.num_steps))
-    each = f"{_range(estimate.fastest.seconds, run.seconds, _clock)} each, {_range(fewest, most_steps, str)} steps"
-    to_start = f"{_clock(estimate.seconds_to_start)} to start"
+    fewest, highest = sorted((estimate.fastest.num_steps, run.num_steps))
+    each = (
+        f"{_range(estimate.fastest.seconds, run.seconds, _clock)} each, {_range(fewest, highest, str)} steps, "
+        f"{_clock(estimate.seconds_to_start)} to start"
+    )
     typer.echo(estimate.plan)
     typer.echo(f"runs        {estimate.num_runs}{ended}")
     typer.echo(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
-    typer.echo(f"time        about {_range(least, most, _clock)}{less} ({each}, {to_start})")
+    typer.echo(f"time        about {_range(least, most, _clock)}{less} ({each})")
     typer.echo(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
     typer.echo(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
     if hourly is not None:

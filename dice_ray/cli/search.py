@@ -135,7 +135,9 @@ def tune(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("runs {0}", "report {0}", "export-preset {0} {0}.yaml"), price_per_hour, as_json=as_json)
+    next_commands = ("runs {0}", "report {0}", "export-preset {0} {0}.yaml")
+    resume_with = {"--register": register, "--address": address}
+    print_result(result, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def ablate(
@@ -201,7 +203,7 @@ def ablate(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("report {0}",), price_per_hour, as_json=as_json)
+    print_result(result, ("report {0}",), price_per_hour, resume_with={"--address": address}, as_json=as_json)
 
 
 def resume(
@@ -247,7 +249,8 @@ def resume(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(result, ("runs {0}", "report {0}"), price_per_hour, as_json=as_json)
+    resume_with = {"--register": register, "--address": address}
+    print_result(result, ("runs {0}", "report {0}"), price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:

@@ -36,9 +36,9 @@ class LaunchConfig(Settings):
         max_failures: How often Ray Train restarts the workers after one dies; they resume from the last checkpoint.
     """
 
-    workers: int = Field(1, ge=1)
+    workers: int = Field(1, ge=1, le=1024)
     how: Literal["auto", "ray_train"] = "auto"
-    threads: int | None = Field(None, ge=1)
+    threads: int | None = Field(None, ge=1, le=1024)
     gpus: Annotated[float, Field(ge=0), AfterValidator(_whole_or_part)] = 0
     max_failures: int = Field(2, ge=0)
 

@@ -1,14 +1,14 @@
-"""A user-defined loss, given by its import path."""
+"""A user-defined loss, given by its address."""
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from dice_ray.errors import ConfigError, Problem, nearest
+from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError
 from dice_ray.losses.base import Loss, LossBranch
+from dice_ray.user_code import Address, load
 
 if TYPE_CHECKING:
     from dice_ray.terms import Link, TermFacts
@@ -23,9 +23,9 @@ class CustomConfig(LossBranch):
 
     name: ClassVar[str] = "custom"
     formula: ClassVar[str] = "what target(facts, **parameters) builds"
-    source: ClassVar[str] = "a package of your own"
+    source: ClassVar[str] = "a file or package of your own"
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
-    target: Annotated[str, Field(pattern=r"^[\w.]+:\w+$", description="package.module:function")]
+    target: Annotated[Address, Field(pattern=r"^.+:\w+$", description="module:function or file.py:function")]
     parameters: dict[str, Any] = Field(default_factory=dict, description="passed on")
 
     def can_mine(self, facts: TermFacts) -> bool:
@@ -34,21 +34,15 @@ class CustomConfig(LossBranch):
     def build(self, facts: TermFacts) -> Loss:
         if problems := self.problems(facts, "loss.custom"):
             raise ConfigError(problems)
-        module_name, _, function = self.target.partition(":")
-        loss = getattr(importlib.import_module(module_name), function)(facts, **self.parameters)
+        loss = load(self.target)(facts, **self.parameters)
         if not isinstance(loss, Loss):
             must = "must return a dice_ray.losses.base.Loss"
             raise ConfigError([Problem("loss.custom.target", must, f"{type(loss).__name__} from {self.target}")])
         return loss
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        module_name, _, function = self.target.partition(":")
         try:
-            module = importlib.import_module(module_name)
-        except ImportError as error:
-            return [Problem(f"{path}.target", f"must name a module that can be imported ({error})", repr(module_name))]
-        if callable(getattr(module, function, None)):
-            return []
-        known = tuple(name for name, value in vars(module).items() if callable(value) and not name.startswith("_"))
-        must = f"must name a function in {module_name}"
-        return [Problem(f"{path}.target", must, repr(function), suggestion=nearest(function, known), known=known)]
+            load(self.target)
+        except (InputError, UnknownNameError) as error:
+            return [Problem(f"{path}.target", f"must be the address of a function, and: {error}")]
+        return []

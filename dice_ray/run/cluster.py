@@ -1,9 +1,13 @@
 """Ray, started on this machine or joined as a cluster, with its output in a log.
 
-Ray reads most of its settings from the environment when it is imported, so they are set before. By default every Ray
-process listens on all interfaces, also without a dashboard (Ray 2.60); `LOOPBACK` holds a local Ray to 127.0.0.1 and
-gives it a token, so that no other user of the machine can submit work to it. A cluster that is joined keeps its own
-settings.
+Ray reads most of its settings from the environment when it is imported, so they are set before; a notebook may have
+imported it already, so the settings that it keeps are read again. By default every Ray process listens on all
+interfaces, also without a dashboard (Ray 2.60); `LOOPBACK` holds a local Ray to 127.0.0.1 and gives it a token, so that
+no other user of the machine can submit work to it. A cluster that is joined keeps its own settings, and so does a Ray
+that the user has started in this process, which is used as it is and not shut down.
+
+The processes of a Ray that others have started know neither this process's folder nor its variables. So code that is
+sent to Ray first calls `enter` with the `surroundings` of the process that sends it.
 """
 
 from __future__ import annotations
@@ -43,8 +47,10 @@ LOOPBACK: Mapping[str, str] = {
     "RAY_API_SERVER_ADDRESS": "no_dashboard://here",
 }
 
+RUNNING = "running"
+"""Stands for the address of a Ray that runs in this process already."""
 FOLDER = "DICE_RAY_FOLDER"
-"""Environment variable with the driver's working directory, for processes on a cluster."""
+"""Environment variable with the driver's working directory, for processes on Ray."""
 
 
 @dataclass(frozen=True)
@@ -78,27 +84,47 @@ class Cluster:
 
 
 def prepare(address: str | None) -> str:
-    """Set the environment that Ray reads when it is imported; returns `local`, or the address of the cluster to join.
+    """Set the environment that Ray reads; returns `local`, `running`, or the address of the cluster to join.
 
     Raises:
         InputError: The address is malformed.
-        RunError: Ray was imported before with other settings, or nothing answers at the address.
+        RunError: This process has another Ray, or nothing answers at the address.
     """
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        if address is not None:
+            raise RunError(
+                f"Ray runs in this process already, and is used: call ray.shutdown() to use address {address!r} instead"
+            )
+        os.environ.update(QUIET)
+        return RUNNING
     address = address or os.environ.get("RAY_ADDRESS") or "local"
-    is_local = address == "local"
-    changed = [name for name, value in LOOPBACK.items() if (os.environ.get(name) == value) != is_local]
-    if "ray" in sys.modules and (changed if is_local else len(changed) == len(LOOPBACK)):
-        why = f"imported it without {', '.join(changed)}" if is_local else "restricted it to loopback"
+    if address == "local":
+        os.environ.update({**QUIET, **LOOPBACK})
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
+        if "ray" in sys.modules:
+            _read_settings_again()
+        return address
+    if "ray" in sys.modules and all(os.environ.get(name) == value for name, value in LOOPBACK.items()):
         raise RunError(
-            f"Ray must be set up for address {address!r}, but this process {why}: start a new Python process"
+            f"Ray was restricted to this machine when this process first used it, and cannot join {address!r}: start a "
+            "new Python process"
         )
     os.environ.update(QUIET)
-    if is_local:
-        os.environ.update(LOOPBACK)
-        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(16))
-    elif address != "auto":
+    if address != "auto":
         _check_address(address)
     return address
+
+
+def _read_settings_again() -> None:
+    """Make Ray, which was imported before, read `LOOPBACK` and its token from the environment."""
+    # Internals of Ray 2.60: the only settings that its driver keeps from the import. Those of the processes that it
+    # starts come from the environment anyway.
+    from ray._private import ray_constants
+    from ray._raylet import AuthenticationTokenLoader, Config  # type: ignore[attr-defined]
+
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    Config.initialize("")
+    AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _check_address(address: str) -> None:
@@ -119,50 +145,54 @@ def _check_address(address: str) -> None:
 def started(
     address: str | None = None, *, num_cpus: int | None = None, log: Path, folder: Path | None = None
 ) -> Iterator[Cluster]:
-    """Start Ray on this machine, or join a cluster, until the end of the block.
+    """Ray until the end of the block: the one that runs in this process, or a local one, or a cluster that is joined.
 
     Args:
         address: Of a cluster to join; RAY_ADDRESS where not given, and otherwise a local Ray is started.
-        num_cpus: CPUs of a local Ray; all of the machine where not given.
+        num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many.
         log: Receives everything that is written to stdout and stderr during the block.
         folder: A folder that all machines of a cluster must see.
 
     Raises:
-        RunError: Ray does not start, no cluster answers, or one of its machines lacks this dice_ray or the folder.
+        RunError: Ray does not start, no cluster answers, it is too small, or one of its machines lacks this dice_ray or
+            the folder.
     """
     address = prepare(address)
     import ray
 
-    if ray.is_initialized():
-        raise RunError("Ray is already running in this process: call ray.shutdown() first")
     scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
     local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
     with quiet(log):
         try:
-            _init(address, local if address == "local" else {"runtime_env": _runtime_env()})
-            nodes = [node for node in ray.nodes() if node["Alive"]]
+            if address != RUNNING:
+                _init(address, local if address == "local" else {})
+            alive = [node for node in ray.nodes() if node["Alive"]]
+            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch)
             if address != "local":
-                _check_machines(nodes, [Path.cwd(), *([folder.resolve()] if folder else [])])
-            yield Cluster(tuple(_node(node["Resources"]) for node in nodes), scratch)
+                if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
+                    raise RunError(f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}")
+                _check_machines(alive, [Path.cwd(), *([folder.resolve()] if folder else [])])
+            yield cluster
         finally:
             gc.collect()  # a handle of an actor that is freed after the shutdown kills this process
-            ray.shutdown()
+            if address != RUNNING:
+                ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _runtime_env() -> dict[str, Any]:
-    """Makes relative paths and `$DICE_RAY_DATA` of a preset mean the same on every machine as for the driver.
+def surroundings() -> dict[str, str]:
+    """The variables by which paths, `$DICE_RAY_DATA` and the like mean the same on Ray as in this process.
 
-    Tokens are left out: Ray shows these variables in its pages and logs.
+    Tokens are left out: a cluster has its own.
     """
     names = [name for name in os.environ if name.startswith(("DICE_RAY_", "HF_")) and "TOKEN" not in name]
-    variables = {name: os.environ[name] for name in names} | {FOLDER: str(Path.cwd())}
-    return {"env_vars": variables, "worker_process_setup_hook": f"{__name__}.enter_folder"}
+    return {name: os.environ[name] for name in names} | {FOLDER: str(Path.cwd())}
 
 
-def enter_folder() -> None:
-    """Called by Ray in each process that it starts on a cluster that was joined."""
-    os.chdir(os.environ[FOLDER])
+def enter(surroundings: Mapping[str, str]) -> None:
+    """Give this process the folder and the variables of the one that sent it its work."""
+    os.environ.update(surroundings)
+    os.chdir(surroundings[FOLDER])
 
 
 def _check_machines(nodes: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> None:

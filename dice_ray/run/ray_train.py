@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RunError
+from dice_ray.run.cluster import enter, surroundings
 from dice_ray.run.folder import PLACEMENT_GROUP, RAY_TRAIN, STOPPED
 from dice_ray.run.here import Events, train_here
 from dice_ray.settings import nested
@@ -56,7 +57,12 @@ def train_on_ray(config: RunConfig, folder: Path) -> Events:
     events = Queue(actor_options={"num_cpus": 0})
     trainer = TorchTrainer(
         _worker,
-        train_loop_config={"config": nested(config), "folder": str(folder.resolve()), "events": events},
+        train_loop_config={
+            "config": nested(config),
+            "folder": str(folder.resolve()),
+            "events": events,
+            "surroundings": surroundings(),
+        },
         torch_config=TorchConfig(backend="nccl" if config.launch.gpus else "gloo"),
         scaling_config=ScalingConfig(
             num_workers=config.launch.workers,
@@ -125,6 +131,7 @@ def _worker(settings: dict[str, Any]) -> None:
     """The training loop of one worker of Ray Train."""
     import ray
 
+    enter(settings["surroundings"])
     events, folder = settings["events"], Path(settings["folder"])
     if (folder / STOPPED).exists():
         return

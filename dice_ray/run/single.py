@@ -10,11 +10,11 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.sources import describe
-from dice_ray.errors import DiceRayError
+from dice_ray.errors import reason_of
 from dice_ray.run import cluster
 from dice_ray.run.build import objective, prepare
 from dice_ray.run.driver import Driver
-from dice_ray.run.folder import LOG, check_config, check_digest, lock, store_config, stored_digest
+from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
 from dice_ray.run.here import check_gpus, check_machine
 from dice_ray.run.train import train, uses_ray_train
 from dice_ray.settings import flat, nested
@@ -39,6 +39,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         check_machine(config)
     metric, name = objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
+    if warning := loaded.few_items():
+        tags[schema.FEW_ITEMS] = warning
     evaluations: list[Evaluation] = []
     with (
         lock(folder),
@@ -46,6 +48,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         Writer(experiment, folder=folder) as writer,
         ExitStack() as stack,
     ):
+        tags |= {schema.FAILURE: ""} if holds_run(folder) else {}  # of an earlier attempt
         store_config(config, folder)
         if driver.show:
             terminal.write(f"{loaded}\n")
@@ -56,6 +59,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         record.data(describe(config.data), prepared.splits.digest, source.name, nested(source))
         writer.text(name, schema.DATA_FILE, loaded.as_json())
         status: schema.Status = "KILLED"
+        ended: dict[str, str] = {}
         try:
             if uses_ray_train(config):
                 launch = config.launch
@@ -73,11 +77,11 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 else:
                     record.steps(event.step, event.num_steps, vars(event))
             status = "FINISHED"
-        except DiceRayError:
-            status = "FAILED"
+        except Exception as error:  # also a mistake in a custom loss
+            status, ended = "FAILED", {schema.FAILURE: reason_of(error)}
             raise
         finally:
             curve = [(event.step, event.metrics[metric]) for event in evaluations]
             metrics = [event.metrics for event in evaluations]
-            record.ended(status, objective=metric, curve=curve, metrics=metrics)
+            record.ended(status, objective=metric, curve=curve, metrics=metrics, tags=ended)
     return max(score for _, score in curve)

@@ -9,7 +9,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -196,7 +196,8 @@ class _Rehearsed:
     run: Rehearsal
 
 
-def _rehearsed(config: RunConfig) -> _Rehearsed:
+def _rehearsed(config: RunConfig, surroundings: Mapping[str, str]) -> _Rehearsed:
+    cluster.enter(surroundings)
     return _Rehearsed(time.time(), rehearse(config))
 
 
@@ -211,8 +212,9 @@ def _rehearse(configs: Sequence[RunConfig], needs: Demand, *, all_must_run: bool
     threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
     task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearsed)
     different = {_timing_key(config): config.with_threads(threads) for config in configs}
+    surroundings = cluster.surroundings()
     # At once, as far as they fit: trials that run beside each other slow each other down.
-    running = {key: task.remote(config) for key, config in different.items()}
+    running = {key: task.remote(config, surroundings) for key, config in different.items()}
     rehearsed, failures = {}, []
     for key, run in running.items():  # of all of them: those that were left running would outlive an error
         try:

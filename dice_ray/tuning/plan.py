@@ -4,28 +4,55 @@ A plan holds layers, never a resolved configuration: preset, settings, then the 
 the arm or trial itself. Defaults are filled once, after the last layer, so that an arm that chooses another loss does
 not inherit the parameters of the loss below it. The seed is set on the resolved configuration: cells that differ in the
 seed alone share one resolution, which takes some milliseconds and dominates the start of a large study.
+
+The addresses of the user's own code are absolute from the start, since trials run in other processes, and a plan may be
+resumed from another folder.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError
+from dice_ray.losses.custom import CustomConfig
+from dice_ray.run.folder import REDRAWN
 from dice_ray.settings import Flat, Nested
 from dice_ray.tuning.ledger import TrialSpec
+from dice_ray.user_code import Address, absolute, digest
 
 RESULTS_VERSION = 2
 """Raised when the numbers of a run change: cells of another version run again."""
 
 AUTOMATIC = "this machine"
 """Origin of the layer with automatically chosen values, such as the precision; it is stored in plans."""
+
+TARGET: Final = "loss.custom.target"
+"""The path of the address of a custom loss."""
+
+
+def _with_absolute_target(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Settings, nested or by path, with the address of a custom loss made absolute."""
+    located = dict(values)
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            located[key] = _with_absolute_target(value, f"{prefix}{key}.")
+        elif f"{prefix}{key}" == TARGET and isinstance(value, str):
+            located[key] = absolute(value)
+    return located
+
+
+StoredValues: TypeAlias = Annotated[Flat, AfterValidator(_with_absolute_target)]
+StoredLayer: TypeAlias = Annotated[
+    Layer, AfterValidator(lambda layer: replace(layer, values=_with_absolute_target(layer.values)))
+]
 
 
 class Plan(BaseModel):
@@ -36,14 +63,16 @@ class Plan(BaseModel):
         layers: Preset and settings below the trials. Seed and launch settings of the preset are those of a single run;
             each trial gets its own seed.
         digest: Of the data; empty before they are read.
+        code: Digest of the source of each custom loss, by its address.
         trial_timeout: A trial that runs longer, in seconds, fails.
         seeds_option: The option of the command line that sets the seeds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[StoredLayer, ...]
     digest: str = ""
+    code: dict[str, str] = Field(default_factory=dict)
     trial_timeout: float | None = Field(None, gt=0)
     seeds_option: ClassVar[str]
 
@@ -99,9 +128,32 @@ class Plan(BaseModel):
                 which = "they" if variant is None else f"those of {variant}"
                 raise RunError(
                     f"{self.name} must be resumed with the data that it was started on, and {which} were changed "
-                    f"(digest {stored} then, {current} now): restore the old data, or choose another name"
+                    f"(digest {stored} then, {current} now): restore the old data, or choose another name. {REDRAWN}"
                 )
         return self.with_digests(digests)
+
+    def with_code(self, configs: Iterable[RunConfig]) -> Self:
+        """The same plan, bound to the source of the custom losses of these configurations.
+
+        Raises:
+            InputError: One cannot be loaded.
+        """
+        targets = {config.loss.target for config in configs if isinstance(config.loss, CustomConfig)}
+        return self.model_copy(update={"code": {target: digest(target) for target in sorted(targets)}})
+
+    def check_code(self, targets: Iterable[str]) -> None:
+        """The custom losses at these addresses must be those that the plan was made with.
+
+        Raises:
+            RunError: The source of one was changed.
+            InputError: One cannot be loaded.
+        """
+        for target in targets:
+            if (stored := self.code.get(target)) is not None and stored != (current := digest(target)):
+                raise RunError(
+                    f"{self.name} must be resumed with the loss that it was started with, and {target} was changed "
+                    f"(digest {stored} then, {current} now): restore its file, or choose another name"
+                )
 
     def seeded(self, variant: str | None) -> tuple[str, ...]:
         """The paths that the seed of a trial sets."""
@@ -137,10 +189,10 @@ class SweepPlan(Plan):
 
     seeds_option = "--seed"
     kind: Literal["sweep"] = "sweep"
-    space: str
+    space: Address
     trials: int = Field(ge=1)
-    sampler: str = "tpe"
-    scheduler: str = "asha"
+    sampler: Address = "tpe"
+    scheduler: Address = "asha"
     objectives: tuple[str, ...] = ()
     seed: int = 0
     seeds: int = Field(0, ge=0)

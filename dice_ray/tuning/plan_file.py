@@ -50,6 +50,8 @@ def extended(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan
         stored.bound_to(plan.digests)
     else:
         origins = " and ".join(layer.origin for layer in stored.layers)
+        if isinstance(plan, StudyPlan) and isinstance(same_data, StudyPlan):
+            origins += "".join(f"; changed: {what}" for what in plan.changed(same_data))
         raise RunError(
             f"{folder / PLAN} must hold this plan, and holds another {stored.kind} of that name (of {origins}): resume "
             "that one, or choose another --name"

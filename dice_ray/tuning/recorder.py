@@ -104,7 +104,8 @@ class Recorder:
             tags[schema.BASELINE] = plan.baseline
         if self._objectives:
             tags[schema.OBJECTIVES] = " ".join(signed_metric(name) for name in self._objectives)
-        params = plan.model_dump(mode="json", exclude={"name", "kind", "layers", "arms", "variants", "tuned_settings"})
+        left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "code", "asked"}
+        params = plan.model_dump(mode="json", exclude=left_out)
         parent = RunRecord(self._writer, plan.name)
         parent.opened(plan.name, params, tags | self._environment)
         self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(plan))
@@ -169,11 +170,13 @@ class Recorder:
         return trials
 
     def close(self) -> None:
-        """End the runs that are still open as KILLED: they can be resumed."""
+        """End the runs that are still open as KILLED: they can be resumed. The parent failed if all of its runs did."""
         for id_ in self._running:
             self._writer.end(id_, "KILLED")
         clean_up(self._plan, self._ledger, self._trials, self._ledger.outcomes)
-        self._writer.end(self._plan.name, "FINISHED" if self.counts.is_finished else "KILLED")
+        counts = self.counts
+        ended: schema.Status = "FAILED" if counts.failed == counts.total else "FINISHED"
+        self._writer.end(self._plan.name, ended if counts.is_finished else "KILLED")
 
     def _compare(self, trial: TrialSpec, score: float | None) -> None:
         is_better = score is not None and (self._best is None or score > self._best[0])

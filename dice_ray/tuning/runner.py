@@ -98,10 +98,14 @@ class Session:
         return counts
 
     def _record_data(self) -> None:
-        """Store with the parent run what was read, for each variant, and the arms that were left out."""
+        """Store with the parent run what was read, for each variant, what of it is little, and the arms left out."""
         plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
         data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
         self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
+        warnings = {variant: report.few_items() for variant, report in self.loaded.items()}
+        few = [f"{variant}: {text}" if variant else text for variant, text in warnings.items() if text]
+        if few:
+            self.writer.tags(plan.name, {schema.FEW_ITEMS: "\n".join(few)})
         if isinstance(plan, StudyPlan) and (left_out := plan.grid().left_out):
             text = json.dumps([asdict(each) for each in left_out], indent=2)
             self.writer.text(plan.name, schema.LEFT_OUT_FILE, text)
@@ -153,6 +157,7 @@ class Session:
 def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Sequence[str] = ()) -> Iterator[Session]:
     """Drive a folder until the end of the block: plan stored, ledger read, data loaded, output in the log."""
     cluster.prepare(driver.address)  # before anything below imports Ray
+    plan.check_code(plan.code)
     digests: dict[str | None, str] = {}
     loaded: dict[str | None, LoadReport] = {}
     for variant in plan.digests:
@@ -164,7 +169,11 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     with driving(folder) as ledger, cluster.quiet(folder / LOG) as terminal, ExitStack() as stack:
         plan = store(plan, folder)
         if driver.show:
-            reports = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
+            reports = [
+                line if name is None or line.startswith(" ") else f"{name}: {line}"
+                for name, report in loaded.items()
+                for line in str(report).splitlines()
+            ]
             left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
             terminal.writelines(f"{line}\n" for line in [*reports, *left_out, *notes])
         writer = stack.enter_context(Writer(plan.name, folder=folder))
@@ -223,10 +232,10 @@ class Demand:
             raise RunError(f"each trial needs {counted(self.cpus, 'CPU')} ({what}), got {cpus} in all")
         process = (self.worker, self.worker_gpus) if self.num_workers else (self.own, self.own_gpus)
         if not any(node.cpus >= process[0] and node.gpus >= process[1] for node in nodes):
+            found = ", ".join(f"{node.cpus} and {node.gpus}" for node in nodes)
             raise RunError(
                 f"one machine must have the {counted(process[0], 'CPU')} (launch.threads) and "
-                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got "
-                f"{', '.join(f'{node.cpus} and {node.gpus}' for node in nodes)}"
+                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got {found}"
             )
         if self.num_workers:
             return min(cpus // self.cpus, self._slots_on_gpus(gpus, cpus))

@@ -12,10 +12,11 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from dice_ray.config.load import Layer
-from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError
+from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, reason_of
 from dice_ray.run.rehearsal import dev_metrics
 from dice_ray.tuning.plan import SweepPlan, paths
-from dice_ray.tuning.space import Space, describe_error, load
+from dice_ray.tuning.space import Space
+from dice_ray.user_code import load
 
 Made = TypeVar("Made")
 
@@ -49,11 +50,11 @@ def made_by(address: str, noun: str, kind: Callable[..., Made], *arguments: obje
     Raises:
         InputError: It raises, or makes something else.
     """
-    make = cast(Callable[..., object], load(address))
+    make = load(address)
     try:
         made = make(*arguments)
     except Exception as error:
-        raise InputError(f"{address} must make a {noun}, and raised {describe_error(error)}") from error
+        raise InputError(f"{address} must make a {noun}, and raised {reason_of(error)}") from error
     assert isinstance(kind, type)
     if not isinstance(made, kind):
         raise InputError(f"{address} must make an Optuna {noun}, and returned {made!r:.80}")
@@ -76,7 +77,7 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
     try:
         (last,) = _try(space, chosen, num_objectives, 1, known)
     except Exception as error:
-        why = describe_error(error.__cause__ or error)  # a space wraps an error of the sampler
+        why = reason_of(error.__cause__ or error)  # a space wraps an error of the sampler
         raise InputError(f"{name} must suggest a trial of {address}, and raised {why}") from error
     if isinstance(chosen, optuna.samplers.TPESampler) and not chosen._multivariate:  # models each parameter alone
         return []

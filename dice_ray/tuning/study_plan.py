@@ -21,7 +21,7 @@ from dice_ray.errors import ConfigError, ConflictError, Problem
 from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import RESULTS_VERSION, Plan
+from dice_ray.tuning.plan import RESULTS_VERSION, TARGET, Plan, StoredLayer, StoredValues
 
 
 class Variant(BaseModel):
@@ -33,8 +33,21 @@ class Variant(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    layers: tuple[Layer, ...]
+    layers: tuple[StoredLayer, ...]
     digest: str = ""
+
+
+class Asked(BaseModel):
+    """The cells that were asked for last: these arms by these seeds, on these variants where there are any."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    arms: tuple[str, ...]
+    seeds: tuple[int, ...]
+    variants: tuple[str, ...] = ()
+
+    def __contains__(self, cell: TrialSpec) -> bool:
+        on_variant = cell.variant is None or cell.variant in self.variants
+        return on_variant and cell.arm in self.arms and cell.seed in self.seeds
 
 
 @dataclass(frozen=True)
@@ -69,17 +82,19 @@ class StudyPlan(Plan):
         encoders: Digest of the content of each encoder that lies in a folder, by its name.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
         tuned_settings: The settings of that trial, by path: a layer below the arm.
+        asked: What was asked for last, of a study that earlier calls have made larger; None for all of it.
     """
 
     seeds_option = "--seeds"
     kind: Literal["study"] = "study"
-    arms: dict[str, Flat]
+    arms: dict[str, StoredValues]
     baseline: str
     seeds: tuple[int, ...] = Field(min_length=1)
     variants: dict[str, Variant] = Field(default_factory=dict)
     encoders: dict[str, str] = Field(default_factory=dict)
     tuned: dict[str, str] = Field(default_factory=dict)
-    tuned_settings: dict[str, Flat] = Field(default_factory=dict)
+    tuned_settings: dict[str, StoredValues] = Field(default_factory=dict)
+    asked: Asked | None = None
 
     def below(self, variant: str | None) -> tuple[Layer, ...]:
         return self.layers if variant is None else self.variants[variant].layers
@@ -110,18 +125,23 @@ class StudyPlan(Plan):
         }
         return self.model_copy(update={"variants": variants})
 
-    def with_encoders(self) -> StudyPlan:
-        """The same plan, bound to the content of the folders of its encoders.
+    def with_contents(self) -> StudyPlan:
+        """The same plan, bound to the content of the folders of its encoders, and to the source of its custom losses.
 
         Raises:
             ConfigError: An arm cannot run, or is the same as another one.
+            InputError: A custom loss cannot be loaded.
         """
-        cells = {(cell.variant, cell.arm): cell for cell in self.grid().cells}  # seeds share an encoder
-        digests = {name: digest(name) for name in sorted({self.config(cell).model.encoder for cell in cells.values()})}
-        return self.model_copy(update={"encoders": {name: content for name, content in digests.items() if content}})
+        # Seeds share an encoder and a loss.
+        configs = [
+            self.config(cell) for cell in {(cell.variant, cell.arm): cell for cell in self.grid().cells}.values()
+        ]
+        digests = {name: digest(name) for name in sorted({config.model.encoder for config in configs})}
+        encoders = {name: content for name, content in digests.items() if content}
+        return self.with_code(configs).model_copy(update={"encoders": encoders})
 
     def grid(self) -> Grid:
-        """Variants by arms by seeds; an arm that does not go with a variant is left out of it.
+        """The cells that were asked for; an arm that does not go with a variant is left out of it.
 
         Raises:
             ConfigError: An arm or a variant cannot run, two arms are the same, or the baseline is left out.
@@ -156,7 +176,7 @@ class StudyPlan(Plan):
             for seed in self.seeds
             for (variant, arm), by_seed in ids.items()
         ]
-        return Grid(cells, left_out)
+        return Grid([cell for cell in cells if self.asked is None or cell in self.asked], left_out)
 
     def identity(self, arm: str, seed: int, variant: str | None = None) -> str:
         """The id of a cell: a digest of the configuration that decides its numbers.
@@ -168,20 +188,32 @@ class StudyPlan(Plan):
 
     def continues(self, stored: StudyPlan) -> bool:
         """Whether the arms and variants that both plans name are the same, so that one can extend the other."""
-        if bool(self.variants) != bool(stored.variants):
-            return False
-        return all(
-            self._meaning(variant, arm) == stored._meaning(variant, arm)
+        return bool(self.variants) == bool(stored.variants) and not self.changed(stored)
+
+    def changed(self, stored: StudyPlan) -> list[str]:
+        """The arms that both plans name and mean differently, and the settings below the arms likewise."""
+        return [
+            " on ".join(
+                ["the settings below the arms" if arm is None else f"arm {arm}", *([variant] if variant else [])]
+            )
             for variant in self.digests.keys() & stored.digests.keys()
-            for arm in [None, *(self.arms.keys() & stored.arms.keys())]
-        )
+            for arm in [None, *(arm for arm in self.arms if arm in stored.arms)]
+            if self._meaning(variant, arm) != stored._meaning(variant, arm)
+        ]
 
     def merged_with(self, stored: StudyPlan) -> StudyPlan:
-        """This plan with the arms, variants and seeds that only the stored one has."""
+        """This plan with the arms, variants and seeds that only the stored one has, which are not asked for."""
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
-        names = ("arms", "variants", "encoders", "tuned", "tuned_settings")
+        names = ("arms", "variants", "encoders", "code", "tuned", "tuned_settings")
         merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
-        return self.model_copy(update={**merged, "seeds": seeds})
+        asked = self.asked or self._whole()
+        whole = self.model_copy(update={**merged, "seeds": seeds, "asked": None})
+        return whole if asked == whole._whole() else whole.model_copy(update={"asked": asked})
+
+    def _whole(self) -> Asked:
+        return Asked(
+            arms=tuple(sorted(self.arms)), seeds=tuple(sorted(self.seeds)), variants=tuple(sorted(self.variants))
+        )
 
     def _cell(self, arm: str, seed: int, variant: str | None) -> TrialSpec:
         return TrialSpec(id="", params=self.arms[arm], seed=seed, arm=arm, variant=variant)
@@ -214,6 +246,8 @@ class StudyPlan(Plan):
 
     def _digest(self, values: Flat, config: RunConfig, variant: str | None) -> str:
         decisive = {path: value for path, value in values.items() if path.partition(".")[0] not in NEUTRAL_SECTIONS}
+        if (target := values.get(TARGET)) in self.code:  # the source of a custom loss decides, not where its file lies
+            decisive[TARGET] = f"{target.rpartition(':')[2]} {self.code[target]}"
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dice_ray import user_code
 from dice_ray.run import cluster
 from dice_ray.run.driver import Driver, TrialCounts
 from dice_ray.run.folder import WARM_START
-from dice_ray.tuning import earlier, pruning, ranking, samplers, space
+from dice_ray.tuning import earlier, pruning, ranking, samplers
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
@@ -49,7 +50,7 @@ def check(plan: SweepPlan, folder: Path) -> list[str]:
         DiceRayError: It cannot.
     """
     plan.base()
-    space.load(plan.space)
+    user_code.load(plan.space)
     if to_copy := _earlier_to_copy(plan, folder):
         earlier.check_warm_start(plan, to_copy)
     samplers.sampler(plan.sampler, plan.seed)

@@ -15,9 +15,9 @@ import os
 import platform
 import threading
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -25,8 +25,9 @@ import torch
 from ray import tune
 from ray.exceptions import RayError
 
-from dice_ray.errors import DiceRayError, RunError, first_line
-from dice_ray.run import train
+from dice_ray.errors import DiceRayError, RunError, reason_of
+from dice_ray.losses.custom import CustomConfig
+from dice_ray.run import cluster, train
 from dice_ray.run.build import objective, prepare
 from dice_ray.run.folder import LATE, TRIALS
 from dice_ray.tracking import surroundings
@@ -43,11 +44,17 @@ TrialResult: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Work:
-    """What all trials have in common; `threads` are those of a worker."""
+    """What all trials have in common.
+
+    Attributes:
+        threads: Those of a worker.
+        surroundings: Of the driver.
+    """
 
     plan: SweepPlan | StudyPlan
     folder: Path
     threads: int
+    surroundings: Mapping[str, str] = field(default_factory=cluster.surroundings)
 
 
 class TrialActor(tune.Trainable):
@@ -55,6 +62,7 @@ class TrialActor(tune.Trainable):
 
     def setup(self, config: dict[str, Any], work: Work | None = None) -> None:
         assert work is not None, "given by tune.with_parameters"
+        cluster.enter(work.surroundings)
         torch.set_num_interop_threads(1)
         self._work = work
         self._results = _results(work, TrialSpec(**config))
@@ -79,6 +87,8 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
         with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial).with_threads(work.threads)
+            if isinstance(config.loss, CustomConfig):
+                work.plan.check_code([config.loss.target])
             metric = objective(config)
             if isinstance(work.plan, StudyPlan):
                 prepare(config).test()  # raises before the training where the test split cannot be scored
@@ -88,17 +98,12 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
                     result["test"] = train.score(config, folder, "test")
                 result |= {"hardware": surroundings.hardware()}
                 yield {**result, "finished": evaluation.finished, "done": evaluation.finished}
-    except DiceRayError as error:
-        yield _failed(str(error))
     except Exception as error:
         if isinstance(error, RayError | torch.AcceleratorError | OSError):
             raise  # the machine may be the reason: Ray tries the trial again
-        traceback.print_exc()
-        yield _failed(f"{type(error).__name__}: {first_line(error)}")
-
-
-def _failed(reason: str) -> TrialResult:
-    return {SCORE: math.nan, "failure": reason, "done": True}
+        if not isinstance(error, DiceRayError):
+            traceback.print_exc()
+        yield {SCORE: math.nan, "failure": reason_of(error), "done": True}
 
 
 @contextmanager

@@ -62,8 +62,8 @@ def not_a_loss(facts: TermFacts) -> str:
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("no_such_package.losses:build", "must name a module that can be imported"),
-        ("tests.contracts.losses:brierr", "did you mean brier"),
+        ("no_such_package.losses:build", "must be the address of a function, and: no_such_package.losses must be"),
+        ("tests.contracts.losses:brierr", "did you mean 'brier'"),
         ("tests.losses.test_cross_entropy:not_a_loss", "must return a dice_ray.losses.base.Loss, got str"),
     ],
 )

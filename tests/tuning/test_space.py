@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from optuna.trial import FixedTrial
 
-from dice_ray.errors import InputError, UnknownNameError
-from dice_ray.tuning.space import Space, load
+from dice_ray.errors import InputError
+from dice_ray.tuning.space import Space
 
 SPACE = """
 from optuna import Trial
@@ -46,43 +46,9 @@ def test_a_space_that_returns_something_is_refused(file: Path) -> None:
         Space(f"{file}:constants")(FixedTrial({}))
 
 
-def test_an_unknown_function_names_the_spaces_of_the_file(file: Path) -> None:
-    with pytest.raises(UnknownNameError, match=r"did you mean 'rate'\? Known: constants, rate, wrong"):
-        load(f"{file}:rates")
-
-
-@pytest.mark.parametrize(
-    ("address", "said"),
-    [
-        ("no_such_module:space", "no_such_module"),
-        ("nowhere.py:space", "an existing file"),
-        ("space", "module:function"),
-    ],
-)
-def test_an_address_that_leads_nowhere(address: str, said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        load(address)
-
-
 def test_a_space_that_raises_names_itself_and_why(file: Path) -> None:
     with pytest.raises(InputError, match=r"mine.py:wrong must suggest a trial, and raised TypeError: '>' not"):
         Space(f"{file}:wrong")(FixedTrial({}))
-
-
-@pytest.mark.parametrize(
-    ("code", "said"), [("def f(:", "SyntaxError: "), ("import no_such", "ModuleNotFoundError: No m")]
-)
-def test_a_file_that_does_not_run_names_itself_and_why(file: Path, code: str, said: str) -> None:
-    file.write_text(code)
-    with pytest.raises(InputError, match=rf"^a space or study .*mine.py raised {said}"):
-        Space(f"{file}:rate")(FixedTrial({}))
-
-
-def test_a_module_that_does_not_run_names_itself_and_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.with_name("spaces_with_a_typo.py").write_text("import no_such")
-    monkeypatch.syspath_prepend(file.parent)
-    with pytest.raises(InputError, match=r"^a space .* spaces_with_a_typo raised ModuleNotFoundError: No m"):
-        load("spaces_with_a_typo:rate")
 
 
 def test_an_edited_file_is_read_again_but_not_while_it_is_searched(file: Path) -> None:

@@ -70,6 +70,33 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     assert len(found.grid().cells) == 6
 
 
+@pytest.mark.parametrize(
+    ("arm", "kept"),
+    [
+        ({"loss": {"focal": {"gamma": 0.5}}}, {"loss.focal.gamma": 0.5, "loss.focal.weighting.lg.k": 7.0}),
+        ({"loss.focal": {"gamma": 0.5, "weighting": {"lg": {"k": 2}}}}, {"loss.focal.weighting.lg.k": 2.0}),
+        ({"loss": "focal", "loss.focal.weighting": "inverse"}, {"loss.focal.weighting": "inverse"}),
+        ({"loss": {"focal": {"weighting": "inverse"}}}, {"loss.focal.weighting": "inverse", "loss.focal.gamma": 3.0}),
+        (
+            {"loss": {"focal": {"weighting": {"effective_number": {"beta": 0.9}}}}},
+            {"loss.focal.weighting.effective_number.beta": 0.9},
+        ),
+    ],
+)
+def test_an_arm_keeps_what_it_writes_in_any_form_and_its_own_branch(
+    sweep: Callable[..., Path], study: StudyPlan, arm: Flat, kept: Flat
+) -> None:
+    """Joined by path, a nested arm lost its values, and another weighting was an error for two branches."""
+    best: Flat = {"loss.focal.gamma": 3.0, "loss.focal.weighting": "lg", "loss.focal.weighting.lg.k": 7.0}
+    there = sweep("weighted", ({"loss": "focal"} | best, 0.5), ({"loss": "cross_entropy"}, 0.5))
+    found = tuned(study.model_copy(update={"arms": {"ce": {}, "own": arm}}), [there])
+    values = flat(found.config(found.grid().cells[1]))
+    assert kept.items() <= values.items()
+    assert sum(path.startswith("loss.focal.weighting.") for path in values) == (
+        values["loss.focal.weighting"] != "inverse"
+    )
+
+
 def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(
     sweep: Callable[..., Path], study: StudyPlan
 ) -> None:

@@ -1,0 +1,122 @@
+"""Functions that the user has written, by their address: `module:function` or `file.py:function`.
+
+A module in the current folder is found as its file, before an installed one: the console script, a notebook and the
+processes of Ray do not agree on whether that folder can be imported. A stored address is absolute, so that it means the
+same in another process, and when a sweep is resumed from another folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator
+
+from dice_ray.errors import InputError, UnknownNameError, reason_of
+
+
+def absolute(address: str) -> str:
+    """The address with the absolute path of its file, if it names a file or a module in the current folder.
+
+    A name without a colon, such as that of a sampler, is returned unchanged.
+    """
+    where, colon, name = address.rpartition(":")
+    return f"{_absolute(where)}:{name}" if colon else address
+
+
+Address: TypeAlias = Annotated[str, AfterValidator(absolute)]
+"""The type of a setting that holds an address, or the name of something that comes with dice_ray."""
+
+
+def load(address: str) -> Callable[..., Any]:
+    """The function or class at an address; a file is read again at each call.
+
+    Raises:
+        InputError: It is not an address, or its module cannot be imported.
+        UnknownNameError: The module has no such function.
+    """
+    where, colon, name = address.rpartition(":")
+    if not colon or not where:
+        raise InputError(f"a function must be given as module:function or file.py:function, got {address!r}")
+    module = module_at(where)
+    function: Callable[..., Any] | None = getattr(module, name, None)
+    if not callable(function):
+        own = (key for key, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__)
+        raise UnknownNameError(f"function in {where}", name, [key for key in own if not key.startswith("_")])
+    return function
+
+
+def module_at(where: str) -> ModuleType:
+    """The module of that name, or of that file if it ends in .py.
+
+    Raises:
+        InputError: There is none, or it raises.
+    """
+    where = _absolute(where)
+    if where.endswith(".py") and not Path(where).is_file():
+        raise InputError(f"{where} must be an existing file")
+    try:
+        return _module_of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
+    except Exception as error:
+        raise InputError(
+            f"{where} must be a module that can be imported, and raised {reason_of(error)} (the current folder is "
+            f"{Path.cwd()})"
+        ) from error
+
+
+def digest(address: str) -> str:
+    """Of the source of a function: of the file at its address and, where that imports the function, of the file that
+    defines it.
+
+    The whole files count, since a loss is usually made of several functions and classes. Files that they import do not.
+
+    Raises:
+        InputError: The function cannot be loaded, or is in no file, as in a cell of a notebook.
+    """
+    function = load(address)
+    modules = [module_at(address.rpartition(":")[0])]
+    if inspect.isfunction(function) or inspect.isclass(function):
+        modules.append(sys.modules[function.__module__])
+    files = sorted({file for module in modules if (file := getattr(module, "__file__", None))})
+    if not files:
+        raise InputError(f"{address} must be in a file, from which other processes load it")
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:12]
+
+
+def _absolute(where: str) -> str:
+    if where.endswith(".py"):
+        return str(Path(where).expanduser().absolute())
+    path = Path.cwd().joinpath(*where.split("."))
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((str(file) for file in files if file.is_file()), where)
+
+
+def _module_of_file(path: Path) -> ModuleType:
+    """The module of a file, executed anew. It can import what lies beside it, as a script can."""
+    is_package = path.stem == "__init__"
+    names, root = [] if is_package else [path.stem], path.parent
+    while (root / "__init__.py").is_file():
+        names, root = [root.name, *names], root.parent
+    for folder in (root, Path.cwd()):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))  # at the end: a file of the user must not hide an installed package
+    if len(names) > 1:
+        name = ".".join(names)
+        importlib.import_module(name.rpartition(".")[0])  # relative imports need the packages above
+    else:
+        name = str(path.with_suffix(""))  # a name that no import statement can mean
+    folders = [str(path.parent)] if is_package else None
+    spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # where a dataclass looks for its module
+    spec.loader.exec_module(module)
+    return module

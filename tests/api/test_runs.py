@@ -1,0 +1,42 @@
+"""A lone run from Python, and what is stored of one that fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dice_ray
+from dice_ray.api.places import TRAIN_EXPERIMENT
+from dice_ray.tracking.reader import read
+
+QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1}
+LOSS = """
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
+
+class Mine(CrossEntropyLoss):
+    def losses(self, items):
+        raise ValueError("a mistake\\nand more words about it")
+
+def build(facts):
+    return Mine(facts.link)
+"""
+
+
+def test_a_crash_in_a_custom_loss_is_a_failure_with_its_reason(tmp_path: Path) -> None:
+    """It was stored as KILLED, as if someone had stopped the run."""
+    (tmp_path / "mine.py").write_text(LOSS)
+    mine = QUICK | {"loss.custom.target": "mine.py:build"}
+    with pytest.raises(ValueError, match="a mistake"):
+        dice_ray.train("synthetic_pairs", mine, name="mine")
+    (run,) = read(TRAIN_EXPERIMENT).to_dict("records")
+    assert (run["status"], run["tags.failure"]) == ("FAILED", "ValueError: a mistake")
+    (tmp_path / "mine.py").write_text(LOSS.replace("raise ValueError(", "return super().losses(items)  # ("))
+    (tmp_path / "elsewhere").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DICE_RAY_RUNS", str(tmp_path / "dice_ray_runs"))
+        patch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+        patch.chdir("elsewhere")
+        dice_ray.resume("mine")
+    (run,) = read(TRAIN_EXPERIMENT).to_dict("records")
+    assert (run["status"], run["tags.failure"]) == ("FINISHED", "")

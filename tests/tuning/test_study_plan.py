@@ -1,0 +1,88 @@
+"""Plans of studies that grow, and plans bound to the source of the user's losses."""
+
+from __future__ import annotations
+
+from contextlib import chdir
+from pathlib import Path
+
+import pytest
+
+from dice_ray.config.load import Layer
+from dice_ray.errors import RunError
+from dice_ray.settings import Flat
+from dice_ray.tuning.plan_file import read, store
+from dice_ray.tuning.study_plan import StudyPlan
+from tests.tuning.test_plan import LAYERS, SWEEP, study
+
+
+def test_a_resumed_study_runs_what_was_asked_last(tmp_path: Path) -> None:
+    """Two arms with more seeds than all arms have: resumed, the seeds were run with every arm of the stored plan."""
+    three = study(arms=study().arms | {"dice": {"loss": "dice"}}, seeds=(1, 2, 3))
+    store(three, tmp_path)
+    two = study(seeds=range(1, 14))
+    store(two, tmp_path)
+    resumed = read(tmp_path)
+    assert isinstance(resumed, StudyPlan)
+    assert [cell.id for cell in resumed.grid().cells] == [cell.id for cell in two.grid().cells]
+    assert (set(resumed.arms), len(resumed.seeds)) == (set(three.arms), 13)
+    assert store(resumed, tmp_path) == resumed, "also when it is resumed twice"
+    assert isinstance(again := store(three, tmp_path), StudyPlan)
+    assert len(again.grid().cells) == 9
+    (tmp_path / "plan.yaml").write_text((tmp_path / "plan.yaml").read_text().partition("asked:")[0])
+    assert isinstance(older := read(tmp_path), StudyPlan)
+    assert len(older.grid().cells) == 39, "a plan of an earlier version, which asks for all that it holds"
+
+
+LOSS = """
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
+
+def build(facts, factor=1):
+    return Mine(facts.link)
+
+class Mine(CrossEntropyLoss):
+    def losses(self, items):
+        return super().losses(items) * 1
+"""
+
+
+@pytest.mark.parametrize(
+    "arm", [{"loss": "custom", "loss.custom.target": "mine.py:build"}, {"loss": {"custom": {"target": "mine:build"}}}]
+)
+def test_a_study_is_bound_to_the_source_of_a_custom_loss(tmp_path: Path, arm: Flat) -> None:
+    """A rewritten loss left the ids of its cells as they were: the scores of the old one were reported as its own."""
+    file = tmp_path / "mine.py"
+    file.write_text(LOSS)
+    plan = study(arms=study().arms | {"mine": arm})
+    first = plan.with_contents()
+    assert list(first.code) == [f"{file}:build"]
+    assert first.identity("ce", 1) == study().identity("ce", 1), "the other cells are what they were"
+    stored = store(first, tmp_path / "study")
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "moved/mine.py").write_text(LOSS)
+    with chdir(tmp_path / "moved"):
+        assert study(arms=plan.arms | {"mine": arm}).with_contents().identity("mine", 1) == first.identity("mine", 1)
+        stored.check_code(stored.code)  # the address is absolute
+    file.write_text(LOSS.replace("items) * 1", "items) * 2"))
+    second = plan.with_contents()
+    assert second.identity("ce", 1) == first.identity("ce", 1)
+    assert second.identity("mine", 1) != first.identity("mine", 1)
+    with pytest.raises(RunError, match=r"holds another study of that name \(of preset; changed: arm mine\)"):
+        store(second, tmp_path / "study")
+    with pytest.raises(RunError, match=rf"study must be resumed with the loss .* {file}:build was changed \(digest"):
+        read(tmp_path / "study").check_code(stored.code)
+    assert store(study().with_contents(), tmp_path / "study").code == first.code, "an arm that is not asked for"
+    older = plan.model_copy(update={"code": {}})
+    older.check_code([f"{file}:build"])
+    assert older.identity("mine", 1) not in (first.identity("mine", 1), second.identity("mine", 1))
+
+
+def test_a_sweep_is_bound_to_the_source_of_its_loss_and_stores_absolute_addresses(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(LOSS)
+    layers = (*LAYERS, Layer("--set", {"loss": {"custom": {"target": "mine:build"}}}))
+    plan = SWEEP.model_validate(SWEEP.model_dump() | {"layers": layers, "space": "mine.py:f", "sampler": "mine:g"})
+    assert (plan.space, plan.sampler, plan.scheduler) == (f"{tmp_path}/mine.py:f", f"{tmp_path}/mine.py:g", "asha")
+    plan = plan.with_code([plan.base()])
+    assert store(plan, tmp_path / "sweep") == read(tmp_path / "sweep") == plan
+    (tmp_path / "mine.py").write_text("def build(facts): pass")
+    with pytest.raises(RunError, match="sweep must be resumed with the loss that it was started with"):
+        read(tmp_path / "sweep").check_code(plan.code)
