@@ -36,7 +36,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/terms.py", "math.log(count / sum(filled))", "-math.log(count / sum(filled))", "models/test_encoder.py::test_a_prior_bias_starts_at_the_log_prior"),
     # losses
     Fault("dice_ray/losses/base.py", "valid_N.sum().to(losses_N.dtype)", "losses_N.new_tensor(losses_N.numel())", "contracts/test_losses.py::test_it_equals_the_formula"),
-    Fault("dice_ray/losses/cross_entropy.py", "losses_N * self.weights_C[items.targets]", "losses_N * self.weights_C[items.targets] / self.weights_C[items.targets].mean()", "losses/test_weighting.py"),
+    Fault("dice_ray/losses/cross_entropy.py", "losses_N * self.weights_C[classes_N]", "losses_N * self.weights_C[classes_N] / self.weights_C[classes_N].mean()", "losses/test_weighting.py"),
     Fault("dice_ray/losses/weighting.py", "math.log10(odds + self.k)", "math.log(odds + self.k)", "losses/test_weighting.py"),
     Fault("dice_ray/losses/overlap.py", "above, below = self.top * uy + self.gamma,", "above, below = self.top * uy,", "losses/test_examples.py"),
     Fault("dice_ray/losses/overlap.py", "s_NC.div_(s_NC + form.gamma)", "s_NC.div_(s_NC + 1)", "contracts/test_losses.py::test_it_equals_the_formula"),
