@@ -156,7 +156,7 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
     typer.echo(estimate.plan)
     typer.echo(f"runs        {estimate.num_runs}{ended}")
     typer.echo(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
-    typer.echo(f"time        about {_range(least, most, _clock)}{less} ({each}, {to_start})")
+    typer.echo(f"time        about {_range(least, most, _clock)}{less} ({each})")
     typer.echo(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
     typer.echo(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
     if hourly is not None:

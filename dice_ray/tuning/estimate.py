@@ -215,8 +215,8 @@ def _rehearse(configs: Sequence[RunConfig], needs: Demand, *, all_must_run: bool
     threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
     task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearsed)
     different = {_timing_key(config): config.with_threads(threads) for config in configs}
-    # At once, as far as they fit: trials that run beside each other slow each other down.
     surroundings = cluster.surroundings()
+    # At once, as far as they fit: trials that run beside each other slow each other down.
     running = {key: task.remote(config, surroundings) for key, config in different.items()}
     rehearsed, failures = {}, []
     for key, run in running.items():  # of all of them: those that were left running would outlive an error
