@@ -25,7 +25,7 @@ from analysis.columns import (
 from analysis.findings import Findings
 from analysis.item_counts import ItemParts, item_parts
 from analysis.new_data import over_seeds_and_items
-from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
+from analysis.statistics import FEW_SEEDS, Difference, Interval, holm_of, paired_difference, t_interval
 from dice_ray.tracking import schema
 
 CONSTANT: Final = "constant predictor"
@@ -48,6 +48,7 @@ class Arm:
             only.
         collapsed: The number of cells that predict one class only at the threshold of .5.
         failed: The number of cells without a score.
+        by_seed: The differences to the baseline, in the order of the seeds.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Arm:
     pr_auc: Interval | None = None
     collapsed: int | None = None
     failed: int | None = None
+    by_seed: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class BestArm:
         new_data: The same on new data; None if that is not known.
         wins: Whether it is significantly better than every row of another arm over seeds.
         wins_on_new_data: The same on new data.
+        by_seed: The differences to the runner-up, in the order of the seeds.
     """
 
     name: str
@@ -79,6 +82,7 @@ class BestArm:
     new_data: Difference | None
     wins: bool
     wins_on_new_data: bool
+    by_seed: tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -89,12 +93,13 @@ class Comparison:
         place: Data set, encoder and variant, as far as they are known.
         cells: One row for each arm and seed.
         arms: The baseline first, then the others by their mean, those without a score, and the constant predictor.
-        best: None if no two arms share a seed.
+        best: Among the baseline and the rows that share `FEW_SEEDS` seeds with it; None if no two of them share a seed.
         test_per_train: The number of test records for each training record, before any is added or dropped, if each
             seed drew its own splits, else 0. All intervals are wider by it, and hold for other splits instead of one
             test set.
         why_not: The reason why no difference on new data is known; empty if one is.
         num_replaced: The number of cells left out because another has the same arm and seed.
+        rarest_class: The class with the fewest test items and their number, the mean over cells; None if not stored.
     """
 
     place: str
@@ -106,6 +111,7 @@ class Comparison:
     test_per_train: float
     why_not: str
     num_replaced: int
+    rarest_class: tuple[str, int] | None
 
 
 @lru_cache(maxsize=1)
@@ -120,11 +126,18 @@ def comparisons(findings: Findings) -> tuple[Comparison, ...]:
         return ()
     metric, baseline = parent_tag(frame, "metric"), parent_tag(frame, "baseline")
     groups = cells.groupby(place_of(cells, "data", "encoder", "variant"), sort=False)
-    return tuple(compare(group, metric, baseline, findings.items, str(place)) for place, group in groups)
+    return tuple(
+        compare(group, metric, baseline, findings.items, str(place), findings.classes) for place, group in groups
+    )
 
 
 def compare(
-    cells: pd.DataFrame, metric: str, baseline: str, items: Mapping[str, pd.DataFrame] | None = None, place: str = ""
+    cells: pd.DataFrame,
+    metric: str,
+    baseline: str,
+    items: Mapping[str, pd.DataFrame] | None = None,
+    place: str = "",
+    classes: Mapping[str, pd.DataFrame] | None = None,
 ) -> Comparison:
     """Compare the arms with the baseline, over the seeds that they share.
 
@@ -134,6 +147,7 @@ def compare(
         baseline: The name of the arm that the others are compared with.
         items: The counts of each test item by the id of the cell.
         place: Data set, encoder and variant, for titles.
+        classes: Support and counts of each class by the id of the cell.
     """
     once = _latest(cells, metric)
     ratio = test_per_train(once)
@@ -146,9 +160,10 @@ def compare(
             arm = Arm(row.name, score, failed=int(runs.sum()) - len(row.scores))
             if name != baseline:
                 against = rows.get(baseline, ArmScores(baseline, {}, {}))
-                ahead = sum(row.scores[seed] > against.scores[seed] for seed in row.shared_with(against))
+                differences = row.differences_to(against)
                 difference, new_data = row.minus(against), row.minus_on_new_data(against)
-                arm = replace(arm, difference=difference, ahead=ahead, new_data=new_data)
+                ahead = sum(each > 0 for each in differences)
+                arm = replace(arm, difference=difference, ahead=ahead, new_data=new_data, by_seed=differences)
             # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
             if not suffix:
                 area = areas[runs].dropna().tolist()
@@ -157,12 +172,14 @@ def compare(
                 )
             arms.append(arm)
     arms.sort(key=lambda arm: (arm.name != baseline, math.isnan(arm.score.mean), -arm.score.mean))
-    best = best_of([row for rows, _ in readings.values() for row in rows.values()])
+    compared = {arm.name for arm in arms if arm.name.removesuffix(TUNED) == baseline or len(arm.by_seed) >= FEW_SEEDS}
+    best = best_of([row for rows, _ in readings.values() for row in rows.values() if row.name in compared])
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
     why_not = "" if any(arm.new_data for arm in arms) else readings[""][1]
     num_replaced = len(cells) - len(once)
-    return Comparison(place, metric, baseline, once, tuple(_corrected(arms)), best, ratio, why_not, num_replaced)
+    corrected, rarest = tuple(_corrected(arms)), _rarest_class(once, classes or {})
+    return Comparison(place, metric, baseline, once, corrected, best, ratio, why_not, num_replaced, rarest)
 
 
 @dataclass(frozen=True)
@@ -186,7 +203,10 @@ class ArmScores:
 
     def lead_over(self, other: ArmScores) -> float:
         """The mean difference over the seeds that both have."""
-        return float(np.mean([self.scores[seed] - other.scores[seed] for seed in self.shared_with(other)]))
+        return float(np.mean(self.differences_to(other)))
+
+    def differences_to(self, other: ArmScores) -> tuple[float, ...]:
+        return tuple(self.scores[seed] - other.scores[seed] for seed in self.shared_with(other))
 
     def minus_on_new_data(self, other: ArmScores) -> Difference | None:
         """The difference on new data; None if a seed that both have lacks its items."""
@@ -256,6 +276,7 @@ def best_of(rows: Sequence[ArmScores]) -> BestArm | None:
         known[0] if on_new_data[0] else None,
         wins=not fewest and all(difference.is_ahead for difference in differences),
         wins_on_new_data=not fewest and len(known) == len(others) and all(difference.is_ahead for difference in known),
+        by_seed=first.differences_to(others[0]),
     )
 
 
@@ -271,6 +292,15 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
         )
         for arm in arms
     ]
+
+
+def _rarest_class(cells: pd.DataFrame, classes: Mapping[str, pd.DataFrame]) -> tuple[str, int] | None:
+    supports = [classes[id_]["support"] for id_ in cells["id"] if id_ in classes]
+    if not supports:
+        return None
+    # The mean over cells as in the table of classes: each seed may have its own test split.
+    support = pd.concat(supports).groupby(level=0).mean().round().astype(int)
+    return (str(support.idxmin()), int(support.min())) if len(support) else None
 
 
 def _latest(cells: pd.DataFrame, metric: str) -> pd.DataFrame:

@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
+
+DOCUMENT: Final = "document"
+"""Column of the items' documents, which not every run has stored."""
 
 ReadTexts: TypeAlias = Callable[[pd.DataFrame, str], Mapping[str, str]]
 """From rows of the frame and a file name to the text of that file, by the id of each run that has it."""
@@ -39,7 +42,7 @@ class Findings:
 
     @cached_property
     def items(self) -> dict[str, pd.DataFrame]:
-        """The counts of each test item, indexed by the item's id, by the id of the cell."""
+        """The counts of each test item and its document if known, indexed by the item's id, by the id of the cell."""
         return self._tables(f"test/{schema.ITEMS_FILE}", "id", ["tp", "fp", "fn"])
 
     @cached_property
@@ -63,7 +66,7 @@ class Findings:
         tables = {}
         for id_, text in texts.items():
             # A class may be called NA, and an item 007: neither is a missing value or a number.
-            table = pd.read_csv(io.StringIO(text), dtype={index: str}, keep_default_na=False)
+            table = pd.read_csv(io.StringIO(text), dtype={index: str, DOCUMENT: str}, keep_default_na=False)
             if missing := {index, *columns} - set(table):
                 names = ", ".join(sorted(missing))
                 raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")

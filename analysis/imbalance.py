@@ -76,7 +76,12 @@ def splits(inspections: Sequence[Inspection]) -> ReportTable:
         for split, facts in data.splits.items()
     ]
     frame = pd.DataFrame(rows)
-    notes = [f"{data.name}, {line.strip()}" for data in inspections for line in str(data.load).splitlines()[1:]]
+    notes = [
+        f"{data.name}, {line.strip()}"
+        for data in inspections
+        for line in str(data.load).splitlines()
+        if not line.startswith("data:")
+    ]
     notes.append("Lengths are per record; a duplicate has the content of an earlier record of its split.")
     return ReportTable("splits", "Splits", frame, _shown(frame), tuple(notes))
 

@@ -1,4 +1,4 @@
-"""The stored counts of each test item as contributions to the score, checked against the stored scores."""
+"""The stored counts of test items or whole documents as contributions to the score, checked against stored scores."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis.findings import DOCUMENT
 from analysis.new_data import ratio
 
 CountsToParts: TypeAlias = Callable[[NDArray[np.floating]], NDArray[np.floating]]
@@ -46,8 +47,12 @@ SCORES: Final[tuple[CountsToParts, ...]] = (of_all_counts, of_each_item_or_none,
 class ItemParts:
     """What the test items of cells add to the score of their cell.
 
+    Items of one document are not independent: a model that fails on a document fails on many of its items. Where
+    documents are known, the parts are therefore those of whole documents, which are then resampled instead of items.
+
     Attributes:
-        parts: `parts_I2` by the id of the cell, all of the same items in the same order; empty if not known.
+        parts: `parts_I2` by the id of the cell, all of the same items or documents in the same order; empty if not
+            known.
         why_not: The reason why they are not known.
     """
 
@@ -56,10 +61,10 @@ class ItemParts:
 
 
 def item_parts(items: Mapping[str, pd.DataFrame], scores: Mapping[str, float], prefix: str = "") -> ItemParts:
-    """The items of these cells, if the score computed from their counts equals the stored one.
+    """The items of these cells, or their documents, if the score computed from their counts equals the stored one.
 
     Args:
-        items: The counts of each item by the id of a cell.
+        items: The counts of each item by the id of a cell, and its document if that is stored.
         scores: The stored scores by the id of the cell, without those of cells that have none.
         prefix: The prefix of the count columns: `tuned_` for the counts at the tuned threshold.
     """
@@ -71,8 +76,18 @@ def item_parts(items: Mapping[str, pd.DataFrame], scores: Mapping[str, float], p
     if not all(table.index.equals(first) for table in known.values()):
         return ItemParts({}, "the cells were not scored on the same test items")
     counts = {id_: table[columns].to_numpy(float) for id_, table in known.items()}
+    # Cells of an older version lack the documents of the same items.
+    documents = next((table[DOCUMENT].to_numpy() for table in known.values() if DOCUMENT in table), None)
     for parts_of in SCORES:
         parts = {id_: parts_of(counts_I3) for id_, counts_I3 in counts.items()}
         if all(abs(float(ratio(parts_I2.sum(0))) - scores[id_]) <= ROUNDING for id_, parts_I2 in parts.items()):
-            return ItemParts(parts)
+            return ItemParts(parts if documents is None else {id_: _summed(of, documents) for id_, of in parts.items()})
     return ItemParts({}, "the counts of the test items do not give the stored score")
+
+
+def _summed(parts_I2: NDArray[np.floating], documents: NDArray[np.object_]) -> NDArray[np.floating]:
+    """The parts of each document."""
+    names, members = np.unique(documents, return_inverse=True)
+    parts_D2 = np.zeros((len(names), 2))
+    np.add.at(parts_D2, members, parts_I2)
+    return parts_D2

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.statistics import ALPHA, LEVEL, NO_SPREAD, Difference, Interval, paired_difference
+from analysis.statistics import ALPHA, Difference, Interval, StandardError
 
 NUM_RESAMPLES: Final = 1000
 
@@ -32,7 +32,7 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
 
     Args:
         parts: `parts_SI2` of the arm: what each item adds to numerator and denominator of the score. Seeds and items
-            are in the order of the baseline's.
+            are in the order of the baseline's. Items must be independent: items of one document are one item here.
         baseline: `parts_SI2` of the baseline.
         seed: The seed of the resampling.
 
@@ -47,16 +47,13 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
         return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     of_items = float(np.var(_resampled(np.stack([parts, baseline]), seed), ddof=1))
-    error = math.sqrt(of_seeds + of_items)
-    if error < NO_SPREAD:
-        return Difference(Interval(mean, mean, mean, num_seeds), math.nan)
+    variance = of_seeds + of_items
     # Satterthwaite: one degree of freedom fewer than there are seeds, and than there are items.
-    freedom = (of_seeds + of_items) ** 2 / (of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1))
-    here = paired_difference(dict(enumerate(differences_S)), dict.fromkeys(range(num_seeds), 0.0))
-    # More variance can come with more degrees of freedom, and so with a narrower interval: hence the maximum.
-    half = max(float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * error, here.interval.high - mean)
-    p = max(float(2 * stats.t.sf(abs(mean) / error, freedom)), 0.0 if math.isnan(here.p) else here.p)
-    return Difference(Interval(mean, mean - half, mean + half, num_seeds), p)
+    freedom = of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1)
+    both = StandardError(math.sqrt(variance), variance**2 / freedom if freedom else math.inf)
+    # More variance can come with more degrees of freedom, and so with a narrower interval: hence the test over seeds
+    # alone as well.
+    return Difference.tested(mean, num_seeds, (both, StandardError(math.sqrt(of_seeds), num_seeds - 1)), 1.0)
 
 
 def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floating]:

@@ -1,4 +1,4 @@
-"""Uncertainty of means over seeds: t intervals, paired differences, Holm's correction."""
+"""Uncertainty of means over seeds: intervals of bounded scores, paired differences, Holm's correction."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 LEVEL: Final = 0.95
-"""The confidence level of every interval."""
+"""The confidence level of the interval of a mean, and of the intervals of corrected differences together."""
 ALPHA: Final = 0.05
 """Two arms are significantly different if the Holm-corrected p is at most this."""
 FEW_SEEDS: Final = 5
@@ -22,7 +22,7 @@ NO_SPREAD: Final = 1e-12
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and its interval over `num` values; the bounds are NaN with fewer than two."""
+    """A mean and its interval over `num` values; the bounds are NaN for fewer than two values or no spread."""
 
     mean: float
     low: float
@@ -31,11 +31,45 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class StandardError:
+    """The standard error of a mean with the degrees of freedom of its t distribution."""
+
+    size: float
+    freedom: float
+
+
+@dataclass(frozen=True)
 class Difference:
-    """A mean difference over shared seeds; `p` is NaN if it cannot be tested."""
+    """A mean difference over shared seeds; `p` is NaN if it cannot be tested, and then the interval has no bounds.
+
+    Attributes:
+        interval: It excludes 0 exactly if `p` is at most `ALPHA`, before and after a correction.
+        p: The largest p value of the t tests with these standard errors.
+        errors: The interval is the widest of theirs.
+        bound: The largest difference that is possible; 1 for shares.
+    """
 
     interval: Interval
     p: float
+    errors: tuple[StandardError, ...] = ()
+    bound: float = math.inf
+
+    @classmethod
+    def tested(cls, mean: float, num: int, errors: tuple[StandardError, ...], bound: float) -> Difference:
+        """The t test of a mean over `num` seeds. Without spread (of two arms that collapse) nothing is tested."""
+        if not errors or max(error.size for error in errors) < NO_SPREAD:
+            return cls(Interval(mean, math.nan, math.nan, num), math.nan)
+        p = max(float(2 * special.stdtr(error.freedom, -abs(mean) / max(error.size, NO_SPREAD))) for error in errors)
+        return cls(Interval(mean, math.nan, math.nan, num), p, errors, bound).corrected(p, ALPHA)
+
+    def corrected(self, p: float, alpha: float) -> Difference:
+        """The same with a corrected p and the interval of the level 1 - `alpha`, at which it was tested."""
+        if not self.errors:
+            return replace(self, p=p)
+        mean, bound = self.interval.mean, self.bound
+        half = max(_quantile(error.freedom, alpha) * error.size for error in self.errors)
+        interval = replace(self.interval, low=max(mean - half, -bound), high=min(mean + half, bound))
+        return replace(self, interval=interval, p=p)
 
     @property
     def is_significant(self) -> bool:
@@ -48,25 +82,36 @@ class Difference:
         return self.is_significant and self.interval.mean > 0
 
 
-def t_interval(values: Sequence[float], test_per_train: float = 0.0) -> Interval:
-    """Student's t interval of the mean; NaN bounds for one value, and a NaN mean for none.
+def t_interval(scores: Sequence[float], test_per_train: float = 0.0) -> Interval:
+    """Student's t interval of the mean score, on the logit scale if the scores are shares (all are in [0, 1]).
+
+    The interval of a share is that of the logit of the mean, with the delta method: it never leaves [0, 1], and covers
+    the mean of skewed scores near 0 or 1 more often than an interval on the plain scale that is cut off there
+    (`tests/benchmarks/intervals.py`). No method finds a chance to collapse that no seed shows: see
+    `power.collapse_bound`.
 
     Args:
-        values: One for each seed.
+        scores: One for each seed.
         test_per_train: n_test/n_train if each seed drew its own splits, else 0. The training sets of such seeds
             overlap, so that the variance of their mean is not s^2/n but (1/n + n_test/n_train) s^2 (Nadeau and Bengio
             2003).
 
-    >>> t_interval([1.0, 2.0, 3.0])
-    Interval(mean=2.0, low=-0.4841377117503298, high=4.48413771175033, num=3)
+    Returns:
+        NaN bounds for one score or scores without spread, and a NaN mean for none.
+
+    >>> t_interval([0.75, 0.875, 0.8125])
+    Interval(mean=0.8125, low=0.6099741710180954, high=0.9231169494479634, num=3)
     """
-    num = len(values)
-    if num < 2:
-        return Interval(float(values[0]) if num else math.nan, math.nan, math.nan, num)
-    mean = float(np.mean(values))
-    # Both tails share 1 - LEVEL, hence the quantile at (1 + LEVEL) / 2.
-    half = float(special.stdtrit(num - 1, (1 + LEVEL) / 2)) * _standard_error(values, test_per_train)
-    return Interval(mean, mean - half, mean + half, num)
+    num = len(scores)
+    if num < 2 or np.ptp(scores) < NO_SPREAD:
+        return Interval(float(np.mean(scores)) if num else math.nan, math.nan, math.nan, num)
+    mean = float(np.mean(scores))
+    half = _quantile(num - 1, ALPHA) * standard_error(scores, test_per_train).size
+    if not are_shares(scores):
+        return Interval(mean, mean - half, mean + half, num)
+    # The derivative of the logit is 1/(mean (1 - mean)).
+    half, logit = half / (mean * (1 - mean)), float(special.logit(mean))
+    return Interval(mean, float(special.expit(logit - half)), float(special.expit(logit + half)), num)
 
 
 def paired_difference(
@@ -74,15 +119,25 @@ def paired_difference(
 ) -> Difference:
     """Student's paired t test of the mean difference over the seeds that both have.
 
-    Differences without spread (two arms that collapse to the same score) are not tested: their p is NaN.
+    Differences of shares are cut off at -1 and 1, which changes neither the test nor the coverage. Differences without
+    spread are not tested: their p and bounds are NaN.
     """
     shared = sorted(values.keys() & baseline.keys())
     differences = [values[seed] - baseline[seed] for seed in shared]
-    interval = t_interval(differences, test_per_train)
-    if len(shared) < 2 or np.ptp(differences) < NO_SPREAD:
-        return Difference(interval, math.nan)
-    t = interval.mean / _standard_error(differences, test_per_train)
-    return Difference(interval, float(2 * special.stdtr(len(shared) - 1, -abs(t))))
+    mean = float(np.mean(differences)) if shared else math.nan
+    errors = (standard_error(differences, test_per_train),) if len(shared) > 1 else ()
+    is_share = are_shares([*values.values(), *baseline.values()])
+    return Difference.tested(mean, len(shared), errors, 1.0 if is_share else math.inf)
+
+
+def are_shares(scores: Sequence[float]) -> bool:
+    """Whether all scores are in [0, 1], as every score that a study compares is."""
+    return all(0 <= score <= 1 for score in scores)
+
+
+def standard_error(values: Sequence[float], test_per_train: float) -> StandardError:
+    """Of the mean of two values or more; `test_per_train` as in `t_interval`."""
+    return StandardError(float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + test_per_train), len(values) - 1)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -101,17 +156,24 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def holm_of(differences: Sequence[Difference]) -> list[Difference]:
-    """The same differences with Holm-corrected p values."""
+    """The same differences with Holm-corrected p values, each with the interval of the level at which it was tested.
+
+    With m differences, Holm's procedure tests the smallest p at `ALPHA`/m, the next at `ALPHA`/(m - 1), and so on up to
+    the first that is larger than its level; that one and all larger ones have this same level. So an interval excludes
+    0 exactly if its corrected p is at most `ALPHA`, and at most 5 % of studies have an interval that excludes 0 where
+    the true difference is 0.
+    """
     adjusted = holm([difference.p for difference in differences])
-    return [replace(difference, p=p) for difference, p in zip(differences, adjusted, strict=True)]
+    num_tested, num_rejected = sum(p >= 0 for p in adjusted), sum(p <= ALPHA for p in adjusted)
+    corrected = []
+    for difference, p in zip(differences, adjusted, strict=True):
+        rank = sum(other.p < difference.p for other in differences)
+        corrected.append(
+            difference if math.isnan(p) else difference.corrected(p, ALPHA / (num_tested - min(rank, num_rejected)))
+        )
+    return corrected
 
 
-def what_seeds_allow(num: int) -> str:
-    """Which conclusions this many seeds support; completes a sentence."""
-    if num >= 10:
-        return "enough for a claim"
-    return "enough to show large effects only" if num >= FEW_SEEDS else "too few for a claim"
-
-
-def _standard_error(values: Sequence[float], test_per_train: float) -> float:
-    return float(np.std(values, ddof=1)) * math.sqrt(1 / len(values) + test_per_train)
+def _quantile(freedom: float, alpha: float) -> float:
+    """Of Student's t, exceeded in both tails together with the probability `alpha`."""
+    return float(special.stdtrit(freedom, 1 - alpha / 2))

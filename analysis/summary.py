@@ -8,11 +8,10 @@ import pandas as pd
 
 from analysis.best_trial import best_trial
 from analysis.columns import states
-from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.comparison import comparisons
 from analysis.findings import Findings
-from analysis.statistics import what_seeds_allow
 from analysis.tables.base import ScoreFormat
-from analysis.tables.study import shared_seeds, significant_arms, who_wins
+from analysis.verdict import verdict
 
 
 def summary(findings: Findings) -> Iterator[str]:
@@ -20,7 +19,10 @@ def summary(findings: Findings) -> Iterator[str]:
     compared = comparisons(findings)
     for comparison in compared:
         prefix = f"On {comparison.place}: " if len(compared) > 1 else ""
-        yield from (f"{prefix}{sentence}" for sentence in _of_comparison(comparison))
+        yield from (f"{prefix}{sentence}" for sentence in verdict(comparison).sentences)
+        collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
+        if collapsed:
+            yield f"{prefix}Runs that predict one class only: {', '.join(collapsed)}."
     if best := best_trial(findings):
         score_format = ScoreFormat.of(pd.Series([best.score]))
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
@@ -35,20 +37,3 @@ def summary(findings: Findings) -> Iterator[str]:
         yield f"Of {len(state)} runs, {' and '.join(counts)}; they are listed below."
     elif len(state):
         yield f"All {len(state)} runs finished."
-
-
-def _of_comparison(comparison: Comparison) -> Iterator[str]:
-    score_format = ScoreFormat.of(pd.Series([arm.score.mean for arm in comparison.arms]))
-    yield who_wins(comparison, score_format)
-    yield from significant_arms(comparison, score_format)
-    seeds = shared_seeds(comparison)
-    baseline, *others = comparison.arms
-    levels = [f"{baseline.name} has {score_format.show_interval(baseline.score)}"]
-    levels += [
-        f"the constant predictor has {score_format.show(arm.score.mean)}" for arm in others if arm.name == CONSTANT
-    ]
-    allowed = f"{seeds} shared seeds are {what_seeds_allow(seeds)}"
-    yield f"{score_format.heading(comparison.metric)}: {', '.join(levels)}; {allowed}."
-    collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
-    if collapsed:
-        yield f"Cells that predict one class only: {', '.join(collapsed)}."

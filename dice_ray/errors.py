@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
+
+LONGEST_NAME: Final = 200
+LONGEST_WORD: Final = 300
+LONGEST_LINE: Final = 5000
+LONG_WORD: Final = re.compile(rf"[^\s:]{{{LONGEST_WORD},}}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -13,7 +20,43 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("focl", ["dice", "focal"])
     'focal'
     """
+    if len(name) > LONGEST_NAME:  # quadratic, and no slip of the finger
+        return None
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
+
+
+def counted(number: float, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "GPU"), counted(0.5, "GPU"), counted(12000, "row")
+    ('1 GPU', '0.5 GPUs', '12,000 rows')
+    """
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"
+
+
+def shown(value: object, width: int = 60) -> str:
+    """The repr of a value for a message, cut to a width.
+
+    >>> shown("x" * 100, 10), shown([1, 2])
+    ("'xxxxxx...", '[1, 2]')
+    """
+    try:
+        quoted = repr(value[:width] if isinstance(value, str) else value)
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deep to be shown"
+    whole = len(quoted) <= width and not (isinstance(value, str) and len(value) > width)
+    return quoted if whole else f"{quoted[: width - 3]}..."
+
+
+def cut(message: str) -> str:
+    """A message with the words and lines cut that no one can read, as the user's own value may be of any length.
+
+    >>> cut("must be a number, got " + 1000 * "x")[-30:]
+    'xxxxxxxxx... (1000 characters)'
+    """
+    words = LONG_WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]}... ({len(word[0])} characters)", message)
+    lines = (line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..." for line in words.split("\n"))
+    return "\n".join(lines)
 
 
 def first_line(error: BaseException) -> str:
@@ -60,7 +103,10 @@ class Problem:
 
 
 class DiceRayError(Exception):
-    """An error that the user can act on; the command line prints it without a traceback."""
+    """An error that the user can act on; the command line prints it without a traceback. Long values in it are cut."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(cut(message))
 
 
 def reason_of(error: BaseException) -> str:

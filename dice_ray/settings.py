@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeGuard, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, field_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from dice_ray.errors import Problem, nearest
+from dice_ray.errors import ConfigError, Problem, nearest, shown
 
 Nested: TypeAlias = dict[str, Any]
 """A layer or a configuration, nested as in YAML; a choice is a mapping with the branch as its only key."""
@@ -23,6 +23,9 @@ Nested: TypeAlias = dict[str, Any]
 # refuses a name with two kinds of distribution, and silently mixes two ranges (seen in 5.0.0).
 Flat: TypeAlias = dict[str, Any]
 """The same by dotted paths: `loss` is `focal`, `loss.focal.gamma` is 2."""
+
+MAX_DEPTH: Final = 50
+"""Deeper than any setting, and far from Python's limit of recursion."""
 
 
 class Settings(BaseModel):
@@ -79,7 +82,13 @@ def nest(flat: Mapping[str, Any]) -> Nested:
 
     >>> nest({"loss": "focal", "loss.focal.gamma": 2, "training.lr": 0.1})
     {'loss': {'focal': {'gamma': 2}}, 'training': {'lr': 0.1}}
+
+    Raises:
+        ConfigError: A path or value is nested deeper than any setting; Python's recursion would fail below.
     """
+    if deep := [path for path, value in flat.items() if path.count(".") + _depth(value) > MAX_DEPTH]:
+        must = f"must be nested at most {MAX_DEPTH} deep"
+        raise ConfigError([Problem(path, must, shown(flat[path])) for path in deep])
     joined: Any = {}
     for path, value in flat.items():
         for key in reversed(path.split(".")):
@@ -168,9 +177,18 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 problem = Problem(path, "must be given")
             case _:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
-                problem = Problem(path, must[:1].lower() + must[1:], _shortened(detail["input"]))
+                problem = Problem(path, must[:1].lower() + must[1:], shown(detail["input"]))
         problems.append(problem)
     return problems
+
+
+def _depth(value: Any) -> int:
+    """How deep lists and mappings are nested, counted up to just above `MAX_DEPTH`, since YAML can hold itself."""
+    depth, level = 0, [value]
+    while depth <= MAX_DEPTH and (level := [item for item in level if isinstance(item, Mapping | list | tuple)]):
+        depth += 1
+        level = [inner for item in level for inner in (item.values() if isinstance(item, Mapping) else item)]
+    return depth
 
 
 def _as_mapping(value: Any) -> Any:
@@ -202,7 +220,7 @@ def _one_branch(value: object, branches: Mapping[str, type[Branch]]) -> Nested:
     raise PydanticCustomError(
         "branch",
         "must name one of its branches",
-        {"got": " and ".join(names) or _shortened(value), "unknown": unknown, "known": list(branches)},
+        {"got": " and ".join(names) or shown(value), "unknown": unknown, "known": list(branches)},
     )
 
 
@@ -277,8 +295,3 @@ def _suggestion(path: str, siblings: list[str], known: list[str]) -> str | None:
     elsewhere = [other for other in known if other.rpartition(".")[2] == key]
     elsewhere.sort(key=lambda other: (not other.startswith(f"{head}."), other.count(".")))
     return elsewhere[0] if elsewhere else nearest(path, known)
-
-
-def _shortened(value: object, width: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
-from analysis.columns import by_seed, collapsed, column, parent_tag, place_of, scores, test_per_train
-from analysis.comparison import Comparison, comparisons
+from analysis.columns import by_seed, collapsed, column, place_of, scores, test_per_train
+from analysis.comparison import TUNED, Comparison, comparisons
 from analysis.figures.base import COLORS, MARKERS, QUIET, Figure, Line, color_of, draw_line, label_score, marker_of
-from analysis.statistics import Interval, t_interval
+from analysis.statistics import FEW_SEEDS, Interval, t_interval
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -129,7 +129,7 @@ class TverskyAlpha(Figure):
     height: ClassVar[float] = 2.8
     caption: ClassVar[str] = (
         "Tversky loss: alpha weighs false positives, beta = 1 - alpha false negatives, so that precision should "
-        "rise with alpha and recall fall. Means over seeds with 95 % t intervals."
+        "rise with alpha and recall fall. Means over seeds with 95 % intervals."
     )
 
     def draw(self, canvas: Canvas) -> None:
@@ -169,8 +169,9 @@ class GainByRatio(Figure):
     @property
     def caption(self) -> str:
         return (
-            f"{self.metric} minus that of {self.baseline} on the same training set, paired by seed, with 95 % t "
-            "intervals: a gain counts if its band does not include 0."
+            f"{self.metric} minus that of {self.baseline} on the same training set, paired by seed, with the intervals "
+            "of the tables, which are corrected for the number of arms at each ratio: a gain counts if its band does "
+            f"not include 0 and it has at least {FEW_SEEDS} seeds."
         )
 
     def draw(self, canvas: Canvas) -> None:
@@ -191,36 +192,33 @@ class GainByRatio(Figure):
 
 def gain_by_ratio(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
-    frame = findings.frame
-    cells = frame[(frame["kind"] == "cell") & column(frame, RATIO).notna()]
-    if cells.empty:
-        return []
-    metric, baseline = parent_tag(frame, "metric"), parent_tag(frame, "baseline")
-    groups = cells.groupby(place_of(cells, "data", "encoder"), sort=False)
-    made = [(str(place), _gains(group, metric, baseline)) for place, group in groups if group[RATIO].nunique() > 1]
+    by_place: dict[str, dict[float, Comparison]] = {}
+    for compared in comparisons(findings):
+        ratios = column(compared.cells, RATIO).dropna().unique()
+        if len(ratios) == 1:
+            place = str(place_of(compared.cells, "data", "encoder").iloc[0])
+            by_place.setdefault(place, {})[float(ratios[0])] = compared
+    several = {place: dict(sorted(by_ratio.items())) for place, by_ratio in by_place.items() if len(by_ratio) > 1}
     return [
         GainByRatio(
-            f"gain_by_ratio_{number}" if len(made) > 1 else "gain_by_ratio",
-            f"Gain against imbalance{f' on {place}' if len(made) > 1 else ''}",
-            metric,
-            baseline,
-            lines,
+            f"gain_by_ratio_{number}" if len(several) > 1 else "gain_by_ratio",
+            f"Gain against imbalance{f' on {place}' if len(several) > 1 else ''}",
+            next(iter(by_ratio.values())).metric,
+            next(iter(by_ratio.values())).baseline,
+            _gains(by_ratio),
         )
-        for number, (place, lines) in enumerate(made, start=1)
+        for number, (place, by_ratio) in enumerate(several.items(), start=1)
     ]
 
 
-def _gains(cells: pd.DataFrame, metric: str, baseline: str) -> tuple[Line, ...]:
-    """The line of each arm except the baseline, over the cells of one data set and encoder."""
-    score = scores(cells, metric)
-    # Paired by ratio and seed: both runs were trained on the same items.
-    keys = list(zip(cells[RATIO], cells["seed"], strict=True))
-    reference = {key: value for key, value, arm in zip(keys, score, cells["arm"], strict=True) if arm == baseline}
-    gain = score - pd.Series([reference.get(key, np.nan) for key in keys], cells.index)
-    lines = [
-        by_x(str(arm), group, group[RATIO], gain[group.index]) for arm, group in cells.groupby("arm") if arm != baseline
-    ]
-    return tuple(line for line in lines if line.x)
+def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[Line, ...]:
+    """The line of each arm except the baseline: its differences in the tables of the ratios."""
+    points: dict[str, dict[float, Interval]] = {}
+    for ratio, compared in by_ratio.items():
+        for arm in compared.arms:
+            if arm.difference and arm.difference.interval.num and not arm.name.endswith(TUNED):
+                points.setdefault(arm.name, {})[ratio] = arm.difference.interval
+    return tuple(_line(name, of_arm) for name, of_arm in sorted(points.items()))
 
 
 def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[float]) -> Line:
@@ -230,6 +228,11 @@ def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[f
         for value, group in cells.groupby(x)
         if (scored := by_seed(score[group.index], group["seed"]))
     }
+    return _line(name, points)
+
+
+def _line(name: str, points: Mapping[float, Interval]) -> Line:
+    """The line through the means of these points by their x."""
     parts = (tuple(getattr(of, part) for of in points.values()) for part in ("mean", "low", "high"))
     return Line(name, tuple(points), *parts)
 

@@ -123,8 +123,9 @@ def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable
         _add(lines, marks, printed.rows, blocks)
     places = dict.fromkeys(each.comparison.place for fits in ours for each in fits)
     notes = (
-        f"Ours: {'; '.join(places)}; means over seeds with 95 % t intervals, at the threshold of .5. Bold: our best.",
-        f"Differences to {BASELINE} are paired by seed; grey, or italic: not significant (Holm over our rows).",
+        f"Ours: {'; '.join(places)}; means over seeds with 95 % intervals, at the threshold of .5. Bold: our best.",
+        f"Differences to {BASELINE} are paired by seed, with intervals Holm-corrected over our rows; grey, or "
+        "italic: not significant.",
         "The paper gives single scores, without seeds or intervals.",
     )
     shown = pd.DataFrame(lines).fillna("")

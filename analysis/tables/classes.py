@@ -55,7 +55,7 @@ def _table(
     num = scored.groupby("arm").size()
     seeds = str(num.min()) if num.nunique() == 1 else f"{num.min()} to {num.max()}"
     notes = [
-        "Mean F1 of each class over seeds with 95 % t intervals, at the threshold of .5; rare classes first. "
+        "Mean F1 of each class over seeds with 95 % intervals, at the threshold of .5; rare classes first. "
         "Nothing is corrected for the number of classes. Bold: the best mean of a class.",
         f"{seeds} seeds each.",
     ]

@@ -25,8 +25,9 @@ def arms_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable]:
     rows = [_row(name, columns) for name in sorted(names, key=lambda name: name == CONSTANT)]
     data, shown = pd.DataFrame([numbers for numbers, _ in rows]), pd.DataFrame([cells for _, cells in rows])
     notes = (
-        "Each study is evaluated separately: means over its seeds with 95 % t intervals; differences to its own "
-        "baseline are paired by seed. Nothing is tested between studies, whose data, encoders or settings may differ.",
+        "Each study is evaluated separately: means over its seeds with 95 % intervals; differences to its own baseline "
+        "are paired by seed, with intervals Holm-corrected over its own rows. Nothing is tested between studies, whose "
+        "data, encoders or settings may differ.",
     )
     return [ReportTable("arms_side_by_side", "The arms, side by side", data, shown, notes)]
 

@@ -13,8 +13,9 @@ from analysis.columns import column
 from analysis.comparison import TUNED, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.new_data import over_data_sets
-from analysis.statistics import ALPHA, FEW_SEEDS, Difference, holm, what_seeds_allow
+from analysis.statistics import ALPHA, Difference, holm
 from analysis.tables.base import Mark, ReportTable, ScoreFormat
+from analysis.verdict import verdict
 
 HOLM_P: Final = "Holm p"
 ON_NEW_DATA: Final = "on new data"
@@ -39,7 +40,7 @@ def _table(name: str, compared: Comparison) -> ReportTable:
     data = data[[name for name in data if not str(name).startswith(unknown)]]
     shown = pd.DataFrame([_cells(arm, compared, score_format) for arm in compared.arms])
     title = f"{compared.metric} by arm" + (f" on {compared.place}" if compared.place else "")
-    return ReportTable(name, title, data, shown, tuple(_notes(compared, score_format)), _marks(compared, shown))
+    return ReportTable(name, title, data, shown, tuple(_notes(compared)), _marks(compared, shown))
 
 
 def _numbers(arm: Arm) -> dict[str, Any]:
@@ -88,11 +89,12 @@ def _cells(arm: Arm, compared: Comparison, score_format: ScoreFormat) -> dict[st
 
 
 def _marks(compared: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]:
-    """The best arm in bold; differences to the baseline that are not significant in grey."""
+    """The winner in bold; differences to the baseline that are not significant in grey."""
     marks: dict[tuple[int, str], Mark] = {}
     score, minus = shown.columns[1], shown.columns[3]
+    winner = verdict(compared).winner
     for number, arm in enumerate(compared.arms):
-        if compared.best and arm.name == compared.best.name:
+        if winner and arm.name == winner.name:
             marks[number, score] = "bold"
         if arm.difference and not arm.difference.is_significant:
             marks |= {(number, minus): "grey", (number, HOLM_P): "grey"}
@@ -101,10 +103,10 @@ def _marks(compared: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], M
     return marks
 
 
-def _notes(compared: Comparison, score_format: ScoreFormat) -> Iterator[str]:
+def _notes(compared: Comparison) -> Iterator[str]:
     yield (
-        "Means over seeds with 95 % t intervals. Differences are paired by seed; p values are Holm-corrected over all "
-        "rows."
+        "Means over seeds with 95 % intervals. Differences are paired by seed; their p values and intervals are "
+        f"Holm-corrected over all rows: an interval excludes 0 exactly where p is at most {ALPHA}."
     )
     if compared.test_per_train:
         yield (
@@ -117,7 +119,8 @@ def _notes(compared: Comparison, score_format: ScoreFormat) -> Iterator[str]:
     else:
         yield (
             f"Minus {compared.baseline}: for other seeds on this test set. On new data: for other seeds and other test "
-            "items of the same kind (the variance over resampled items is added, after Sellam et al. 2022)."
+            "items of the same kind (the variance over resampled items, or whole documents where they are known, is "
+            "added, after Sellam et al. 2022)."
         )
         if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
@@ -131,63 +134,12 @@ def _notes(compared: Comparison, score_format: ScoreFormat) -> Iterator[str]:
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "
             "share of positives."
         )
-    seeds = shared_seeds(compared)
-    yield f"At least {seeds} seeds shared with {compared.baseline}: {what_seeds_allow(seeds)}."
-    yield from significant_arms(compared, score_format)
-    if seeds >= FEW_SEEDS:
-        yield who_wins(compared, score_format)
+    yield verdict(compared).headline
     yield from _tuning(compared)
-    yield (
-        "Bold: the best arm, each pair of arms compared on the seeds that both have. Grey, or italic: not "
-        "significantly different from the baseline."
-    )
+    yield "Bold: the winner, if there is one. Grey, or italic: not significantly different from the baseline."
     if compared.num_replaced:
         yield f"Left out: {compared.num_replaced} that repeat an arm and seed; the latest cell with a score counts."
     yield from _missing(compared.cells)
-
-
-def significant_arms(compared: Comparison, score_format: ScoreFormat) -> Iterator[str]:
-    """The arms that differ significantly from the baseline, on this test set and on new data; none with few seeds."""
-    if shared_seeds(compared) < FEW_SEEDS:
-        return
-    places_by_arms: dict[str, list[str]] = {}
-    for place, name in ((_where(compared), "difference"), ("on new data", "new_data")):
-        known = [(arm.name, difference) for arm in compared.arms if (difference := getattr(arm, name))]
-        arms = [f"{arm} ({score_format.show(each.interval.mean, '+')})" for arm, each in known if each.is_significant]
-        if known:
-            places_by_arms.setdefault(", ".join(arms) or "no arm", []).append(place)
-    for names, places in places_by_arms.items():
-        yield f"Significantly different from {compared.baseline} {' and '.join(places)} (Holm p <= {ALPHA}): {names}."
-
-
-def _where(compared: Comparison) -> str:
-    """What the differences over seeds hold for."""
-    return "on other splits" if compared.test_per_train else "on this test set"
-
-
-def shared_seeds(compared: Comparison) -> int:
-    """The fewest seeds that an arm with a score shares with the baseline; 0 without such an arm."""
-    shared = [arm.difference.interval.num for arm in compared.arms if arm.difference]
-    return min(filter(None, shared), default=0)
-
-
-def who_wins(compared: Comparison, score_format: ScoreFormat) -> str:
-    """One sentence that names the winner, or the reason why there is none."""
-    best = compared.best
-    if best is None:
-        return "Nothing to compare."
-    lead = f"{score_format.show(best.difference.interval.mean, '+')} over {best.runner_up}"
-    if best.difference.interval.num < FEW_SEEDS:
-        return f"Best: {best.name}, {lead}; no winner is named with fewer than {FEW_SEEDS} shared seeds."
-    if not best.wins:
-        return f"No winner: {best.name} is best, {lead}, but not significantly better than every other arm."
-    if compared.test_per_train:
-        place = _where(compared)
-    else:
-        place = (
-            "on this test set and on new data" if best.wins_on_new_data else "on this test set, not shown on new data"
-        )
-    return f"Winner: {best.name}, significantly better than every other arm {place}; {lead}."
 
 
 def _tuning(compared: Comparison) -> Iterator[str]:

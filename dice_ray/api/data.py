@@ -30,10 +30,12 @@ def init(
         overwrite: Whether an existing file may be replaced.
     """
     from dice_ray.config.starter import start, target
+    from dice_ray.run.folder import check_output, write_output
 
     out = target(file, out, overwrite)
+    check_output(out, [each for each in (file, dev, test) if each is not None])
     starter = start(file, dev, test)
-    out.write_text(starter.text, encoding="utf-8")
+    write_output(out, starter.text)
     return starter, out
 
 

@@ -40,5 +40,8 @@ def plot_losses(file: Path) -> None:
         raise InputError(f"a picture must be a .png, .svg or .pdf in an existing folder, got {file}")
     shipped.folder_of("analysis")
     from analysis.figures.derivatives import figure_1
+    from dice_ray.run.folder import check_output, whole_output
 
-    figure_1().save(file)
+    check_output(file)
+    with whole_output(file) as unfinished:
+        figure_1().save(unfinished)

@@ -172,16 +172,23 @@ def findings(name: str) -> Findings:
     )
 
 
-def export_preset(sweep: str) -> str:
+def export_preset(sweep: str, out: Path | None = None) -> str:
     """The best configuration of a sweep as a commented preset for `train`.
 
     Args:
         sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
+        out: A file to write it to.
     """
+    from dice_ray.run.folder import check_output, write_output
     from dice_ray.tuning.ranking import preset
 
+    if out is not None:
+        check_output(out)
     name, _, trial = sweep.partition("/")
-    return preset(runs_folder() / name, trial or None)
+    text = preset(runs_folder() / name, trial or None)
+    if out is not None:
+        write_output(out, text)
+    return text
 
 
 def _best(name: str, of_experiment: Findings) -> Best:

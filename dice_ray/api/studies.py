@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
     from dice_ray.settings import Flat
 
+LEAST_ITEMS = 2
+"""Items of each class in dev and test without which a study says nothing."""
+
 
 @dataclass(frozen=True)
 class StudyFile:
@@ -98,15 +101,30 @@ def data_digest(config: RunConfig) -> str:
 
 
 def check_test(config: RunConfig) -> None:
-    """The data must have a test split.
+    """The data must have a test split; where each class is scored, dev and test must have items of each.
 
     Raises:
-        DataError: They have none.
+        DataError: They have not.
     """
     from dice_ray.data import sources
+    from dice_ray.tasks.inspection import rarest
 
     if not config.data.has("test") and config.data.test_share is None:
         raise DataError(
             f"a study compares on the test split, and the data has none ({sources.describe(config.data)}): name it as "
             "`test` in data.source, or let each seed draw one from the training split: data.test_share=0.2"
         )
+    if not config.task.scores_every_class():
+        return
+    splits = sources.load(config.data, config.task.positive_label())
+    classes = config.task.classes(splits.train)
+    for split, found in rarest(config.task, classes, {"dev": splits.dev, "test": splits.test}).items():
+        if found.count < LEAST_ITEMS:
+            remedy = (
+                f"draw more (data.{split}_share)" if split in splits.report.drawn else f"give a larger {split} file"
+            )
+            raise DataError(
+                f"a study on {sources.describe(config.data)} must have at least {LEAST_ITEMS} items of each class in "
+                f"{split}, as {config.task.objective()} is undefined without them: it has {found.count} of "
+                f"{found.label!r} among {splits.report.sizes[split]} records. Label more of them, or {remedy}"
+            )

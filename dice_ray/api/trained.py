@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,16 +15,28 @@ if TYPE_CHECKING:
     from dice_ray.tasks.predictions import Predictions
 
 
-def predict(run: str, file: str | Path) -> Predictions:
+def predict(run: str, file: str | Path, *, threshold: float | str = "auto", out: Path | None = None) -> Predictions:
     """The predictions of a run's best checkpoint for a file, in the format of the run's data; labels are not read.
+
+    `Predictions.threshold` is the threshold they were made with. By default it is the one tuned on dev only where dev
+    has enough positives to show, on held-out folds, that it is better than 0.5; else 0.5 (0 for the no-answer threshold
+    of questions). The reason: a threshold tuned on a few positives can label every record positive.
 
     Args:
         run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
         file: Records to predict.
+        threshold: A number, `tuned` for the one tuned on dev, or `auto`.
+        out: A file to write the predictions to; it is written whole or not at all.
     """
     from dice_ray.run import trained
+    from dice_ray.run.folder import check_output, write_output
 
-    return trained.load(places.place(run).folder).predict(Path(file))
+    if out is not None:
+        check_output(out, [Path(file)])
+    predictions = trained.load(places.place(run).folder).predict(Path(file), threshold)
+    if out is not None:
+        write_output(out, predictions.text())
+    return predictions
 
 
 def export(run: str, folder: str | Path) -> str:
@@ -31,15 +44,19 @@ def export(run: str, folder: str | Path) -> str:
 
     Args:
         run: As in `predict`.
-        folder: A new or empty one.
+        folder: A new or empty one; it is written whole or not at all.
     """
     from dice_ray.run import trained
 
     folder = Path(folder)
-    best = trained.load(places.place(run).folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"the folder of an export must be new or empty, got {folder}")
-    return best.export(folder)
+    best = trained.load(places.place(run).folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as unfinished:
+        auto_class = best.export(Path(unfinished) / "export")
+        (Path(unfinished) / "export").replace(folder)
+    return auto_class
 
 
 @dataclass(frozen=True)
@@ -69,12 +86,15 @@ def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scor
         items: A CSV file for the counts of each record.
     """
     from dice_ray.run import trained
+    from dice_ray.run.folder import check_output, write_output
 
+    if items is not None:
+        check_output(items, [Path(data)])
     of_run = places.place(run)
     best = trained.load(of_run.folder)
     scores = best.score(best.labelled(data))
     if items is not None:
-        items.write_text(trained.items_csv(scores), encoding="utf-8")
+        write_output(items, trained.items_csv(scores))
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)} if data == "test" else {}
     on_test = {f"test/{name}": value for name, value in metrics.items()}
     files = trained.count_files(data, scores)

@@ -15,7 +15,7 @@ from dice_ray.cli.results import export_preset, report, runs, ui
 from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
 from dice_ray.cli.trained import evaluate, export, predict
-from dice_ray.errors import DiceRayError
+from dice_ray.errors import DiceRayError, cut
 
 app = typer.Typer(
     name="dice-ray",
@@ -75,5 +75,5 @@ def main() -> None:
     except (DiceRayError, OSError) as error:
         if "--debug" in sys.argv[1:]:
             raise
-        typer.echo(f"dice-ray: {error}", err=True)
+        typer.echo(f"dice-ray: {cut(str(error))}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)

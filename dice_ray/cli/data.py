@@ -32,13 +32,13 @@ def init(
     if as_json:
         print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
         return
+    typer.echo(starter.inspection.load)  # first, as it opens with the warning of too few items
     typer.echo(f"Guessed from {file}:")
     for path, reason in starter.why.items():
         typer.echo(f"  {path}: {reason}")
     typer.echo("The first records:")
     for record in starter.first:
         typer.echo(f"  {record!s:.200}")
-    typer.echo(starter.inspection.load)
     typer.echo(starter.imbalance)
     typer.echo(f"Written: {preset}")
     quoted = shlex.quote(str(preset))

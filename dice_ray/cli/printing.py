@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from shlex import quote
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import RunError, UnknownNameError, counted
 
 if TYPE_CHECKING:
     from dice_ray.api import DryRun, Result
@@ -107,12 +107,12 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     if as_json:
         print_json(plan)
         return
-    sizes = ", ".join(f"{split} {size} records" for split, size in run.records.items())
+    sizes = ", ".join(f"{split} {counted(size, 'record')}" for split, size in run.records.items())
     rows = ", ".join(f"{split} {size}" for split, size in run.rows.items())
     typer.echo(plan.config)
     typer.echo(f"data        {sizes}; rows: {rows}")
     typer.echo(f"model       {run.num_parameters:,} parameters")
-    typer.echo(f"steps       {run.num_steps}, with {run.num_evaluations} evaluations on dev")
+    typer.echo(f"steps       {run.num_steps}, with {counted(run.num_evaluations, 'evaluation')} on dev")
     typer.echo(f"time        about {_clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
     typer.echo(f"memory      {_memory_per_process(run)}")
     typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
@@ -120,28 +120,40 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
 
 def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:
     """Print the plan of a sweep or study, and an estimate of its remaining runs; their cost only with a price."""
-    cost = None if price_per_hour is None else estimate.seconds / 3600 * price_per_hour
+    least, most = estimate.least_seconds, estimate.seconds
+    hourly = None if price_per_hour is None else price_per_hour / 3600
     if as_json:
-        print_json({**plain(estimate), "cost": cost})
+        costs = {"least_cost": hourly and hourly * least, "cost": hourly and hourly * most}
+        print_json({**plain(estimate), **costs})
         return
     run, needs = estimate.rehearsal, estimate.needs
     ended = f", {estimate.num_ended} finished before" if estimate.num_ended else ""
-    gpus = f" and {needs.gpus} GPUs" if needs.gpus else ""
+    gpus = f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
     workers = f" ({needs.num_workers} workers)" if needs.num_workers else ""
-    about = "at most about" if estimate.stops_early else "about"
-    each = f"{_clock(run.seconds)} each, {run.num_steps} steps of {run.seconds_a_step:.3f} s, {run.num_timed} timed"
+    less = ", less with early stopping" if estimate.stops_early else ""
+    fewest, highest = sorted((estimate.fastest.num_steps, run.num_steps))
+    each = (
+        f"{_range(estimate.fastest.seconds, run.seconds, _clock)} each, {_range(fewest, highest, str)} steps, "
+        f"{_clock(estimate.seconds_to_start)} to start"
+    )
     typer.echo(estimate.plan)
     typer.echo(f"runs        {estimate.num_runs}{ended}")
-    typer.echo(f"at once     {estimate.num_at_once}, each with {needs.cpus} CPUs{gpus}{workers}")
-    typer.echo(f"time        {about} {_clock(estimate.seconds)} ({each})")
+    typer.echo(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
+    typer.echo(f"time        about {_range(least, most, _clock)}{less} ({each})")
     typer.echo(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
     typer.echo(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
-    if cost is not None:
-        typer.echo(f"cost        {about} {cost:.2f} at {price_per_hour:g} per hour")
+    if hourly is not None:
+        cost = _range(hourly * least, hourly * most, "{:.2f}".format)
+        typer.echo(f"cost        about {cost}{less} at {price_per_hour:g} per hour")
     experiment = f"MLflow's experiment {estimate.folder.name} in {estimate.store}"
     typer.echo(f"results in  {estimate.folder}, and in {experiment}")
     for note in estimate.notes:
         typer.echo(note)
+
+
+def _range(least: float, most: float, write: Callable[[Any], str]) -> str:
+    """The two, or one where they read the same."""
+    return " to ".join(dict.fromkeys((write(least), write(most))))
 
 
 def _memory_per_process(run: Rehearsal) -> str:

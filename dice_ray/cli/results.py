@@ -88,11 +88,9 @@ def export_preset(
     """Write the best configuration of a sweep as a preset for `dice-ray train`."""
     from dice_ray import api
 
-    preset = api.export_preset(sweep)
-    if file is not None:
-        if file.exists() or file.suffix not in (".yaml", ".yml"):
-            raise InputError(f"a preset must be written to a new file that ends in .yaml, got {file}")
-        file.write_text(preset, encoding="utf-8")
+    if file is not None and (file.exists() or file.suffix not in (".yaml", ".yml")):
+        raise InputError(f"a preset must be written to a new file that ends in .yaml, got {file}")
+    preset = api.export_preset(sweep, file)
     if as_json:
         print_json({"sweep": sweep, **({"preset": preset} if file is None else {"written": file})})
     elif file is None:

@@ -19,18 +19,27 @@ def predict(
     run: RunArgument,
     file: Annotated[Path, typer.Argument(help="File in the format of the run's data; it need not have labels.")],
     out: Annotated[Path | None, typer.Option(help="File to write.", show_default="the predictions are printed")] = None,
+    threshold: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|tuned|NUMBER",
+            help="Threshold above which a record is positive: the one tuned on dev, or a number; `auto` is the tuned "
+            "one if dev has enough positives to show that it is better, else 0.5.",
+        ),
+    ] = "auto",
     as_json: JsonOption = False,
 ) -> None:
     """Predict a file with a run's best checkpoint; the output is TSV, CoNLL columns or JSON, depending on the task."""
     from dice_ray import api
 
-    predictions = api.predict(run, file)
-    if out is not None:
-        out.write_text(predictions.text(), encoding="utf-8")
+    predictions = api.predict(run, file, threshold=threshold, out=out)
     if as_json:
         output = {"predictions": predictions.plain()} if out is None else {"written": out}
-        print_json({"run": run, "file": file, **output})
-    elif out is None:
+        print_json({"run": run, "file": file, "threshold": predictions.threshold, **output})
+        return
+    if predictions.threshold is not None:  # on stderr: stdout is the predictions
+        typer.echo(str(predictions.threshold), err=True)
+    if out is None:
         typer.echo(predictions.text(), nl=False)
     else:
         typer.echo(f"Written: {out}")

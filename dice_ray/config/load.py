@@ -10,15 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from pydantic import ValidationError
 
 from dice_ray.config.checks import check
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, ConflictError, Problem
+from dice_ray.errors import ConfigError, ConflictError, Problem, shown
 from dice_ray.settings import Nested, merge, nest, nested, problems_of
+
+MAX_TEXT: Final = 100_000
+MAX_FILE: Final = 1_000_000
+"""The longest value and the longest preset, in characters: PyYAML takes some seconds for a million."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,17 @@ def read_layer(path: Path) -> Layer:
         ConfigError: The file is not YAML of sections, or writes a key twice.
     """
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeyLoader)
+        text = path.read_text(encoding="utf-8")
+        if len(text) > MAX_FILE:
+            must = f"must be shorter than {MAX_FILE:,} characters"
+            raise ConfigError([Problem(str(path), must, f"{len(text):,}")])
+        values = yaml.load(text, _UniqueKeyLoader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError([Problem(str(path), "must be YAML in UTF-8", " ".join(str(error).split()))]) from error
+    except RecursionError:
+        raise ConfigError([Problem(str(path), "must be nested less deep")]) from None
     if not isinstance(values, dict):
-        raise ConfigError([Problem(str(path), "must hold sections: task, data, ...", repr(values))])
+        raise ConfigError([Problem(str(path), "must hold sections: task, data, ...", shown(values))])
     return Layer(path.name, nest({str(key): value for key, value in values.items()}))
 
 
@@ -77,13 +87,18 @@ def set_layer(assignments: Sequence[str]) -> Layer:
     for assignment in assignments:
         path, equals, text = assignment.partition("=")
         if not equals or not path:
-            problems.append(Problem("--set", "must be path=value", repr(assignment)))
+            problems.append(Problem("--set", "must be path=value", shown(assignment)))
+            continue
+        if len(text) > MAX_TEXT:
+            # PyYAML needs seconds for each million characters.
+            must = f"must be shorter than {MAX_TEXT:,} characters"
+            problems.append(Problem(path, must, f"{len(text):,}", origin="--set"))
             continue
         try:
             # PyYAML reads 2e-5 as a string (YAML 1.1 wants 2.0e-5); validation turns it into a number.
             values[path] = yaml.safe_load(text)
-        except yaml.YAMLError:
-            problems.append(Problem(path, "must be a YAML value", repr(text), origin="--set"))
+        except (yaml.YAMLError, RecursionError):
+            problems.append(Problem(path, "must be a YAML value", shown(text), origin="--set"))
     if problems:
         raise ConfigError(problems)
     return Layer("--set", nest(values))

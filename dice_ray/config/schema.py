@@ -30,14 +30,15 @@ class LaunchConfig(Settings):
     Attributes:
         workers: Data-parallel workers.
         how: `auto` trains one worker in this process and several on Ray Train; `ray_train` always uses Ray Train.
-        threads: CPU threads for each worker.
+        threads: CPU threads for each worker. Without a number, the runs that go on at once share the cores: a lone run
+            has those of the machine (or OMP_NUM_THREADS), a trial its share of them.
         gpus: GPUs for each worker; less than one lets trials of one worker share a GPU, and its memory.
         max_failures: How often Ray Train restarts the workers after one dies; they resume from the last checkpoint.
     """
 
-    workers: int = Field(1, ge=1)
+    workers: int = Field(1, ge=1, le=1024)
     how: Literal["auto", "ray_train"] = "auto"
-    threads: int = Field(1, ge=1)
+    threads: int | None = Field(None, ge=1, le=1024)
     gpus: Annotated[float, Field(ge=0), AfterValidator(_whole_or_part)] = 0
     max_failures: int = Field(2, ge=0)
 
@@ -67,6 +68,12 @@ class RunConfig(Settings):
     training: TrainingConfig = TrainingConfig()
     launch: LaunchConfig = LaunchConfig()
     tracking: TrackingConfig = TrackingConfig()
+
+    def with_threads(self, threads: int) -> RunConfig:
+        """The same run with so many threads for each worker, unless it names a number itself."""
+        if self.launch.threads is not None:
+            return self
+        return self.model_copy(update={"launch": self.launch.model_copy(update={"threads": threads})})
 
     def tags(self) -> dict[str, str]:
         """The MLflow tags by which runs are grouped and found."""

@@ -10,7 +10,6 @@ and only if one did is the source read again, to tell an id that occurs twice fr
 
 from __future__ import annotations
 
-import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ import pyarrow.compute
 from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
+from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
 from dice_ray.data.readers.base import Bad, Drop, Kept, RowPlace, RowResult, unreadable
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, RowTally
 from dice_ray.errors import DataError
 
 ItemT = TypeVar("ItemT")
 OnBadRow: TypeAlias = Literal["error", "skip"]
-Hashes: TypeAlias = NDArray[np.int64]
 
 NUM_PLACES_SHOWN = 5
 CHUNK = 1000
@@ -63,18 +62,19 @@ class SplitReader:
         self._dropped: dict[str, RowTally] = {}
         self._noted: dict[str, RowTally] = {}
 
-    def chunks(self) -> Iterator[list[Record]]:
-        """The records in their order; raises a DataError at the first bad row unless bad rows are skipped."""
+    def chunks(self) -> Iterator[list[Kept]]:
+        """The kept rows in their order; raises a DataError at the first bad row unless bad rows are skipped."""
         ids = SeenHashes()
         for chunk, failure in _chunks(self.source.rows()):
             hashes = (hash(row.record.id) for row in chunk if isinstance(row, Kept))
             # NumPy for a whole chunk; `next(seen)` below belongs to the next kept row.
             seen = iter(ids.add(np.fromiter(hashes, np.int64)).tolist())
-            records = []
+            kept = []
             for row in chunk:
-                match self._bad_if_repeated(row) if isinstance(row, Kept) and next(seen) else row:
-                    case Kept(place, record, note):
-                        records.append(record)
+                row = self._bad_if_repeated(row) if isinstance(row, Kept) and next(seen) else row
+                match row:
+                    case Kept(place, _, note):
+                        kept.append(row)
                         if note:
                             _count(self._noted, note, place)
                     case Drop(place, reason):
@@ -84,9 +84,9 @@ class SplitReader:
                             raise unreadable(self.source.where, place, expected, actual)
                         _count(self._dropped, f"not {expected}", place)
             self._num_rows += len(chunk)
-            self._num_kept += len(records)
-            if records:
-                yield records
+            self._num_kept += len(kept)
+            if kept:
+                yield kept
             # Only now: a bad row that stands before the place of the failure is the first error of the file.
             if failure:
                 raise failure
@@ -162,34 +162,35 @@ def store_splits(
         DataError: A split has no record, or a row is bad.
     """
     reports, contents = dict[str, ReadReport](), dict[str, Hashes]()
-    group_hashes = array("q")
+    documents = array("q")
     for split, source in sources.items():
         reader, content_hashes = SplitReader(source), array("q")
         with ArrowWriter(folder / f"{split}.arrow") as file:
-            for records in reader.chunks():
-                file.write(batch_of_records(records))
-                content_hashes.extend(hash(record.content) for record in records)
+            for rows in reader.chunks():
+                file.write(batch_of_records([row.record for row in rows]))
+                content_hashes.extend(hash(row.record.content) for row in rows)
                 if split == "train" and shares:
-                    # Records of one group stay together. Without groups, a test split is drawn by content, so that
-                    # no duplicate of a training record is tested on.
-                    without_group = "content" if "test" in shares else "id"
-                    group_hashes.extend(
-                        hash(getattr(record, "group", getattr(record, without_group))) for record in records
-                    )
+                    documents.extend(NO_DOCUMENT if row.document is None else hash(row.document) for row in rows)
         reports[split], contents[split] = reader.report(), np.array(content_hashes)
     _refuse_empty(contents, reports)
-    groups = np.array(group_hashes)
+    whole_documents = ""
+    if shares:
+        left = Drawable.of(Records(ArrowTable(folder / "train.arrow"), kind), np.array(documents), shares)
+        whole_documents = ", documents whole" if left.has_whole_documents else ""
     for split, share in shares.items():
-        is_drawn = draw_groups(groups, share, seed)
+        is_drawn = left.draw(share, seed)
         contents |= {"train": contents["train"][~is_drawn], split: contents["train"][is_drawn]}
-        groups = groups[~is_drawn]
+        left = left.without(is_drawn)
         _refuse_empty(contents, reports)
         _move_drawn(folder, split, is_drawn)
     report = LoadReport(
         read=reports,
         sizes={split: len(hashes) for split, hashes in contents.items()},
         drawn={
-            split: f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}"
+            split: (
+                f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}, stratified by label"
+                f"{whole_documents}"
+            )
             for number, (split, share) in enumerate(shares.items())
         },
         shared=count_shared(contents),
@@ -210,18 +211,6 @@ def chunked(items: Iterable[ItemT]) -> Iterator[list[ItemT]]:
         yield chunk
 
 
-def draw_groups(groups: Hashes, share: float, seed: int) -> NDArray[np.bool_]:
-    """Draw a share of the groups, at least one; returns for each record whether its group is drawn."""
-    _, firsts, members = np.unique(groups, return_index=True, return_inverse=True)
-    # In the order of the file: hashes are not the same in every process, but the draw must be.
-    order = array("q", np.argsort(firsts).tobytes())
-    random.Random(seed).shuffle(order)
-    chosen = np.zeros(len(order), dtype=bool)
-    chosen[np.array(order[: max(1, round(share * len(order)))])] = True
-    is_chosen: NDArray[np.bool_] = chosen[members]
-    return is_chosen
-
-
 def _move_drawn(folder: Path, split: str, is_drawn: NDArray[np.bool_]) -> None:
     """Move the drawn records of the training split into the file of their split."""
     whole = (folder / "train.arrow").rename(folder / "whole.arrow")
@@ -239,8 +228,13 @@ def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadRepo
     for split, hashes in contents.items():
         if not len(hashes):
             report = reports.get(split, reports["train"])
+            drawn = (
+                ""
+                if split in reports
+                else ": its records have one text, which stays in one split; give a file of your own"
+            )
             raise DataError(
-                f"the {split} split must hold a record, got none from {report.origin}{report.dropped_rows()}"
+                f"the {split} split must hold a record, got none from {report.origin}{drawn}{report.dropped_rows()}"
             )
 
 

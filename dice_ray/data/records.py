@@ -6,9 +6,11 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pydantic import TypeAdapter
+
+from dice_ray.errors import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class QuestionRecord:
     Attributes:
         answers: Alternative answers, each of one span or of several that belong together.
         impossible: Whether the context has no answer. A question without answers that is not impossible is unlabelled.
-        group: Identifies the paragraph. All questions on a paragraph go into the same split.
+        group: Identifies the paragraph, in files of articles by the path of the article and that of the paragraph in it
+            (`data[3].paragraphs[0]`). All questions on a paragraph go into the same split.
     """
 
     id: str
@@ -79,6 +82,11 @@ class QuestionRecord:
     @property
     def content(self) -> tuple[str, ...]:
         return self.question, self.context
+
+    @property
+    def document(self) -> str:
+        """Identifies the article, or the paragraph where articles are not known."""
+        return self.group.partition(".paragraphs[")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +111,12 @@ class QueryRecord:
 
 
 Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | QueryRecord
+
+
+def documents(records: Sequence[Record]) -> dict[str, str]:
+    """The document of each record, by the record's id; empty if no document has several records."""
+    known = {record.id: record.document for record in records if isinstance(record, QuestionRecord)}
+    return known if len(set(known.values())) < len(known) else {}
 
 
 @dataclass(frozen=True)
@@ -135,7 +149,19 @@ class ReadReport:
 
     def dropped_rows(self) -> str:
         """The dropped rows as the end of an error message."""
-        return "".join(f"; {tally.count} rows dropped: {reason}" for reason, tally in self.dropped.items())
+        return "".join(f"; {counted(tally.count, 'row')} dropped: {reason}" for reason, tally in self.dropped.items())
+
+
+ENOUGH_ITEMS: Final = 20
+"""Items of a class in a split from which its score is worth a look: one of 20 moves the recall by 5 points."""
+
+
+@dataclass(frozen=True)
+class Rarest:
+    """The class with the fewest items in a split, and their number."""
+
+    label: str
+    count: int
 
 
 @dataclass(frozen=True)
@@ -149,6 +175,7 @@ class LoadReport:
         shared: For two splits ("train and test"), how many records of the second also occur in the first.
         cut: How many rows of each split were truncated to the length limit when encoded.
         altered: How the training split was altered, if it was.
+        rarest: The rarest class of dev and test, where they were counted.
     """
 
     read: dict[str, ReadReport]
@@ -157,6 +184,24 @@ class LoadReport:
     shared: dict[str, int]
     cut: dict[str, int] = field(default_factory=dict)
     altered: str | None = None
+    rarest: dict[str, Rarest] = field(default_factory=dict)
+
+    def few_items(self) -> str | None:
+        """A warning if the rarest class of dev or test has so few items that its score is a matter of chance."""
+        few = {split: rarest for split, rarest in self.rarest.items() if rarest.count < ENOUGH_ITEMS}
+        if not few:
+            return None
+        found = " and ".join(f"{split} has {rarest.count} of {rarest.label!r}" for split, rarest in few.items())
+        *remedies, last = ["Label more of them"] + [
+            f"draw a larger {split} split (data.{split}_share)"
+            if split in self.drawn
+            else f"give a larger {split} file"
+            for split in few
+        ]
+        return (
+            f"Warning: too few items of the rarest class: {found}, and with fewer than {ENOUGH_ITEMS} a score depends "
+            f"on chance. {', '.join(remedies)} or {last}."
+        )
 
     def plain(self) -> dict[str, Any]:
         """The report as plain values, to be stored with a run."""
@@ -172,10 +217,11 @@ class LoadReport:
         return json.dumps(self.plain(), ensure_ascii=False, indent=2)
 
     def __str__(self) -> str:
-        """One line of sizes, and a line for each oddity that affects how results are read."""
+        """The warning of `few_items`, a line of sizes, and a line for each oddity that affects how results are read."""
         sizes = ", ".join(f"{self.sizes[split]} {split}" for split in ("train", "dev", "test") if split in self.sizes)
         drawn = "; ".join(f"{split} is {how}" for split, how in self.drawn.items())
-        lines = [f"data: {sizes} records{f' ({drawn})' if drawn else ''}"]
+        lines = [warning] if (warning := self.few_items()) else []
+        lines.append(f"data: {sizes} records{f' ({drawn})' if drawn else ''}")
         lines += [f"  train: {self.altered}"] if self.altered else []
         for read in self.read.values():
             for verb, tallies in (("dropped", read.dropped), ("noted", read.noted)):

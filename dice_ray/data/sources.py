@@ -21,13 +21,14 @@ from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowWriter, Records, batch_of_records
 from dice_ray.data.augment import AugmentConfig
 from dice_ray.data.cache import file_hash
+from dice_ray.data.draws import METHOD, Hashes
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, alter
 from dice_ray.data.oversampling import NoneConfig, OversamplingConfig
 from dice_ray.data.places import expand_path
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Kept, RowResult
-from dice_ray.data.reading import Hashes, OnBadRow, SplitReader, SplitSource, chunked, count_shared, store_splits
+from dice_ray.data.readers.base import UTF_8, Kept, RowResult
+from dice_ray.data.reading import OnBadRow, SplitReader, SplitSource, chunked, count_shared, store_splits
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
 from dice_ray.data.synthetic import SyntheticConfig, generate
 from dice_ray.errors import DataError, nearest
@@ -69,6 +70,9 @@ class FilesConfig(Branch):
         """Everything the records depend on: the content of the files and the settings, but not the folder."""
         paths = [file for path in self._paths().values() for file in self.reader.files(path)]
         settings = {name: value for name, value in nested(self).items() if name != "folder"}
+        # Without the default: the keys of entries that were written before there was a choice stay as they are.
+        reader = {key: value for key, value in nested(self.reader).items() if (key, value) != ("encoding", UTF_8)}
+        settings["reader"] = {self.reader.name: reader}
         return {**settings, "hashes": [file_hash(path) for path in paths]}
 
     def _paths(self) -> dict[str, Path]:
@@ -90,7 +94,8 @@ class DataConfig(Settings):
     Attributes:
         source: Where the records are read from.
         test_share: The share of the training split to draw as test split, for a source without one.
-        dev_share: The share of the remaining training split to draw as dev split, for a source without one.
+        dev_share: The share of the remaining training split to draw as dev split, for a source without one. Both are
+            drawn stratified by label; records of the same text, and documents, stay whole.
         split_seed: The seed of these draws; with `test_share`, each seed of a study draws its own splits.
         imbalance: Drops or adds training records of a class; dev and test stay as they are.
         augment: How added records are made.
@@ -147,6 +152,8 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
         "drawn": config.drawn(),
         "split_seed": config.split_seed,
     }
+    if config.drawn():
+        result["draw"] = METHOD
     if isinstance(config.imbalance, AlteredConfig):
         result["imbalance"] = [config.imbalance.name, nested(config.imbalance), config.augment.key(), positive]
     return result
@@ -244,7 +251,7 @@ def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple
             raise failure[0]
 
     reader = SplitReader(SplitSource(path.name, path, replay, on_bad_row))
-    return tuple(record for records in reader.chunks() for record in records), reader.report()
+    return tuple(row.record for rows in reader.chunks() for row in rows), reader.report()
 
 
 def _existing_file(folder: Path, name: str, setting: str) -> Path:

@@ -68,7 +68,9 @@ def select_items(items: Items, ratio: float) -> Tensor:
     probability of it. A class without positives keeps all negatives. Masked items are neither kept nor counted.
     """
     logits = items.logits.detach()
-    score_NC = torch.stack((-logits, logits), -1) if items.is_two_class else logits.log_softmax(-1)
+    # In the type of half-precision logits, many log probabilities are the same, and order would decide.
+    dtype = torch.promote_types(logits.dtype, torch.float32)
+    score_NC = torch.stack((-logits, logits), -1) if items.is_two_class else logits.log_softmax(-1, dtype)
     valid_N1 = torch.ones_like(items.targets[:, None], dtype=torch.bool)
     if items.valid is not None:
         valid_N1 = items.valid[:, None]

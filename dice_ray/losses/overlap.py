@@ -6,22 +6,24 @@ With u = p (1-p)^decay, v = u or (squared) u^2, and y = 0 or 1, every coefficien
 
 of the u, v, y of one item (scope `example`) or of their sums over the step (scope `batch`).
 
-Invariant: value and gradient are finite for logits up to 1e4 in magnitude, and the fp32 gradient is that of fp64 up to
-a gap of 69 between the logits. Autograd fails at both: the derivative of (1-p)^decay in p is infinite at p = 1, which
-multiplied by dp/dz = 0 is NaN (seen from a logit of 16.64 in fp32, 8.33 in fp16, 6.25 in bf16). In the logit it is
-finite, so backward is written by hand, in the logit:
+Invariant: value and gradient are finite and those of fp64 for logits up to 1e4 in magnitude. Autograd fails at it: the
+derivative of (1-p)^decay in p is infinite at p = 1, which multiplied by dp/dz = 0 is NaN (seen from a logit of 16.64 in
+fp32, 8.33 in fp16, 6.25 in bf16). In the logit it is finite, so backward is written by hand, in the logit:
 
     slope = u dL/du,  odds = p/(1-p),  p dL/dp = slope (1 - decay odds),  dL/dz_j = p_j dL/dp_j - p_j sum_k p_k dL/dp_k
 
-1-p of a class above 1/2 loses all digits if computed as 1 - p; it is the sum of the other probabilities instead, and
-its terms of dL/dz are rearranged so that large odds do not cancel (`_to_logits`). Two classes need none of this: there
-du/dz has a closed form in the margin (`_AdjustedMargin`). Functions work in place where a tensor of N x C is not used
-again: memory traffic, not arithmetic, is their cost.
+1-p of the most probable class t loses all digits if computed as 1 - p, and underflows at a gap of 104 between the
+logits. So log(1-p_t) comes from the logits of the other classes, whose share r_j = p_j/(1-p_t), a softmax without t, is
+kept for backward, where the odds of t cancel (`_to_logits`). Two classes need none of this: there du/dz has a closed
+form in the margin (`_AdjustedMargin`). With gamma 0, v is at least the smallest normal number (`Form.floored`), since
+p^2 underflows at a logit of -52, and 0/0, which counts as 1, stands for a class without items. Functions work in place
+where a tensor of N x C is not used again: memory traffic, not arithmetic, is their cost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +33,9 @@ from torch import Tensor
 
 from dice_ray.losses.items import Items
 from dice_ray.losses.probability import softmax, softmax_and_log_prob, target_log_prob
+
+MAX_SPREAD = 60.0
+"""Between the logits of a batch, up to which no probability is denormal in fp32."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,13 @@ class Form:
     decay: float = 0.0
     is_stopped: bool = False
 
+    def floored(self, v: Tensor, keep: Tensor | None) -> Tensor:
+        """v, and with gamma 0 at least the smallest normal number where an item counts."""
+        if self.gamma > 0:
+            return v
+        v = v.clamp(min=torch.finfo(v.dtype).tiny)
+        return v if keep is None else v.masked_fill(~keep, 0)
+
     def coefficient(self, uy: Tensor, v: Tensor, y: Tensor) -> Tensor:
         """The coefficient; 0/0 counts as 1."""
         above, below = self.top * uy + self.gamma, self.a * v + self.c * y + self.gamma
@@ -58,14 +70,15 @@ class Form:
             below = below + self.b * uy
         if self.gamma > 0:
             return above / below
-        return torch.where(below == 0, 1, above / below.where(below != 0, 1))
+        # Where the coefficient is 0 for any v, the derivative in uy, 1/v, would overflow.
+        return torch.where(below == 0, 1, above / below.where(above > 0, 1))
 
 
 def set_sums(items: Items, form: Form, *, with_background: bool) -> Tensor:
     """`sums_3C`: sum uy, sum v, sum y of each class; for two classes, of class 1 only unless `with_background`."""
     if items.is_two_class:
         columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
-        return torch.stack([torch.stack(((u * y).sum(), (u**form.power).sum(), y.sum())) for u, y in columns], 1)
+        return torch.stack([torch.stack([each_N.sum() for each_N in column]) for column in columns], 1)
     return _set_sums(items.logits, items.targets, _keep(items), form, False)[0]
 
 
@@ -81,16 +94,18 @@ def item_losses(items: Items, form: Form, *, with_background: bool) -> Tensor:
     if items.is_two_class:
         columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
         # Items that do not count have u = y = 0 and therefore no loss: gamma/gamma = 1, and 0/0 counts as 1.
-        return torch.stack([(1 - form.coefficient(u * y, u**form.power, y)).sum() for u, y in columns])
+        return torch.stack([(1 - form.coefficient(*column)).sum() for column in columns])
     return _item_losses(items.logits, items.targets, _keep(items), form)
 
 
-def _two_class(items: Items, form: Form, label: int) -> tuple[Tensor, Tensor]:
-    """`u_N` and `y_N` of class `label` of two, 0 where an item does not count."""
+def _two_class(items: Items, form: Form, label: int) -> tuple[Tensor, Tensor, Tensor]:
+    """`uy_N`, `v_N` and `y_N` of class `label` of two, 0 where an item does not count."""
     u_N = _adjusted_margin(items.logits if label else -items.logits, form.decay, form.is_stopped)
     y_N = (items.targets == label).to(u_N.dtype)
     keep_N = items.valid if items.kept is None else items.kept[:, label]
-    return (u_N, y_N) if keep_N is None else (u_N.masked_fill(~keep_N, 0), y_N.masked_fill(~keep_N, 0))
+    if keep_N is not None:
+        u_N, y_N = u_N.masked_fill(~keep_N, 0), y_N.masked_fill(~keep_N, 0)
+    return u_N * y_N, form.floored(u_N**form.power, keep_N), y_N
 
 
 def _keep(items: Items) -> Tensor | None:
@@ -125,31 +140,33 @@ class _SetSums(torch.autograd.Function):
         ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form, with_log_prob: bool
     ) -> tuple[Tensor, Tensor]:
         targets_N1 = targets_N[:, None]
-        p_NC, log_p_N1 = softmax_and_log_prob(logits_NC, targets_N1) if with_log_prob else (softmax(logits_NC), None)
-        u_NC, dominant = _adjusted(p_NC, keep_NC, form)
+        if with_log_prob:
+            assert form.decay == 0, "only dice without decay is added to cross entropy"
+            p_NC, log_p_N1 = softmax_and_log_prob(logits_NC, targets_N1)
+            u_NC, dominant = _counted(p_NC.clone(), keep_NC), None
+        else:
+            (u_NC, p_NC, dominant), log_p_N1 = _adjusted(logits_NC, keep_NC, form), None
         uy_N1 = u_NC.gather(1, targets_N1)
         y_N1 = torch.ones_like(uy_N1) if keep_NC is None else keep_NC.gather(1, targets_N1).to(uy_N1.dtype)
-        v_NC = u_NC if form.power == 1 else u_NC.square_()
+        v_NC = form.floored(u_NC if form.power == 1 else u_NC.square_(), keep_NC)
         v_C = v_NC.sum(0)
         uy_C, y_C = (torch.zeros_like(v_C).scatter_add_(0, targets_N, sum_N1[:, 0]) for sum_N1 in (uy_N1, y_N1))
         # The sums are taken: the same memory now holds what the slopes are made of in backward.
         if dominant:
             v_NC.addcmul_(v_NC, dominant.odds_NC, value=-form.decay)
             uy_N1 *= 1 - form.decay * dominant.odds_NC.gather(1, targets_N1)
-        ctx.dtype, ctx.power, ctx.with_log_prob = logits_NC.dtype, form.power, with_log_prob
-        ctx.save_for_backward(
-            v_NC, uy_N1, targets_N1, p_NC, dominant and dominant.label_N1, dominant and dominant.rest_N1
-        )
+        ctx.dtype, ctx.power, ctx.decay, ctx.with_log_prob = logits_NC.dtype, form.power, form.decay, with_log_prob
+        ctx.save_for_backward(v_NC, uy_N1, targets_N1, p_NC, *(dominant.saved if dominant else ()))
         return torch.stack((uy_C, v_C, y_C)), v_C.new_zeros(0) if log_p_N1 is None else log_p_N1[:, 0]
 
     @staticmethod
     def backward(ctx: Any, grad_3C: Tensor, grad_N: Tensor) -> tuple[Tensor, None, None, None, None]:
-        slope_NC, slope_N1, targets_N1, *probabilities = ctx.saved_tensors
+        slope_NC, slope_N1, targets_N1, p_NC, *dominant = ctx.saved_tensors
         slope_N1 = slope_N1 * grad_3C[0][targets_N1]
         if ctx.with_log_prob:
             slope_N1 += grad_N[:, None]
         slope_NC = (slope_NC * (ctx.power * grad_3C[1])).scatter_add_(1, targets_N1, slope_N1)
-        return _to_logits(slope_NC, *probabilities).to(ctx.dtype), None, None, None, None
+        return _to_logits(slope_NC, p_NC, ctx.decay, dominant).to(ctx.dtype), None, None, None, None
 
 
 class _ItemLosses(torch.autograd.Function):
@@ -157,26 +174,26 @@ class _ItemLosses(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, logits_NC: Tensor, targets_N: Tensor, keep_NC: Tensor | None, form: Form) -> Tensor:
-        p_NC, targets_N1 = softmax(logits_NC), targets_N[:, None]
-        u_NC, dominant = _adjusted(p_NC, keep_NC, form)
+        targets_N1 = targets_N[:, None]
+        u_NC, p_NC, dominant = _adjusted(logits_NC, keep_NC, form)
         positive_N1, slope_N1 = _own_class(u_NC.gather(1, targets_N1), form)
         if keep_NC is not None:
             positive_N1 = positive_N1.where(keep_NC.gather(1, targets_N1), 0)
-        s_NC = (u_NC if form.power == 1 else u_NC.square_()).mul_(form.a)
-        # With gamma 0, s is 1, or 0 where v is: 0/0 counts as coefficient 1.
+        s_NC = form.floored(u_NC if form.power == 1 else u_NC.square_(), keep_NC).mul_(form.a)
+        # With gamma 0, s is 1, or 0 where an item does not count: 0/0 counts as coefficient 1.
         s_NC = s_NC.div_(s_NC + form.gamma) if form.gamma > 0 else s_NC.sign_()
         loss_C = s_NC.scatter_(1, targets_N1, positive_N1).sum(0)
         slope_NC = s_NC.addcmul_(s_NC, s_NC, value=-1).mul_(form.power).scatter_(1, targets_N1, slope_N1)
         if dominant:
             slope_NC.addcmul_(slope_NC, dominant.odds_NC, value=-form.decay)
-        ctx.dtype = logits_NC.dtype
-        ctx.save_for_backward(slope_NC, p_NC, dominant and dominant.label_N1, dominant and dominant.rest_N1)
+        ctx.dtype, ctx.decay = logits_NC.dtype, form.decay
+        ctx.save_for_backward(slope_NC, p_NC, *(dominant.saved if dominant else ()))
         return loss_C
 
     @staticmethod
     def backward(ctx: Any, grad_C: Tensor) -> tuple[Tensor, None, None, None]:
-        slope_NC, *probabilities = ctx.saved_tensors
-        return _to_logits(slope_NC * grad_C, *probabilities).to(ctx.dtype), None, None, None
+        slope_NC, p_NC, *dominant = ctx.saved_tensors
+        return _to_logits(slope_NC * grad_C, p_NC, ctx.decay, dominant).to(ctx.dtype), None, None, None
 
 
 _adjusted_margin: Callable[[Tensor, float, bool], Tensor] = _AdjustedMargin.apply
@@ -195,46 +212,76 @@ def _own_class(u_N1: Tensor, form: Form) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class _Dominant:
-    """For differentiating (1-p)^decay: the odds of all classes, the class with p > 1/2 (any if none), and its 1-p."""
+    """For differentiating (1-p)^decay: the odds of all classes, 0 for the most probable one (t), and more for backward.
+
+    Attributes:
+        saved: The label of t, p_t, 1 - p_t, and the sum of e over the other classes.
+    """
 
     odds_NC: Tensor
-    label_N1: Tensor
-    rest_N1: Tensor
+    saved: tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def _adjusted(p_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor, _Dominant | None]:
-    """`u_NC`, 0 where an item does not count; and what its gradient needs, None if that has no decay term.
+def _counted(u_NC: Tensor, keep_NC: Tensor | None) -> Tensor:
+    """`u_NC`, 0 where an item does not count; in place."""
+    return u_NC if keep_NC is None else u_NC.masked_fill_(~keep_NC, 0)
 
-    1-p of the dominant class is the sum of the other probabilities, since 1 - p rounds to 0 from a gap of 17 between
-    the logits in fp32. The sum is clamped above the denormal range, which it reaches at a gap of 69: (1-p)^decay is
-    constant from there on.
+
+def _adjusted(logits_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Tensor, Tensor, _Dominant | None]:
+    """`u_NC`, 0 where an item does not count; and what its gradient needs.
+
+    That is `p_NC`; or, if the gradient has a decay term, `_Dominant` and `e_NC`, which is 0 for the most probable class
+    and proportional to p for the others: p underflows where the logit of the first is far above theirs.
     """
     if form.decay == 0:
-        return p_NC.clone() if keep_NC is None else p_NC.where(keep_NC, 0), None
-    classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype, device=p_NC.device)
-    # At most one p rounds to 1, so the sum is the index of that class, or 0. A NaN must give an index as well.
-    label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).nan_to_num_(0).long()
-    largest_p_N1 = p_NC.gather(1, label_N1)
-    rest_N1 = p_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True).clamp_(min=torch.finfo(p_NC.dtype).tiny * 1e8)
-    p_NC.scatter_(1, label_N1, largest_p_N1)
-    rest_NC = (1 - p_NC).scatter_(1, label_N1, rest_N1)
-    u_NC = rest_NC.log().mul_(form.decay).exp_().mul_(p_NC)
-    if keep_NC is not None:
-        u_NC.masked_fill_(~keep_NC, 0)
+        p_NC = softmax(logits_NC)
+        return _counted(p_NC.clone(), keep_NC), p_NC, None
+    label_N1, p_NC, e_NC, others_N1, log_odds_N1 = _without_top(logits_NC)
+    log_rest_N1, log_top_N1 = F.logsigmoid(log_odds_N1), F.logsigmoid(-log_odds_N1)
+    rest_NC = 1 - p_NC
+    u_NC = (rest_NC.log_() if form.is_stopped else rest_NC.log()).mul_(form.decay).exp_().mul_(p_NC)
+    u_NC = _counted(u_NC.scatter_(1, label_N1, (log_top_N1 + form.decay * log_rest_N1).exp_()), keep_NC)
+    top_N1, rest_N1 = log_top_N1.exp_(), log_rest_N1.exp_()
     if form.is_stopped:
-        return u_NC, None
-    return u_NC, _Dominant(torch.div(p_NC, rest_NC, out=rest_NC), label_N1, rest_N1)
+        return u_NC, p_NC.scatter_(1, label_N1, top_N1), None
+    return u_NC, e_NC, _Dominant(torch.div(p_NC, rest_NC, out=rest_NC), (label_N1, top_N1, rest_N1, others_N1))
 
 
-def _to_logits(slope_NC: Tensor, p_NC: Tensor, label_N1: Tensor | None, rest_N1: Tensor | None) -> Tensor:
+def _without_top(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """`label_N1` of the most probable class t; `p_NC` and `e_NC` without it, that is 0 for t; the sum of e, and
+    log((1 - p_t) / p_t).
+    """
+    if logits_NC.is_cpu and logits_NC.numel() and logits_NC.amax() - logits_NC.amin() < MAX_SPREAD:
+        # Nothing underflows, so that e may be p. At most one p rounds to 1, and any class may be t where none does: on
+        # a CPU, finding t in this way takes a third of the time of `max`.
+        p_NC = softmax(logits_NC)
+        classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype)
+        label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).long()
+        top_N1 = p_NC.gather(1, label_N1)
+        others_N1 = p_NC.scatter_(1, label_N1, torch.zeros_like(top_N1)).sum(-1, keepdim=True)
+        return label_N1, p_NC, p_NC, others_N1, (others_N1 / top_N1).log()
+    logits_NC = logits_NC.to(torch.promote_types(logits_NC.dtype, torch.float32))
+    largest_N1, label_N1 = logits_NC.max(-1, keepdim=True)
+    zero_N1 = torch.zeros_like(largest_N1)
+    e_NC = logits_NC.scatter(1, label_N1, zero_N1 - math.inf)
+    second_N1 = e_NC.amax(-1, keepdim=True)
+    # exp is slow for -inf on a CPU.
+    e_NC.sub_(second_N1).scatter_(1, label_N1, zero_N1).exp_().scatter_(1, label_N1, zero_N1)
+    others_N1 = e_NC.sum(-1, keepdim=True)
+    log_odds_N1 = second_N1 - largest_N1 + others_N1.log()
+    return label_N1, e_NC * (torch.sigmoid(log_odds_N1) / others_N1), e_NC, others_N1, log_odds_N1
+
+
+def _to_logits(slope_NC: Tensor, p_NC: Tensor, decay: float, dominant: Sequence[Tensor]) -> Tensor:
     """The gradient in the logits from p dL/dp, in place: slope - p sum(slope).
 
-    The slope of a dominant class grows with its odds, and slope - p slope would cancel: for that class the gradient is
-    computed as slope (1-p) - p sum(the other slopes).
+    With a decay term, the slope of the most probable class lacks the factor 1 - decay odds. Its odds cancel:
+    slope (1 - decay odds) (1-p) is slope (1 - p - decay p), and p_j slope decay odds is r_j slope decay p.
     """
-    if label_N1 is None or rest_N1 is None:
+    if not dominant:
         return slope_NC.addcmul_(p_NC, slope_NC.sum(-1, keepdim=True), value=-1)
-    top_N1 = slope_NC.gather(1, label_N1)
-    others_N1 = slope_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True)
-    slope_NC.addcmul_(p_NC, others_N1 + top_N1, value=-1)
-    return slope_NC.scatter_(1, label_N1, top_N1 * rest_N1 - p_NC.gather(1, label_N1) * others_N1)
+    label_N1, top_N1, rest_N1, others_N1 = dominant
+    of_top_N1 = slope_NC.gather(1, label_N1)
+    sum_N1 = slope_NC.scatter_(1, label_N1, 0).sum(-1, keepdim=True)
+    slope_NC.addcmul_(p_NC, (decay * top_N1 * of_top_N1 - rest_N1 * (sum_N1 + of_top_N1)) / others_N1)
+    return slope_NC.scatter_(1, label_N1, of_top_N1 * (rest_N1 - decay * top_N1) - top_N1 * sum_N1)

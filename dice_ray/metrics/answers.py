@@ -8,13 +8,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.metrics.classification import Counts, ItemCounts, ratio
+from dice_ray.metrics.classification import NUM_FOLDS, Counts, ItemCounts, folds, ratio
 
+UNTUNED_NO_ANSWER: Final = 0.0
+"""The no-answer threshold without tuning: no answer where it is more probable than the best one."""
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -111,6 +113,33 @@ def best_no_answer_threshold(
     below, above = values[best - 1], values[min(best, len(values) - 1)]
     middle = below + (above - below) / 2
     return float(middle if middle < above else below)
+
+
+def no_answer_decisions(
+    no_answer: NDArray[np.floating], scores: NDArray[np.floating], answerable: NDArray[np.bool_]
+) -> dict[str, float]:
+    """What dev decides about the no-answer threshold, by the rule of `threshold_decisions`.
+
+    The tuned threshold is used only if dev has at least `NUM_FOLDS` questions of each kind, and if thresholds that are
+    tuned in the same way on the other folds score better than 0 and than leaving every question unanswered.
+    `threshold_support` is the number of questions of the rarer kind. Arguments as in `best_no_answer_threshold`.
+    """
+
+    def total(threshold_N: NDArray[np.floating]) -> float:
+        return float(np.where(no_answer > threshold_N, ~answerable, scores).sum())
+
+    tuned = best_no_answer_threshold(no_answer, scores, answerable)
+    support = min(int(answerable.sum()), int((~answerable).sum()))
+    is_used = False
+    if support >= NUM_FOLDS:
+        folds_N, fitted_N = folds(answerable), np.zeros(len(no_answer))
+        for fold in range(NUM_FOLDS):
+            others = folds_N != fold
+            fitted_N[~others] = best_no_answer_threshold(no_answer[others], scores[others], answerable[others])
+        untuned_N = np.full(len(no_answer), UNTUNED_NO_ANSWER)
+        is_used = total(fitted_N) > max(total(untuned_N), float((~answerable).sum()))
+    used = tuned if is_used else UNTUNED_NO_ANSWER
+    return {"threshold": tuned, "threshold_support": float(support), "threshold_used": used}
 
 
 def spans_score(id: str, prediction: Sequence[str], gold: Sequence[str]) -> AnswerScore:

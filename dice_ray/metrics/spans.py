@@ -6,12 +6,12 @@ case.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from dice_ray.metrics.classification import Counts, ItemCounts
+from dice_ray.metrics.names import metric_name_part
 
 Span: TypeAlias = tuple[str, int, int]
 """Type, index of the first word, index after the last word."""
@@ -63,14 +63,3 @@ def span_scores(counts: Mapping[str, Counts]) -> dict[str, float]:
     total = sum(counts.values(), Counts())
     micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
     return micro | {f"f1_{metric_name_part(type_)}": counts[type_].f1 for type_ in sorted(counts)}
-
-
-def metric_name_part(type_: str) -> str:
-    """A type as part of a metric's name, with characters that MLflow refuses replaced by their code point.
-
-    MLflow accepts letters, digits, `_`, `-`, `.` and spaces.
-
-    >>> metric_name_part("PRP$"), metric_name_part("geo-loc")
-    ('PRPx24', 'geo-loc')
-    """
-    return re.sub(r"[^\w. -]", lambda match: f"x{ord(match[0]):02x}", type_)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import torch
 from torch import nn
 
-from dice_ray.errors import RunError, first_line
+from dice_ray.errors import RunError, first_line, nearest
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -164,19 +166,45 @@ def digest(name: str) -> str:
 
 
 def resolve_source(name: str) -> str:
-    """The folder of an encoder, or its hub id.
+    """The folder of an encoder, or its hub id; where the hub does not answer, the folder of its downloaded files.
 
     Raises:
-        RunError: There is no such folder, or `minilm` is available neither as a package nor from the hub.
+        RunError: There is no such folder, or the encoder is available neither from the hub nor in its cache.
     """
+    from huggingface_hub import snapshot_download
+
     if name == MINILM:
         return str(_minilm())
     folder = Path(name).expanduser()
     if folder.is_dir():
         return str(folder)
+    must = "model.encoder must be `tiny`, `minilm`, a folder or a hub id"
     if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-        raise RunError(f"model.encoder must be `tiny`, `minilm`, a folder or a hub id: there is no folder {folder}")
-    return name
+        raise RunError(f"{must}: there is no folder {folder}")
+    if "/" not in name and (close := nearest(name.lower(), ("tiny", MINILM))):
+        raise RunError(f"{must}, got {name!r}; did you mean {close!r}?")
+    if _hub_answers():
+        return name
+    try:
+        return snapshot_download(name, local_files_only=True)
+    except OSError as error:
+        raise RunError(f"{must}, got {name!r}: the hub does not answer, and it was not downloaded before") from error
+
+
+@lru_cache(maxsize=1)
+def _hub_answers() -> bool:
+    """Asked once: the library itself would try again for half a minute, and before each file that it needs."""
+    from huggingface_hub import constants
+
+    if constants.HF_HUB_OFFLINE:
+        return False
+    try:
+        urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10).close()
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 def _minilm() -> Path:

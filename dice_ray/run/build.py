@@ -19,6 +19,7 @@ from dice_ray.models.pretrained import family, max_sequence_length
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
+from dice_ray.tasks.inspection import rarest
 from dice_ray.terms import TermFacts
 from dice_ray.training import precision
 from dice_ray.training.evaluate import EncodedSplit
@@ -77,10 +78,11 @@ class PreparedData:
     encoding: Encoding
 
     def report(self, *encoded: EncodedSplit) -> LoadReport:
-        """The load report, with the number of truncated rows in these splits."""
-        names = ("train", "dev", "test")
-        cut = {name: sum(row["cut"] for row in split.rows) for name, split in zip(names, encoded, strict=False)}
-        return replace(self.splits.report, cut=cut)
+        """The load report, with the number of truncated rows in these splits, and the rarest class of dev and test."""
+        by_name = dict(zip(("train", "dev", "test"), encoded, strict=False))
+        cut = {name: sum(row["cut"] for row in split.rows) for name, split in by_name.items()}
+        held_out = {"dev": self.splits.dev, "test": self.splits.test}
+        return replace(self.splits.report, cut=cut, rarest=rarest(self.task.config, self.task.classes, held_out))
 
     def test(self) -> EncodedSplit:
         """The test split, encoded only when a run is scored on it.
@@ -117,7 +119,8 @@ def _prepare(written: str, key: str) -> PreparedData:
 
 def fix_precision(config: RunConfig) -> RunConfig:
     """Replace the precision `auto` by the best one for this machine: a whole run, sweep or study shares it."""
-    torch.set_num_threads(config.launch.threads)
+    if config.launch.threads is not None:
+        torch.set_num_threads(config.launch.threads)  # the fastest precision depends on their number
     if config.training.precision != "auto":
         return config
     encoder = config.model.encoder

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import BusyError, RunError
+from dice_ray.errors import BusyError, InputError, RunError
 from dice_ray.settings import differing_paths
 from dice_ray.tracking import schema
 from dice_ray.training.checkpoint import BEST, LAST, sync
@@ -52,6 +55,10 @@ PLACEMENT_GROUP: Final = "placement_group"
 
 _LOCK: Final = "lock"
 
+REDRAWN: Final = (
+    "Splits that an earlier version of dice_ray drew from train were not stratified: they count as changed."
+)
+
 
 def write_atomically(file: Path, text: str) -> None:
     """Replace a file as a whole or not at all, even after a kill or a power cut."""
@@ -59,6 +66,50 @@ def write_atomically(file: Path, text: str) -> None:
     unfinished.write_text(text, encoding="utf-8")
     sync(unfinished)
     unfinished.replace(file)
+
+
+def check_output(file: Path, inputs: Iterable[Path] = ()) -> None:
+    """Check, before any work, that a user's output file can be written and that no input would be lost.
+
+    Raises:
+        InputError: Its folder does not exist or cannot be written, it is a folder, or it is one of the inputs.
+    """
+    target = file.resolve()
+    if target.is_dir():
+        raise InputError(f"the output must be a file, and {file} is a folder")
+    if not target.parent.is_dir():
+        raise InputError(f"the output must be in a folder that exists, and there is no {target.parent} for {file}")
+    for each in inputs:
+        if each.exists() and target.exists() and each.samefile(target):
+            raise InputError(f"the output must not be the input, {each}: it would be overwritten. Choose another file")
+    if not os.access(target if target.exists() and not target.is_file() else target.parent, os.W_OK):
+        raise InputError(f"the output must be in a folder that can be written, and {target.parent} cannot")
+
+
+@contextmanager
+def whole_output(file: Path) -> Iterator[Path]:
+    """A path to write a user's output file to; the file is replaced at the end of the block, if that raises nothing.
+
+    What is no regular file, as `/dev/stdout`, is written to directly.
+    """
+    target = file.resolve()  # a symbolic link stays, and its target is replaced
+    if target.exists() and not target.is_file():
+        yield file
+        return
+    # Under a name of its own: the user may have any other file in the folder.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
+        unfinished = Path(folder) / target.name
+        yield unfinished
+        sync(unfinished)
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        unfinished.replace(target)
+
+
+def write_output(file: Path, text: str) -> None:
+    """Write a user's output file as a whole or not at all."""
+    with whole_output(file) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -142,5 +193,5 @@ def check_digest(stored: str, current: str, subject: str) -> None:
     if stored != current:
         raise RunError(
             f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
-            f"{current} now): restore the old data, choose another name, or name a file to score"
+            f"{current} now): restore the old data, choose another name, or name a file to score. {REDRAWN}"
         )

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, counted
 from dice_ray.run import trained
 from dice_ray.run.build import build, choose_numerics, prepare
 from dice_ray.training import workers
@@ -22,7 +22,8 @@ Events: TypeAlias = Generator[Evaluation | StepProgress, None, None]
 
 def train_here(config: RunConfig, folder: Path) -> Events:
     """Train a run, or a worker's part of it; from its first checkpoint on the folder can predict."""
-    torch.set_num_threads(config.launch.threads)
+    if config.launch.threads is not None:
+        torch.set_num_threads(config.launch.threads)
     parts = build(config)
     if workers.rank() == 0:
         prepared = prepare(config)
@@ -43,4 +44,4 @@ def check_machine(config: RunConfig) -> None:
 def check_gpus(needed: float, available: int) -> None:
     """Raises a RunError where a run needs more GPUs than there are."""
     if needed > available:
-        raise RunError(f"there must be {needed} GPUs (launch.workers x launch.gpus), and there are {available}")
+        raise RunError(f"there must be {counted(needed, 'GPU')} (launch.workers x launch.gpus), got {available}")

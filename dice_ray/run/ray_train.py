@@ -67,7 +67,7 @@ def train_on_ray(config: RunConfig, folder: Path) -> Events:
         scaling_config=ScalingConfig(
             num_workers=config.launch.workers,
             use_gpu=config.launch.gpus > 0,
-            resources_per_worker={"CPU": config.launch.threads, "GPU": config.launch.gpus},
+            resources_per_worker={"CPU": config.launch.threads or 1, "GPU": config.launch.gpus},
         ),
         run_config=RayRunConfig(
             name=folder.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ class Rehearsal:
         seconds_an_evaluation: Of dev.
         seconds_a_checkpoint: To write the last and the best state.
         seconds: Of all steps, evaluations and checkpoints.
+        seconds_to_start: Until the first step: to import, to read the data and to build the model.
         peak_memory: Of this process, in bytes.
         peak_gpu_memory: In bytes; 0 without a GPU.
         weights: Bytes of the model's weights on the disk.
@@ -68,13 +70,21 @@ class Rehearsal:
     seconds_an_evaluation: float
     seconds_a_checkpoint: float
     seconds: float
+    seconds_to_start: float
     peak_memory: int
     peak_gpu_memory: int
     weights: int
 
 
+def peak_memory() -> int:
+    """The most memory that this process has had, in bytes."""
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux KiB
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def rehearse(config: RunConfig) -> Rehearsal:
     """Run the first steps and a part of dev in this process."""
+    called = time.monotonic()
     training = config.training
     share = math.ceil(training.batch_size / config.launch.workers)
     one_worker = {"training.batch_size": share, "launch.workers": 1, "launch.how": "auto"}
@@ -111,7 +121,8 @@ def rehearse(config: RunConfig) -> Rehearsal:
         seconds_an_evaluation=evaluation,
         seconds_a_checkpoint=writing,
         seconds=num_steps * step + num_evaluations * (evaluation + writing),
-        peak_memory=1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        seconds_to_start=marks[0] - called,
+        peak_memory=peak_memory(),
         peak_gpu_memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
         weights=weights,
     )

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 RUN = "run"
 """Subfolder with the run's own files."""
+THRESHOLD: Final = "threshold"
+"""The parameter of predictions that chooses the threshold."""
 LOADER: Final = "dice_ray.served"
 """The module that MLflow imports to load a model. It is stored with each one, so it must not change."""
 
@@ -39,7 +41,7 @@ def pack(run: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     exported = folder.with_name(f"{folder.name}.exported")
     auto_class = best.export(exported)
-    model.write(folder, LOADER, auto_class)
+    model.write(folder, LOADER, auto_class, {} if best.task.untuned_threshold is None else {THRESHOLD: "auto"})
     trained.copy(run, folder / RUN)
     if auto_class != ENCODER:
         exported.replace(folder / model.MODEL)
@@ -54,16 +56,21 @@ class ServedRun:
     def __init__(self, run: trained.Trained) -> None:
         self._run = run
 
-    def predict(self, rows: pd.DataFrame | Sequence[Mapping[str, Any]], params: object = None) -> Any:
-        """Predictions for rows with the columns of the run's data.
+    def predict(self, rows: pd.DataFrame | Sequence[Mapping[str, Any]], params: Mapping[str, Any] | None = None) -> Any:
+        """Predictions for rows with the columns of the run's data, at the threshold of `Trained.threshold`.
 
         Pairs and texts give a frame with the label and the probability of each class, sentences the tags of their
         words, questions their answers by id, and queries a document in MRC-NER's JSON format.
+
+        Args:
+            rows: The records.
+            params: `threshold`: `auto`, `tuned` or a number, as text.
         """
         import pandas as pd
 
+        choice = (params or {}).get(THRESHOLD, "auto")
         records = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
-        predicted = self._run.predictions(files.read_rows(self._run.config.data, records))
+        predicted = self._run.predictions(files.read_rows(self._run.config.data, records), choice)
         match predicted:
             case TablePredictions(columns, cells):
                 return pd.DataFrame(list(cells), columns=list(columns))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from pathlib import Path
 
+import torch
+
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.sources import describe
@@ -37,6 +39,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         check_machine(config)
     metric, name = objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
+    if warning := loaded.few_items():
+        tags[schema.FEW_ITEMS] = warning
     evaluations: list[Evaluation] = []
     with (
         lock(folder),
@@ -59,7 +63,9 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         try:
             if uses_ray_train(config):
                 launch = config.launch
-                num_cpus = launch.workers * launch.threads + 1  # one for Ray Train's controller
+                threads = launch.threads or max(1, torch.get_num_threads() // launch.workers)
+                config = config.with_threads(threads)
+                num_cpus = launch.workers * threads + 1  # one for Ray Train's controller
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG, folder=folder))
                 check_gpus(launch.workers * launch.gpus, ray.gpus)
             for event in train(config, folder):

@@ -5,23 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files, sources
-from dice_ray.errors import DataError, RunError
+from dice_ray.data.records import documents
+from dice_ray.errors import DataError, InputError, RunError
+from dice_ray.metrics.classification import NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.models.export import export
 from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, write_atomically
 from dice_ray.tasks.base import Decisions, Scores, Task
-from dice_ray.tasks.predictions import Predictions
+from dice_ray.tasks.predictions import Predictions, Threshold
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
@@ -70,7 +71,7 @@ class Trained:
 
     Attributes:
         digest: Of the data that it was trained on.
-        decisions: The threshold that was tuned on dev.
+        decisions: What was decided on dev: the tuned threshold, and whether predictions use it.
         step: The optimizer step of the checkpoint.
     """
 
@@ -84,18 +85,64 @@ class Trained:
     decisions: Decisions
     step: int
 
-    def predict(self, file: Path) -> Predictions:
+    def predict(self, file: Path, threshold: float | str = "auto") -> Predictions:
         """Predictions for the records of a file; labels in it are not read."""
-        return self.predictions(files.read(self.config.data, file, "ignored")[0])
+        return self.predictions(files.read(self.config.data, file, "ignored")[0], threshold)
 
-    def predictions(self, records: Sequence[Any]) -> Predictions:
-        """Predictions for records."""
+    def predictions(self, records: Sequence[Any], threshold: float | str = "auto") -> Predictions:
+        """Predictions for records, at the threshold of `threshold()`."""
+        chosen = self.threshold(threshold)
         split = self.encoded(records)
-        return self.task.predict(split.records, split.rows, self._decoded(split), self.decisions)
+        decisions = {} if chosen is None else {"threshold": chosen.value}
+        predicted = self.task.predict(split.records, split.rows, self._decoded(split), decisions)
+        return replace(predicted, threshold=chosen)
+
+    def threshold(self, choice: float | str = "auto") -> Threshold | None:
+        """The threshold of predictions; None for a task without one.
+
+        Args:
+            choice: A number, `tuned` for the one tuned on dev, or `auto`: the tuned one only where dev has enough
+                positives to show that it is better (`metrics.classification.threshold_decisions`), else 0.5, or 0 for
+                the no-answer threshold of questions.
+
+        Raises:
+            InputError: The task has no threshold, or the choice is none of these.
+        """
+        untuned, tuned = self.task.untuned_threshold, self.decisions.get("threshold")
+        if untuned is None or tuned is None:
+            if choice != "auto":
+                raise InputError(f"a threshold must be for a task that has one, and {self.config.task.name} has none")
+            return None
+        num = self.decisions.get("threshold_support")
+        support = None if num is None else int(num)
+        on = "dev" if support is None else f"{support} positives of dev"
+        if choice == "tuned":
+            return Threshold(tuned, support, f"tuned on {on}, as chosen")
+        if choice != "auto":
+            low, high = (0.0, 1.0) if untuned == UNTUNED_THRESHOLD else (-math.inf, math.inf)
+            try:
+                value = float(choice)
+            except ValueError:
+                value = math.nan
+            if not low <= value <= high:
+                raise InputError(
+                    f"a threshold must be `auto`, `tuned` or a number from {low:g} to {high:g}, got {choice!r}"
+                )
+            return Threshold(value, support, f"as chosen; tuned on {on} it is {tuned:.6g}")
+        if support is None:
+            why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"
+        elif self.decisions["threshold_used"] == tuned != untuned:
+            return Threshold(tuned, support, f"tuned on {on}")
+        elif support < NUM_FOLDS:
+            why = f"dev has {support} positives, and needs {NUM_FOLDS} to tune one"
+        else:
+            why = f"on dev ({support} positives, cross-fitted) a tuned one, {tuned:.6g} on all of dev, is not better"
+        return Threshold(untuned, support, why)
 
     def score(self, split: EncodedSplit) -> Scores:
         """The scores on labelled records, at the threshold tuned on dev."""
-        return self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+        scores = self.task.score(split.records, split.rows, self._decoded(split), self.decisions)
+        return replace(scores, documents=documents(split.records))
 
     def export(self, folder: Path) -> str:
         """Write a plain Hugging Face folder with the task beside it; returns the auto class that loads it."""
@@ -152,7 +199,6 @@ def load(folder: Path) -> Trained:
             "if an older version trained it, `dice-ray train` with its settings and its name adds them"
         )
     assert config is not None
-    torch.set_num_threads(config.launch.threads)
     values = json.loads((folder / TASK).read_text(encoding="utf-8"))
     facts = tuple(
         TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})
@@ -182,7 +228,8 @@ def _task_values(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
 def count_files(data: str, scores: Scores) -> dict[str, str]:
     """The counts behind scores as files: content by path, in the run's folder and among its artifacts.
 
-    `items.csv` has the counts of each record, also at the tuned threshold if there is one; `classes.csv` of each class.
+    `items.csv` has the counts of each record, also at the tuned threshold if there is one, and its document if that is
+    known; `classes.csv` has the counts of each class.
     """
     folder = data if data in SPLITS else f"files/{Path(data).name}"
     files = {f"{folder}/{schema.ITEMS_FILE}": items_csv(scores)}
@@ -193,11 +240,14 @@ def count_files(data: str, scores: Scores) -> dict[str, str]:
 
 
 def items_csv(scores: Scores) -> str:
-    """The counts of each record by its id."""
+    """The counts of each record by its id, and its document if that is known."""
     thresholds = [items for items in (scores.items, scores.tuned_items) if items]
-    header = ("id", *COUNTS, *(f"tuned_{name}" for name in COUNTS if scores.tuned_items))
-    records = zip(*thresholds, strict=True)
-    rows = ((items[0].id, *(count for item in items for count in (item.tp, item.fp, item.fn))) for items in records)
+    tuned = tuple(f"tuned_{name}" for name in COUNTS if scores.tuned_items)
+    header = ("id", *COUNTS, *tuned, *(("document",) if scores.documents else ()))
+    rows = []
+    for items in zip(*thresholds, strict=True):
+        id_, counts = items[0].id, [count for item in items for count in (item.tp, item.fp, item.fn)]
+        rows.append([id_, *counts, *([scores.documents[id_]] if scores.documents else [])])
     return _csv(header, rows)
 
 

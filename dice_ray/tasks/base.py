@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
@@ -37,7 +37,11 @@ Values are integers, floats, booleans, strings, or flat lists of numbers; all ro
 types. `encode` returns lists; rows from the cache hold read-only NumPy arrays instead, so code that takes rows must
 handle both (`torch.tensor`, `numpy.asarray`)."""
 Decisions: TypeAlias = dict[str, float]
-"""Values that are tuned on dev and only applied to test, such as a threshold."""
+"""Values that are tuned on dev and only applied to test.
+
+A task with a threshold has `threshold`, the tuned one, `threshold_support`, the number of positives that it was tuned
+on, and `threshold_used`, the one that predictions use: the tuned one where dev has enough evidence for it. Runs of
+older versions have the first alone."""
 NO_TARGET = -100
 """The target of an item that is not trained on: it has no label, or one that the training split lacks."""
 
@@ -66,6 +70,7 @@ class Scores:
         collapsed: Whether a single class was predicted for all items.
         items: The counts of each record, from which confidence intervals are computed.
         tuned_items: The same at the threshold tuned on dev; empty if no threshold is tuned.
+        documents: The document of each item by its id; empty if documents are not known.
         classes: The counts of each class, or type of span; empty if there are no classes.
     """
 
@@ -73,6 +78,7 @@ class Scores:
     collapsed: bool
     items: tuple[ItemCounts, ...] = field(default=(), repr=False)
     tuned_items: tuple[ItemCounts, ...] = field(default=(), repr=False)
+    documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
 
@@ -118,6 +124,11 @@ class Task(ABC, Generic[RecordT]):
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[Any]:
         """The prediction of each row, in the order of `batch.rows`: small and picklable, enough for scoring."""
 
+    @property
+    def untuned_threshold(self) -> float | None:
+        """The threshold without any tuning on dev; None for a task without a threshold."""
+        return None
+
     def decide(self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any]) -> Decisions:
         """Tune the decisions on dev, from all its decoded rows; by default there are none."""
         return {}
@@ -132,7 +143,7 @@ class Task(ABC, Generic[RecordT]):
     def predict(
         self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
     ) -> Predictions:
-        """The predictions for all records, with the decisions of dev; records need no labels."""
+        """The predictions for all records, at the `threshold` of the decisions; records need no labels."""
 
 
 class TaskBranch(Branch, ABC):
@@ -165,6 +176,21 @@ class TaskBranch(Branch, ABC):
     @abstractmethod
     def label_counts(self, records: Sequence[Any]) -> Counter[str]:
         """The number of items of each label."""
+
+    def support(self, records: Sequence[Any], classes: Iterable[str]) -> Counter[str]:
+        """The number of items that are scored, by class; 0 for a class that does not occur.
+
+        Args:
+            records: Of dev or test.
+            classes: The classes of the training split.
+        """
+        counts = Counter(dict.fromkeys(classes, 0))
+        counts.update(self.label_counts(records))
+        return counts
+
+    def scores_every_class(self) -> bool:
+        """Whether the objective is the score of a class or a mean over classes, undefined without items of each."""
+        return False
 
     @abstractmethod
     def negatives_and_positives(self, records: Sequence[Any]) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,14 @@ from torch import Tensor, nn
 
 from dice_ray.data.records import QuestionRecord
 from dice_ray.errors import DataError
-from dice_ray.metrics.answers import AnswerScore, answer_scores, best_no_answer_threshold, spans_score, squad_score
+from dice_ray.metrics.answers import (
+    UNTUNED_NO_ANSWER,
+    AnswerScore,
+    answer_scores,
+    no_answer_decisions,
+    spans_score,
+    squad_score,
+)
 from dice_ray.metrics.answers_zh import cmrc_score, segments
 from dice_ray.models.encoder import TokenHead
 from dice_ray.tasks.answer_spans import (
@@ -99,6 +106,10 @@ class ExtractiveQAConfig(WindowedBranch):
     def label_counts(self, records: Sequence[QuestionRecord]) -> Counter[str]:
         """The number of questions with each kind of gold answer."""
         return Counter(map(label, records))
+
+    def support(self, records: Sequence[QuestionRecord], classes: Iterable[str]) -> Counter[str]:
+        """Questions, whatever their answers."""
+        return Counter(questions=len(records))
 
     def negatives_and_positives(self, records: Sequence[QuestionRecord]) -> tuple[int, int]:
         """The words of all contexts, once for each question; the start and the end of each answer are positive.
@@ -252,6 +263,10 @@ class ExtractiveQA(Task[QuestionRecord]):
             return nn.functional.logsigmoid(logits_BL)
         return logits_BL.masked_fill(~items_BL, -torch.inf).log_softmax(-1)
 
+    @property
+    def untuned_threshold(self) -> float | None:
+        return UNTUNED_NO_ANSWER if self.config.scoring == "squad_v2" else None
+
     def decide(
         self, records: Sequence[QuestionRecord], rows: Sequence[Row], decoded: Sequence[list[float]]
     ) -> Decisions:
@@ -259,12 +274,11 @@ class ExtractiveQA(Task[QuestionRecord]):
             return {}
         answers = answers_of(records, rows, decoded)
         scores = self._scored(records, [answer.spans for answer in answers])
-        threshold = best_no_answer_threshold(
+        return no_answer_decisions(
             np.array([answer.no_answer for answer in answers]),
             np.array([score.f1 * score.answerable for score in scores]),
             np.array([score.answerable for score in scores]),
         )
-        return {"threshold": threshold}
 
     def score(
         self,
@@ -286,7 +300,7 @@ class ExtractiveQA(Task[QuestionRecord]):
         if num := sum(label(record) == "unlabelled" for record in records):
             raise DataError(f"every question that is scored must have an answer or be impossible, got {num} without")
         answers = answers_of(records, rows, decoded)
-        predicted = [self._predicted(answer, 0.0) for answer in answers]
+        predicted = [self._predicted(answer, UNTUNED_NO_ANSWER) for answer in answers]
         scores = self._scored(records, predicted)
         metrics = answer_scores(scores)
         at_threshold: list[AnswerScore] = []

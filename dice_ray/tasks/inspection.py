@@ -6,8 +6,9 @@ import inspect as python_inspect
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 from dice_ray.data.records import (
@@ -15,6 +16,7 @@ from dice_ray.data.records import (
     PairRecord,
     QueryRecord,
     QuestionRecord,
+    Rarest,
     Record,
     Splits,
     TaggedRecord,
@@ -88,18 +90,36 @@ class Inspection:
         return asdict(self) | {"splits": splits}
 
 
+def rarest(task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequence[Record]]) -> dict[str, Rarest]:
+    """The rarest class of each split.
+
+    Args:
+        task: Counts the items.
+        classes: The classes of the training split, all of which a split should have.
+        splits: Dev and test, by name.
+    """
+    by_split = {split: task.support(records, classes) for split, records in splits.items() if records}
+    return {
+        split: Rarest(label, count)
+        for split, counts in by_split.items()
+        for label, count in sorted(counts.items(), key=itemgetter(1))[:1]
+    }
+
+
 def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     """Compute the statistics of a data set's splits for a task."""
     by_name: Mapping[str, Sequence[Record]] = {"train": splits.train, "dev": splits.dev, "test": splits.test}
     unit: Unit = "characters" if _without_spaces(islice(splits.train, NUM_LOOKED_AT)) else "words"
     convention = python_inspect.getdoc(task.negatives_and_positives) or ""
+    facts = {split: _facts(task, records, unit) for split, records in by_name.items() if records}
+    held_out = {split: records for split, records in by_name.items() if split != "train"}
     return Inspection(
         name=name,
         task=task.name,
         convention=" ".join(convention.split()),
         unit=unit,
-        splits={split: _facts(task, records, unit) for split, records in by_name.items() if records},
-        load=splits.report,
+        splits=facts,
+        load=replace(splits.report, rarest=rarest(task, tuple(facts["train"].labels), held_out)),
     )
 
 

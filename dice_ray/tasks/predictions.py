@@ -11,14 +11,34 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 
+@dataclass(frozen=True)
+class Threshold:
+    """The threshold that predictions were made with.
+
+    Attributes:
+        support: The number of positives of dev that the run's tuned threshold was tuned on; None if it is not known.
+        reason: Why this one was used, worded to follow the value.
+    """
+
+    value: float
+    support: int | None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"threshold {self.value:.6g}: {self.reason}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Predictions(ABC):
     """The predictions for all records of a file, in the order of the records.
 
     Attributes:
         suffix: Of the file that they are written to.
+        threshold: The threshold that they were made with; None for a task without one.
     """
 
     suffix: ClassVar[str]
+    threshold: Threshold | None = None
 
     @abstractmethod
     def text(self) -> str:

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from dice_ray.data.records import PairRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import (
-    best_threshold,
+    UNTUNED_THRESHOLD,
     binary_scores,
     class_counts,
     confusion,
     constant_f1,
     item_counts,
+    threshold_decisions,
 )
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
@@ -50,6 +51,9 @@ class SentencePairConfig(TaskBranch):
 
     def positive_label(self) -> str:
         return self.positive
+
+    def scores_every_class(self) -> bool:
+        return True
 
     def links(self) -> frozenset[Link]:
         return frozenset({self.link})
@@ -122,8 +126,12 @@ class SentencePair(Task[PairRecord]):
         positive = logits_BC.softmax(-1)[:, 1] if self.config.link == "softmax" else logits_BC[:, 0].sigmoid()
         return [float(probability) for probability in positive.tolist()]
 
+    @property
+    def untuned_threshold(self) -> float:
+        return UNTUNED_THRESHOLD
+
     def decide(self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float]) -> Decisions:
-        return {"threshold": best_threshold(np.array(decoded), labels_of(rows))}
+        return threshold_decisions(np.array(decoded), labels_of(rows))
 
     def score(
         self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions
@@ -133,7 +141,7 @@ class SentencePair(Task[PairRecord]):
         metrics = {
             **binary_scores(probabilities, labels, 0.5),
             "f1_tuned": tuned["f1"],
-            "threshold": decisions["threshold"],
+            **decisions,
             "constant_f1": constant_f1(labels),
         }
         ids, gold_N1 = [record.id for record in records], labels[:, None] == 1
@@ -149,7 +157,7 @@ class SentencePair(Task[PairRecord]):
     def predict(
         self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions
     ) -> TablePredictions:
-        """The label at the threshold tuned on dev, and the probability of each label."""
+        """The label at the threshold, and the probability of each label."""
         columns = ("id", "label", *(f"probability_{label}" for label in self.classes))
         cells = [
             (record.id, self.classes[int(positive > decisions["threshold"])], 1 - positive, positive)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
@@ -70,6 +70,15 @@ class TaggingConfig(WindowedBranch):
     def label_counts(self, records: Sequence[TaggedRecord]) -> Counter[str]:
         """The number of words or characters with each tag."""
         return Counter(tag for record in records for tag in self.tagged(record)[1])
+
+    def support(self, records: Sequence[TaggedRecord], classes: Iterable[str]) -> Counter[str]:
+        """Spans by type; words or characters, whatever their tags, if all tags are scored together."""
+        if self.background is None:
+            return Counter(words=self.label_counts(records).total())
+        is_type = self.tags == "plain" and self.unit == "word"
+        counts = Counter({tag if is_type else tag[2:]: 0 for tag in classes if tag != self.background})
+        counts.update(type_ for record in records for type_, _, _ in self.spans(self.tagged(record)[1]))
+        return counts
 
     def negatives_and_positives(self, records: Sequence[TaggedRecord]) -> tuple[int, int]:
         """Words (or characters) of the background, and all others; without a background all tags against the rarest."""

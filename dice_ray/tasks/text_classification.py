@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import (
+    UNTUNED_THRESHOLD,
     Counts,
     ItemCounts,
-    best_threshold,
     binary_scores,
     class_counts,
     class_scores,
@@ -26,8 +26,9 @@ from dice_ray.metrics.classification import (
     constant_f1,
     item_counts,
     ratio,
+    threshold_decisions,
 )
-from dice_ray.metrics.spans import metric_name_part
+from dice_ray.metrics.names import metric_name_part
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
@@ -74,6 +75,9 @@ class TextClassificationConfig(WindowedBranch):
 
     def positive_label(self) -> str | None:
         return self.positive
+
+    def scores_every_class(self) -> bool:
+        return self.positive is not None or self.score == "macro_f1"
 
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax" if self.labels == "one" else "sigmoid"})
@@ -188,11 +192,15 @@ class OneLabel(TextTask):
         probabilities: list[list[float]] = logits["label"].double().softmax(-1).tolist()
         return probabilities
 
+    @property
+    def untuned_threshold(self) -> float | None:
+        return UNTUNED_THRESHOLD if self.config.positive is not None else None
+
     def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         if self.config.positive is None:
             return {}
         labels_N, probabilities_NC = _by_record(rows, decoded)
-        return {"threshold": best_threshold(probabilities_NC[:, 1], labels_N)}
+        return threshold_decisions(probabilities_NC[:, 1], labels_N)
 
     def score(
         self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
@@ -252,9 +260,13 @@ class SeveralLabels(TextTask):
         probabilities: list[list[float]] = logits["label"].double().sigmoid().tolist()
         return probabilities
 
+    @property
+    def untuned_threshold(self) -> float:
+        return UNTUNED_THRESHOLD
+
     def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
-        return {"threshold": best_threshold(probabilities_NC.ravel(), labels_NC.ravel())}
+        return threshold_decisions(probabilities_NC.ravel(), labels_NC.ravel())
 
     def score(
         self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -14,20 +15,24 @@ _PIPELINES: Final = {"AutoModelForTokenClassification": ("token-classification",
 """The auto classes that a pipeline of transformers can run, with its task and class."""
 
 
-def write(folder: Path, loader: str, auto_class: str) -> None:
+def write(folder: Path, loader: str, auto_class: str, params: Mapping[str, str]) -> None:
     """Describe a folder as a model of MLflow; it holds neither code nor a pickle, so dice_ray must be installed.
 
     Args:
         folder: Empty or new.
         loader: The module whose `_load_pyfunc` loads the model from the folder.
         auto_class: The class that loads `MODEL`; where it has a pipeline, the flavor `transformers` is added.
+        params: The defaults of the parameters of a prediction; MLflow passes on no other parameter.
     """
     quiet()
     import mlflow
-    from mlflow.models import Model
+    from mlflow.models import Model, ModelSignature
+    from mlflow.types import DataType, ParamSchema, ParamSpec
 
+    specs = [ParamSpec(name, DataType.string, default) for name, default in params.items()]
+    signature = ModelSignature(params=ParamSchema(specs)) if specs else None
     requirements = [f"dice-ray=={metadata.version('dice-ray')}"]
-    mlflow.pyfunc.save_model(str(folder), loader_module=loader, pip_requirements=requirements)
+    mlflow.pyfunc.save_model(str(folder), loader_module=loader, pip_requirements=requirements, signature=signature)
     if auto_class not in _PIPELINES:
         return
     task, pipeline = _PIPELINES[auto_class]

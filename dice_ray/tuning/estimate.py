@@ -8,35 +8,39 @@ import heapq
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.errors import DiceRayError, RunError
+from dice_ray.errors import ConfigError, DiceRayError, RunError
 from dice_ray.run import cluster
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG
 from dice_ray.run.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
 from dice_ray.tracking.store import store_uri, without_password
-from dice_ray.tuning import ablation, sweep
-from dice_ray.tuning.ledger import ledger_in
+from dice_ray.tuning import ablation, ranking, sweep
+from dice_ray.tuning.ledger import TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import as_yaml, extended
-from dice_ray.tuning.runner import Demand, demand
+from dice_ray.tuning.runner import Demand, shared
 from dice_ray.tuning.study_plan import StudyPlan
 
-START = 8.0
-"""Seconds until the first trials train: Ray starts, and their actors import torch and transformers."""
+NUM_SAMPLES = 16
+"""Trials that are drawn from a space to find the fewest and the most steps."""
+END = 3.0
+"""Seconds from the last evaluation to the end of the command: results are stored, Ray stops."""
 BETWEEN = 0.5
 """Seconds from the end of a trial to the first step of the next one."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is to run, and an upper bound of what it takes: early stopping takes less.
+    """What is to run, and what it takes without early stopping.
 
     Attributes:
         plan: As it would be stored.
@@ -47,7 +51,10 @@ class Estimate:
         needs: Of one trial.
         num_at_once: How many fit on the machines.
         rehearsal: Of the slowest configuration.
-        seconds: From start to end.
+        fastest: Of the fastest one. A study knows its cells; of a space, `NUM_SAMPLES` trials are drawn.
+        seconds_to_start: Until the first step: Ray and its processes start, and the data are read.
+        least_seconds: From start to end if each trial of a sweep is as fast as the fastest one.
+        seconds: From start to end if each trial of a sweep is as slow as the slowest one.
         memory: Of all that run at once, in bytes.
         free_memory: Of the machines.
         disk: Bytes that will be written.
@@ -64,6 +71,9 @@ class Estimate:
     needs: Demand
     num_at_once: int
     rehearsal: Rehearsal
+    fastest: Rehearsal
+    seconds_to_start: float
+    least_seconds: float
     seconds: float
     memory: int
     free_memory: int
@@ -79,6 +89,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     Raises:
         DiceRayError: The plan would be refused, fits nowhere, or fails in its first steps.
     """
+    began = time.time()
     base = plan.base()
     bases = {variant: plan.base(variant) for variant in plan.digests}
     plan = plan.bound_to(
@@ -87,36 +98,46 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     stored, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):
         notes = sweep.check(plan, folder)
-        configs = [base] * sweep.num_missing(plan, ledger)
+        num_runs = sweep.num_missing(plan, ledger)
     else:
         notes = []
         configs = [plan.config(cell) for cell in ablation.missing_cells(plan.grid().cells, ledger)]
-    if not configs:
+        num_runs = len(configs)
+    if not num_runs:
         raise RunError(f"{plan.name} must have something left to run, and all of it has ended")
-    needs = demand(base)
     with (
         tempfile.TemporaryDirectory(prefix="dice_ray-") as scratch,
         cluster.started(driver.address, num_cpus=driver.num_cpus, log=Path(scratch) / LOG) as ray,
     ):
-        num_at_once = min(needs.slots(ray.nodes), len(configs))
-        rehearsals = _rehearse(configs, needs)
-    runs = [rehearsals[_timing_key(config)] for config in configs]
+        needs = shared(base, ray.nodes, num_runs)
+        num_at_once = min(needs.slots(ray.nodes), num_runs)
+        if isinstance(plan, SweepPlan):
+            configs = _extremes(_sampled(plan, folder, num_runs)) or [base]
+        rehearsed = _rehearse(configs, needs)
+    runs = [rehearsed[_timing_key(config)].run for config in configs]
+    to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
+    least, most = seconds, seconds
+    if isinstance(plan, SweepPlan):
+        least, most = [min(seconds)] * num_runs, [max(seconds)] * num_runs
     heaviest = max(runs, key=lambda run: run.peak_memory)
     result = Estimate(
         plan=as_yaml(stored),
         folder=folder,
         store=without_password(store_uri()),
-        num_runs=len(configs),
+        num_runs=num_runs,
         num_ended=len(ledger.outcomes),
         needs=needs,
         num_at_once=num_at_once,
         rehearsal=max(runs, key=lambda run: run.seconds),
-        seconds=START + _last_end(seconds, num_at_once),
+        fastest=min(runs, key=lambda run: run.seconds),
+        seconds_to_start=to_start,
+        least_seconds=to_start + _last_end(least, num_at_once) + END,
+        seconds=to_start + _last_end(most, num_at_once) + END,
         memory=num_at_once * max(1, needs.num_workers) * heaviest.peak_memory,
         free_memory=sum(node.memory for node in ray.nodes),
         # Each running trial writes its best weights twice, and twice the last ones with AdamW's two moments.
-        disk=(_num_kept(plan, len(configs)) + num_at_once * 8) * max(run.weights for run in runs),
+        disk=(_num_kept(plan, num_runs) + num_at_once * 8) * max(run.weights for run in runs),
         free_disk=shutil.disk_usage(next(above for above in folder.resolve().parents if above.exists())).free,
         notes=tuple(notes),
         stops_early=isinstance(plan, SweepPlan) and plan.scheduler != "none",
@@ -140,15 +161,57 @@ def _check(result: Estimate) -> None:
         )
 
 
-def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehearsal]:
-    """Rehearse each configuration that may take a different time, in a process with the resources of a trial."""
+def _sampled(plan: SweepPlan, folder: Path, num_runs: int) -> list[RunConfig]:
+    """Some of the trials that a sweep will run; those whose configuration is refused are left out."""
+    from dice_ray.tuning.searchers import SweepSearcher
+
+    history = ledger_in(folder)
+    if len(history.searched().outcomes) == plan.trials:
+        specs = ranking.reruns(plan, history)
+    else:
+        searcher = SweepSearcher(plan, history.searched())
+        suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_runs, NUM_SAMPLES, plan.trials))]
+        specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
+    configs = []
+    for spec in specs:
+        with suppress(ConfigError):
+            configs.append(plan.config(spec))
+    return configs
+
+
+def _extremes(configs: Sequence[RunConfig]) -> list[RunConfig]:
+    """For each encoder, the configurations with the fewest and the most steps."""
+    by_encoder: dict[str, list[RunConfig]] = {}
+    for config in sorted(configs, key=lambda config: config.training.epochs / config.training.batch_size):
+        by_encoder.setdefault(config.model.encoder, []).append(config)
+    return [config for of_encoder in by_encoder.values() for config in (of_encoder[0], of_encoder[-1])]
+
+
+@dataclass(frozen=True)
+class _Rehearsed:
+    """A rehearsal, and when its process was ready, in seconds since the epoch."""
+
+    started: float
+    run: Rehearsal
+
+
+def _rehearsed(config: RunConfig, surroundings: Mapping[str, str]) -> _Rehearsed:
+    cluster.enter(surroundings)
+    return _Rehearsed(time.time(), rehearse(config))
+
+
+def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> dict[str, _Rehearsed]:
+    """Rehearse each configuration that may take a different time, in processes with the resources of a trial."""
     import ray
 
     threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
-    task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearse_like)
+    task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearsed)
+    different = {_timing_key(config): config.with_threads(threads) for config in configs}
+    surroundings = cluster.surroundings()
     try:
-        different = {_timing_key(config): config for config in configs}
-        return {key: ray.get(task.remote(config, cluster.surroundings())) for key, config in different.items()}
+        # At once, as far as they fit: trials that run beside each other slow each other down.
+        results = ray.get([task.remote(config, surroundings) for config in different.values()])
+        return dict(zip(different, results, strict=True))
     except ray.exceptions.RayTaskError as error:
         cause = error.cause
         if isinstance(cause, DiceRayError):
@@ -158,15 +221,11 @@ def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> dict[str, Rehearsa
         raise RunError(f"the first steps of a trial must run, and their process died: {error}") from error
 
 
-def _rehearse_like(config: RunConfig, surroundings: Mapping[str, str]) -> Rehearsal:
-    cluster.enter(surroundings)
-    return rehearse(config)
-
-
 def _timing_key(config: RunConfig) -> str:
-    """The settings that a run's time depends on: all but loss, seeds and head bias."""
+    """The settings that a run's time depends on: all but loss, seeds, head bias and dropout."""
     sections = {name: nested(config)[name] for name in ("task", "data", "model", "training")}
     del sections["training"]["seed"], sections["data"]["split_seed"], sections["model"]["head_bias"]
+    del sections["model"]["dropout"]
     return json.dumps(sections, sort_keys=True)
 
 

@@ -23,6 +23,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, Problem, RunError
 from dice_ray.losses.custom import CustomConfig
+from dice_ray.run.folder import REDRAWN
 from dice_ray.settings import Flat, Nested
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.user_code import Address, absolute, digest
@@ -127,7 +128,7 @@ class Plan(BaseModel):
                 which = "they" if variant is None else f"those of {variant}"
                 raise RunError(
                     f"{self.name} must be resumed with the data that it was started on, and {which} were changed "
-                    f"(digest {stored} then, {current} now): restore the old data, or choose another name"
+                    f"(digest {stored} then, {current} now): restore the old data, or choose another name. {REDRAWN}"
                 )
         return self.with_digests(digests)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import RunError, UnknownNameError, counted
 from dice_ray.run import cluster
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
@@ -98,10 +98,14 @@ class Session:
         return counts
 
     def _record_data(self) -> None:
-        """Store with the parent run what was read, for each variant, and the arms that were left out."""
+        """Store with the parent run what was read, for each variant, what of it is little, and the arms left out."""
         plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
         data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
         self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
+        warnings = {variant: report.few_items() for variant, report in self.loaded.items()}
+        few = [f"{variant}: {text}" if variant else text for variant, text in warnings.items() if text]
+        if few:
+            self.writer.tags(plan.name, {schema.FEW_ITEMS: "\n".join(few)})
         if isinstance(plan, StudyPlan) and (left_out := plan.grid().left_out):
             text = json.dumps([asdict(each) for each in left_out], indent=2)
             self.writer.text(plan.name, schema.LEFT_OUT_FILE, text)
@@ -120,8 +124,9 @@ class Session:
         from dice_ray.tuning.searchers import CellSearcher
         from dice_ray.tuning.trial import TrialActor, Work
 
-        needs = demand(self.plan.base())
-        trainable = tune.with_parameters(TrialActor, work=Work(self.plan, self.folder.resolve()))
+        needs = shared(self.plan.base(), ray.nodes, num_trials)
+        work = Work(self.plan, self.folder.resolve(), needs.threads)
+        trainable = tune.with_parameters(TrialActor, work=work)
         tuner = tune.Tuner(
             tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
             tune_config=tune.TuneConfig(
@@ -164,7 +169,11 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     with driving(folder) as ledger, cluster.quiet(folder / LOG) as terminal, ExitStack() as stack:
         plan = store(plan, folder)
         if driver.show:
-            reports = [f"{report}" if name is None else f"{name}: {report}" for name, report in loaded.items()]
+            reports = [
+                line if name is None or line.startswith(" ") else f"{name}: {line}"
+                for name, report in loaded.items()
+                for line in str(report).splitlines()
+            ]
             left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
             terminal.writelines(f"{line}\n" for line in [*reports, *left_out, *notes])
         writer = stack.enter_context(Writer(plan.name, folder=folder))
@@ -192,6 +201,10 @@ class Demand:
     worker_gpus: float = 0
 
     @property
+    def threads(self) -> int:
+        return self.worker if self.num_workers else self.own
+
+    @property
     def cpus(self) -> int:
         return self.own + self.num_workers * self.worker
 
@@ -211,17 +224,18 @@ class Demand:
         cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
         if gpus < self.gpus:
             raise RunError(
-                f"each trial needs {self.gpus} GPUs (launch.workers x launch.gpus), but there are {gpus} in all"
+                f"each trial needs {counted(self.gpus, 'GPU')} (launch.workers x launch.gpus), got {gpus} in all"
             )
         if cpus < self.cpus:
             with_workers = "launch.workers x launch.threads, and 1 for the process that waits for the workers"
             what = with_workers if self.num_workers else "launch.threads"
-            raise RunError(f"each trial needs {self.cpus} CPUs ({what}), but there are {cpus} in all")
+            raise RunError(f"each trial needs {counted(self.cpus, 'CPU')} ({what}), got {cpus} in all")
         process = (self.worker, self.worker_gpus) if self.num_workers else (self.own, self.own_gpus)
         if not any(node.cpus >= process[0] and node.gpus >= process[1] for node in nodes):
+            found = ", ".join(f"{node.cpus} and {node.gpus}" for node in nodes)
             raise RunError(
-                f"one machine must have the {process[0]} CPUs (launch.threads) and {process[1]} GPUs (launch.gpus) of "
-                f"a process, got {', '.join(f'{node.cpus} and {node.gpus}' for node in nodes)}"
+                f"one machine must have the {counted(process[0], 'CPU')} (launch.threads) and "
+                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got {found}"
             )
         if self.num_workers:
             return min(cpus // self.cpus, self._slots_on_gpus(gpus, cpus))
@@ -234,9 +248,26 @@ class Demand:
         return gpus * math.floor(1 / self.gpus + 1e-9) if self.gpus < 1 else int(gpus // self.gpus)
 
 
-def demand(config: RunConfig) -> Demand:
-    """The demand of a trial of this configuration."""
-    launch = config.launch
+def shared(config: RunConfig, nodes: Sequence[cluster.Node], num_trials: int) -> Demand:
+    """The demand of each of these trials; without `launch.threads`, those that fit at once share the CPUs.
+
+    Raises:
+        RunError: Not one fits.
+    """
+    needs = demand(config, 1)
+    at_once = min(needs.slots(nodes), num_trials)
+    if config.launch.threads is None:
+        for threads in range(max(node.cpus for node in nodes), 1, -1):
+            wider = demand(config, threads)
+            if wider.cpus <= sum(node.cpus for node in nodes) and wider.slots(nodes) >= at_once:
+                return wider
+    return needs
+
+
+def demand(config: RunConfig, threads: int) -> Demand:
+    """The demand of a trial of this configuration, with so many threads where it names no number."""
+    launch = config.with_threads(threads).launch
+    assert launch.threads is not None
     if not uses_ray_train(config):
         return Demand(launch.threads, launch.gpus)
     return Demand(1, 0, launch.workers, launch.threads, launch.gpus)

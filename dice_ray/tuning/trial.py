@@ -47,11 +47,13 @@ class Work:
     """What all trials have in common.
 
     Attributes:
+        threads: Those of a worker.
         surroundings: Of the driver.
     """
 
     plan: SweepPlan | StudyPlan
     folder: Path
+    threads: int
     surroundings: Mapping[str, str] = field(default_factory=cluster.surroundings)
 
 
@@ -84,7 +86,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         if not work.folder.is_dir():
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
         with _time_limit(work.plan.trial_timeout, folder):
-            config = work.plan.config(trial)
+            config = work.plan.config(trial).with_threads(work.threads)
             if isinstance(config.loss, CustomConfig):
                 work.plan.check_code([config.loss.target])
             metric = objective(config)

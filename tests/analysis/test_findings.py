@@ -15,6 +15,7 @@ FRAME = pd.DataFrame({"id": ["study", "c0", "c1", "t0"], "kind": ["study", "cell
 LEFT_OUT = [{"variant": None, "arm": "asymmetric", "reason": "sigmoid heads only"}]
 FILES = {
     ("c0", "test/items.csv"): "id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn\n007,1,0,0,0,0,1\nNA,0,1,0,0,0,0\n",
+    ("c1", "test/items.csv"): "id,tp,fp,fn,document\nq1,1,0,0,007\n",
     ("c1", "test/classes.csv"): "class,support,tp,fp,fn\nnull,3,1,0,2\n",
     ("study", "left_out.json"): json.dumps(LEFT_OUT),
 }
@@ -26,7 +27,8 @@ def texts(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
 
 def test_files_are_frames_by_the_id_of_their_cell() -> None:
     findings = Findings(FRAME, texts)
-    assert list(findings.items) == ["c0"]
+    assert list(findings.items) == ["c0", "c1"]
+    assert findings.items["c1"].loc["q1", "document"] == "007"
     assert findings.items["c0"].to_dict("index") == {
         "007": {"tp": 1, "fp": 0, "fn": 0, "tuned_tp": 0, "tuned_fp": 0, "tuned_fn": 1},
         "NA": {"tp": 0, "fp": 1, "fn": 0, "tuned_tp": 0, "tuned_fp": 0, "tuned_fn": 0},

@@ -54,6 +54,17 @@ def test_other_items_are_not_paired() -> None:
     assert result.why_not == "the cells were not scored on the same test items"
 
 
+@pytest.mark.parametrize("scored", ["micro", "mean"])
+def test_items_of_one_document_are_counted_together(scored: str) -> None:
+    items, documents = frame((2, 1, 0), (0, 0, 3), (1, 0, 0), (0, 1, 1)), ["b", "a", "b", "c"]
+    known = items.assign(document=documents)
+    stored = 6 / 12 if scored == "micro" else (0.8 + 0 + 1 + 0) / 4
+    wanted = [[0, 3], [6, 7], [0, 2]] if scored == "micro" else [[0, 1], [1.8, 2], [0, 1]]
+    parts = item_parts({"a": known, "old": items}, {"a": stored, "old": stored}).parts
+    assert parts["a"].tolist() == parts["old"].tolist() == [pytest.approx(each) for each in wanted]
+    assert len(item_parts({"a": items}, {"a": stored}).parts["a"]) == 4, "without documents, by item"
+
+
 def test_the_counts_at_the_tuned_threshold() -> None:
     both = frame((1, 0, 1), (0, 1, 0)).join(frame((2, 0, 0), (0, 0, 0)).add_prefix("tuned_"))
     result = item_parts({"a": both, "old": frame((1, 0, 1), (0, 1, 0))}, {"a": 1.0, "old": 0.9}, "tuned_")

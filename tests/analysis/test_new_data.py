@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.item_counts import of_all_counts
+from analysis.item_counts import item_parts, of_all_counts
 from analysis.new_data import over_data_sets, over_seeds_and_items, ratio
 from analysis.statistics import Difference, paired_difference
 
@@ -100,6 +101,33 @@ def test_an_interval_on_new_data_covers_where_one_on_this_test_set_does_not() ->
         too_narrow.append(here.low <= 0 <= here.high)
     assert 0.93 <= np.mean(covered) <= 0.99
     assert np.mean(too_narrow) < 0.85
+
+
+def test_items_that_share_a_document_are_resampled_with_it() -> None:
+    """Questions on 40 articles: by question, an interval covers as if there were many times as many articles."""
+    rng, covered = np.random.default_rng(0), {"by item": 0, "by document": 0}
+    num_studies, num_seeds = 120, 3
+    for _ in range(num_studies):
+        documents = np.repeat(np.arange(40), rng.integers(2, 15, 40))
+        tables, stored = {}, {}
+        for arm in ("arm", "baseline"):
+            # Each arm is good at some articles; on average over articles they are equally good.
+            liking = rng.normal(0.8, 0.8, 40)[documents]
+            for seed in range(num_seeds):
+                right = liking + rng.normal(0, 1, len(documents)) > 0
+                table = pd.DataFrame({"tp": right, "fp": ~right, "fn": ~right}).astype(int)
+                tables[f"{arm} {seed}"] = table.assign(document=documents.astype(str))
+                stored[f"{arm} {seed}"] = float(right.mean())
+        for name, known in (
+            ("by document", tables),
+            ("by item", {id_: table.drop(columns="document") for id_, table in tables.items()}),
+        ):
+            parts = item_parts(known, stored).parts
+            arms = [np.stack([parts[f"{arm} {seed}"] for seed in range(num_seeds)]) for arm in ("arm", "baseline")]
+            interval = over_seeds_and_items(arms[0], arms[1]).interval
+            covered[name] += interval.low <= 0 <= interval.high
+    assert covered["by item"] / num_studies < 0.8
+    assert 0.92 <= covered["by document"] / num_studies <= 0.99
 
 
 def test_over_data_sets_only_where_it_could_tell() -> None:

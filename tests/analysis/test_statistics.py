@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
-from analysis.statistics import ALPHA, holm, paired_difference, t_interval, what_seeds_allow
+from analysis.statistics import ALPHA, holm, holm_of, paired_difference, t_interval
 
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values: np.ptp(values) > 1e-6)
 
@@ -18,10 +18,40 @@ SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values
 @settings(deadline=None)
 @given(SCORES)
 def test_the_interval_is_student_s(values: list[float]) -> None:
+    values = [10 * value - 5 for value in values] + [7.0]
     ours = t_interval(values)
     low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
     assert ours.num == len(values)
     assert [ours.mean, ours.low, ours.high] == pytest.approx([np.mean(values), low, high], abs=1e-9)
+
+
+@settings(deadline=None)
+@given(SCORES)
+def test_the_interval_of_shares_is_student_s_on_the_logit_scale(values: list[float]) -> None:
+    ours, mean = t_interval(values), float(np.mean(values))
+    low, high = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    # The delta method: distances from the mean on the plain scale, times the derivative of the logit.
+    expected = special.logit(mean) + (np.array([low, high]) - mean) / (mean * (1 - mean))
+    assert [ours.mean, ours.low, ours.high] == pytest.approx([mean, *special.expit(expected)], abs=1e-9)
+
+
+@given(SCORES, st.floats(0, 1))
+def test_no_bound_is_impossible(values: list[float], test_per_train: float) -> None:
+    """A plain t interval of an F1 is one of [-76.76, 210.09] %."""
+    ours = t_interval(values, test_per_train)
+    assert 0 <= ours.low <= ours.mean <= ours.high <= 1
+    against = dict.fromkeys(range(len(values)), 1.0)
+    difference = paired_difference(dict(enumerate(values)), against, test_per_train).interval
+    assert -1 <= difference.low <= difference.mean <= difference.high <= 1
+
+
+@pytest.mark.parametrize(("mean", "spread", "num"), [(0.97, 0.02, 3), (0.97, 0.02, 10), (0.1, 0.08, 3), (0.5, 0.25, 3)])
+def test_the_interval_of_skewed_shares_covers_their_mean(mean: float, spread: float, num: int) -> None:
+    """A plain t interval, or one cut off at 0 and 1, covers the mean of .1 with three seeds in 90 % of studies."""
+    size = mean * (1 - mean) / spread**2 - 1
+    drawn = np.random.default_rng(0).beta(mean * size, (1 - mean) * size, (1500, num)).tolist()
+    covered = [(of := t_interval(scores)).low <= mean <= of.high for scores in drawn]
+    assert 0.93 <= np.mean(covered) <= 0.97
 
 
 def test_the_interval_by_hand() -> None:
@@ -35,6 +65,7 @@ def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
     one, none = t_interval([0.5]), t_interval([])
     assert one.mean == 0.5
     assert math.isnan(one.low)
+    assert math.isnan(paired_difference({}, {}).interval.mean)
     assert math.isnan(none.mean)
     assert none.num == 0
 
@@ -46,6 +77,8 @@ def test_the_difference_is_the_paired_t_test(data: st.DataObject) -> None:
     against = data.draw(st.lists(st.floats(0, 1), min_size=len(values), max_size=len(values)))
     if np.ptp(np.subtract(values, against)) < 1e-6:
         return
+    # One score beyond [0, 1]: the interval is not cut off.
+    values, against = [*values, 7.0], [*against, 7.0]
     ours = paired_difference(dict(enumerate(values)), dict(enumerate(against)))
     reference = stats.ttest_rel(values, against)
     assert ours.p == pytest.approx(reference.pvalue, rel=1e-6, abs=1e-12)
@@ -95,6 +128,17 @@ def test_differences_without_spread_are_not_tested(apart: float) -> None:
     difference = paired_difference({seed: value + apart for seed, value in seeds.items()}, seeds)
     assert difference.interval.mean == pytest.approx(apart)
     assert math.isnan(difference.p)
+    assert math.isnan(difference.interval.low), "an interval without 0 would say that they are told apart"
+    assert holm_of([difference])[0].interval.num == 5
+
+
+def test_scores_without_spread_have_no_interval() -> None:
+    """Five seeds of exactly 1 say nothing of how far the next one may be from it."""
+    for score in (0.0, 0.7, 1.0):
+        interval = t_interval([score] * 5)
+        assert interval.mean == pytest.approx(score)
+        assert interval.num == 5
+        assert math.isnan(interval.low)
 
 
 def test_holm_by_hand() -> None:
@@ -120,6 +164,33 @@ def test_holm_rejects_what_its_definition_rejects(p_values: list[float]) -> None
     assert {index for index, p in enumerate(holm(p_values)) if p <= 0.05} == rejected
 
 
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.floats(-0.1, 0.1), st.floats(0, 0.1), st.integers(5, 9)), min_size=1, max_size=6))
+def test_an_interval_excludes_0_exactly_where_the_corrected_p_is_significant(
+    arms: list[tuple[float, float, int]],
+) -> None:
+    rng = np.random.default_rng(0)
+    differences = []
+    for mean, spread, num in arms:
+        seeds = dict(enumerate(0.5 + mean + spread * rng.normal(size=num) / 3))
+        differences.append(paired_difference(seeds, dict.fromkeys(range(num), 0.5), 0.1))
+    corrected = holm_of(differences)
+    assert [each.p for each in corrected] == pytest.approx(holm([each.p for each in differences]), nan_ok=True)
+    for each in corrected:
+        assert each.is_significant == (each.interval.low > 0 or each.interval.high < 0)
+
+
+def test_the_intervals_of_five_arms_by_hand() -> None:
+    """Holm tests the smallest p at .05/5, the next at .05/4; the third fails at .05/3, and so all others have it."""
+    rng = np.random.default_rng(4)
+    seeds = [dict(enumerate(worth + rng.normal(0, 0.01, 8))) for worth in (0.6, 0.55, 0.5, 0.5, 0.5)]
+    corrected = holm_of([paired_difference(each, dict.fromkeys(range(8), 0.5)) for each in seeds])
+    assert [each.is_significant for each in corrected] == [True, True, False, False, False]
+    for each, values, level in zip(corrected, seeds, (5, 4, 3, 3, 3), strict=True):
+        expected = stats.ttest_1samp(list(values.values()), 0.5).confidence_interval(1 - 0.05 / level)
+        assert each.interval.low == pytest.approx(expected.low - 0.5)
+
+
 def test_2000_studies_of_six_arms() -> None:
     """False alarms, coverage and power of what a report says: five arms against a baseline over ten seeds."""
     rng = np.random.default_rng(3)
@@ -128,19 +199,11 @@ def test_2000_studies_of_six_arms() -> None:
         scores = rng.normal(0.7, 0.02, size=(6, 10))
         arms = [dict(enumerate(row.tolist())) for row in scores]
         better = {seed: score + 2 * 0.02 for seed, score in arms[5].items()}
-        nothing = [paired_difference(arm, arms[0]).p for arm in arms[1:]]
-        alarms += min(holm(nothing)) <= ALPHA
-        detected += holm([*nothing[:4], paired_difference(better, arms[0]).p])[4] <= ALPHA
+        nothing = [paired_difference(arm, arms[0]) for arm in arms[1:]]
+        alarms += any(not each.interval.low <= 0 <= each.interval.high for each in holm_of(nothing))
+        detected += holm_of([*nothing[:4], paired_difference(better, arms[0])])[4].is_ahead
         interval = t_interval(scores[1].tolist())
         covered += interval.low <= 0.7 <= interval.high
     assert alarms / 2000 <= 0.062
     assert 0.935 <= covered / 2000 <= 0.965
     assert detected / 2000 >= 0.8
-
-
-def test_what_seeds_allow() -> None:
-    assert [what_seeds_allow(num) for num in (3, 4, 5, 9, 10)] == [
-        *("too few for a claim", "too few for a claim"),
-        *("enough to show large effects only", "enough to show large effects only"),
-        "enough for a claim",
-    ]

@@ -19,25 +19,19 @@ def cells(num_seeds: int, gain: float, **columns: Any) -> list[dict[str, Any]]:
 
 def test_the_winner_is_the_one_that_the_table_names() -> None:
     made = report(study(cells(10, 0.1)))
-    first, apart, second, third = made.summary
+    first, better, levels, *_, last = made.summary
     assert first.startswith("Winner: dice, significantly better than every other arm")
-    assert {first, apart} < set(made.tables[0].notes)
-    assert apart == "Significantly different from plain on this test set (Holm p <= 0.05): dice (+10.00)."
-    assert second == "test/f1 (%): plain has 50.55 [50.33, 50.77]; 10 shared seeds are enough for a claim."
-    assert third == "All 20 runs finished."
+    assert first in made.tables[0].notes
+    assert better == "Significantly better than plain on this test set (Holm p <= 0.05): dice (+10.00)."
+    assert levels == "test/f1 (%), 10 seeds: plain has 50.55 [50.33, 50.77]."
+    assert last == "All 20 runs finished."
     assert made.text().splitlines()[2] == first
 
 
-def test_few_seeds_name_no_winner() -> None:
-    first, *_ = summary(study(cells(3, 0.1)))
-    assert first.startswith("Best: dice")
-    assert "no winner is named with fewer than 5 shared seeds" in first
-
-
-def test_each_data_set_speaks_for_itself() -> None:
+def test_each_data_set_has_its_own_sentences() -> None:
     sentences = list(summary(study([*cells(5, 0.1, **{"tags.data": "a"}), *cells(5, -0.1, **{"tags.data": "b"})])))
     assert sentences[0].startswith("On a: Winner: dice")
-    assert sentences[3].startswith("On b: Winner: plain")
+    assert any(sentence.startswith("On b: Winner: plain") for sentence in sentences)
 
 
 def test_what_collapsed_and_what_failed_is_counted() -> None:
@@ -46,7 +40,7 @@ def test_what_collapsed_and_what_failed_is_counted() -> None:
     rows[4] |= {"state": "failed", "tags.collapsed": "true"}
     rows[5] |= {"state": None}
     sentences = list(summary(study(rows)))
-    assert "Cells that predict one class only: dice (1 of 2)." in sentences
+    assert "Runs that predict one class only: dice (1 of 2)." in sentences
     assert sentences[-1] == "Of 6 runs, 1 failed and 1 unfinished; they are listed below."
 
 
@@ -75,5 +69,5 @@ def test_the_best_trial_is_the_one_that_the_sweep_ranks_first() -> None:
 def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None:
     rows = [*cells(5, 0.1), *({"arm": "lost", "seed": seed, "state": "failed"} for seed in range(1, 6))]
     made = report(study(rows))
-    assert "At least 5 seeds shared with plain: enough to show large effects only." in made.tables[0].notes
-    assert made.summary[2].endswith("; 5 shared seeds are enough to show large effects only.")
+    assert made.summary[0].startswith("Winner: dice, significantly better than every compared arm")
+    assert "Not compared, with fewer than 5 seeds shared with plain: lost (0 seeds)." in made.summary

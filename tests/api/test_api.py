@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import torch
 
 import dice_ray
 from dice_ray import api
-from dice_ray.api import Result
+from dice_ray.api import Result, studies
 from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
@@ -143,15 +144,30 @@ def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
         dice_ray.ablate("loss_comparison", "mine.yaml")
 
 
+def test_a_study_needs_two_items_of_each_class_where_each_is_scored(tmp_path: Path) -> None:
+    """With one positive in dev, a threshold is fitted to it, and F1 is 0 or 1 by chance."""
+    rows = [f"a {number}\tb\t{int(number % 20 == 0)}" for number in range(200)]
+    (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
+    (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", "folder: ."))
+    with pytest.raises(DataError, match=r"at least 2 items of each class in dev, as f1 .* 1 of '1' among 16 records"):
+        dice_ray.ablate("loss_comparison", "mine.yaml", {"data.test_share": 0.2})
+    config = api.validate("mine.yaml", {"data.test_share": 0.4, "data.dev_share": 0.4})
+    studies.check_test(config)
+    splits = sources.load(config.data)
+    assert [Counter(record.label for record in split)["1"] for split in (splits.dev, splits.test)] == [2, 4]
+
+
 def test_a_label_that_a_drawn_test_split_alone_has_names_the_draw(tmp_path: Path) -> None:
-    rows = [f"a text {number}\t{'rare' if number == 7 else number % 2}" for number in range(40)]
+    # A draw leaves every label in train, but for one that always comes with rarer ones.
+    labels = [*["a,rare"] * 2, "a", *["c,rare"] * 2, "c", *["b"] * 34]
+    rows = [f"a text {number}\t{each}" for number, each in enumerate(labels)]
     (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *rows]))
     api.init(Path("train.tsv"), out=Path("mine.yaml"))
-    drawn = [api.validate("mine.yaml", {"data.test_share": 0.5, "data.split_seed": seed}) for seed in range(20)]
+    drawn = [api.validate("mine.yaml", {"data.test_share": 0.6, "data.split_seed": seed}) for seed in range(40)]
     config = next(
-        each for each in drawn if "rare" in {label for one in sources.load(each.data).test for label in one.labels}
+        each for each in drawn if not any("rare" in record.labels for record in sources.load(each.data).train)
     )
-    told = r"text 9: its labels must be among .*, got 'rare' \(the test split is 0\.5 of train, drawn with seed"
+    told = r"its labels must be among .*, got 'rare' \(the test split is 0\.6 of train, drawn with seed"
     with pytest.raises(DataError, match=told):
         build.prepare(config).test()
 
@@ -254,8 +270,11 @@ def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pyt
     settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
     dice_ray.train("mine.yaml", settings, show=lambda terminal: Shown([]))
     lines = capfd.readouterr().out.splitlines()
-    assert lines[:2] == [
-        "data: 36 train, 4 dev, 10 test records (dev is 0.1 of train, drawn with seed 0)",
+    assert lines[:3] == [
+        "Warning: too few items of the rarest class: dev has 2 of '0' and test has 5 of '0', and with fewer than 20 a "
+        "score depends on chance. Label more of them, draw a larger dev split (data.dev_share) or give a larger test "
+        "file.",
+        "data: 36 train, 4 dev, 10 test records (dev is 0.1 of train, drawn with seed 0, stratified by label)",
         "  1 of 41 rows of train.tsv dropped: no label (line 42)",
     ]
     (file,) = tmp_path.rglob("artifacts/data.json")
@@ -292,8 +311,10 @@ def test_a_study_shows_and_stores_its_data_and_stays_on_them(studied: Driven, mo
 
 
 def assert_data_are_shown(done: Driven, *, is_test_cut: bool) -> None:
-    """First of all, with what was dropped and cut; a sweep does not touch the test split."""
-    lines = done.printed
+    """First of all, with what was dropped and cut; a sweep only counts the classes of test."""
+    warning, *lines = done.printed
+    assert warning.startswith("Warning: too few items of the rarest class: dev has 6 of '0' and test has 5 of '0', and")
+    assert set(done.frame["tags.few_items"].dropna()) == {warning}
     assert lines[0].startswith("data: 108 train, 12 dev, 10 test records")
     last = max(number for number, line in enumerate(lines) if "truncated to max_length" in line)
     assert all(line.startswith("  ") for line in lines[1 : last + 1])
@@ -389,7 +410,7 @@ def test_a_dry_run_refuses_what_the_run_would() -> None:
 
 
 def test_gpus_that_are_not_there_are_refused() -> None:
-    with pytest.raises(RunError, match=r"there must be 100 GPUs .*, and there are \d+"):
+    with pytest.raises(RunError, match=r"there must be 100 GPUs .*, got \d+"):
         dice_ray.train("synthetic_pairs", QUICK | {"launch.gpus": 100})
 
 

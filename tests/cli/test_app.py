@@ -118,8 +118,11 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
     result = trained_here.output
     assert result.status == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "data: 100 train, 50 dev, 50 test records"
-    assert [line.split()[:4] for line in lines[1:3]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
+    assert lines[0].startswith(
+        "Warning: too few items of the rarest class: dev has 5 of '1' and test has 5 of '1', and"
+    )
+    assert lines[1] == "data: 100 train, 50 dev, 50 test records"
+    assert [line.split()[:4] for line in lines[2:4]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     log = "dice_ray_runs/mine/log.txt"
     assert f"mine: results in dice_ray_runs/mine and in MLflow; third-party output: {log}" in lines
     assert lines[lines.index("Next:") :] == [
@@ -128,7 +131,7 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
         "  dice-ray predict mine FILE",
         "  dice-ray report train",
     ]
-    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[1:3]]
+    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[2:4]]
     assert f"mine: best dev/f1 {max(scores):.4f}" in lines
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
@@ -364,6 +367,11 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     assert printed.stdout.startswith("id\tlabel\tprobability_0")
     assert run("predict", "mine", "new.tsv", "--out", "found.tsv").stdout == "Written: found.tsv\n"
     assert Path("found.tsv").read_text() == printed.stdout
+    assert printed.stderr.startswith("threshold 0.")
+    everything = run("predict", "mine", "new.tsv", "--threshold", "0")
+    assert everything.stdout.splitlines()[1].split("\t")[1] == "1"
+    assert everything.stderr.startswith("threshold 0: as chosen; tuned on ")
+    assert run("predict", "mine", "new.tsv", "--threshold", "half").status == 2
     scored = run("evaluate", "mine", "dev", "--items", "items.csv")
     assert scored.stdout.startswith("mine on dev, 50 records:\n  f1 ")
     assert "  f1_tuned " in scored.stdout
@@ -377,14 +385,43 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     assert "did you mean 'mine'?" in run("evaluate", "mime").stderr
 
 
+def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(
+    trained_here: Trained, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`predict f --out f` replaced f by its predictions; a missing folder was told after the inference."""
+    monkeypatch.setattr("dice_ray.run.trained.load", None)  # nothing is loaded before the error
+    content = "sentence1\tsentence2\tlabel\na\tb\t1\n"
+    Path("f.tsv").write_text(content)
+    Path("link.tsv").symlink_to("f.tsv")
+    arguments: tuple[str, ...]
+    for arguments in (
+        ("predict", "mine", "f.tsv", "--out", "f.tsv"),
+        ("predict", "mine", "f.tsv", "--out", "link.tsv"),
+        ("evaluate", "mine", "f.tsv", "--items", str(Path("f.tsv").absolute())),
+    ):
+        result = run(*arguments)
+        assert (result.status, "must not be the input" in result.stderr) == (2, True), result
+    for arguments in (
+        ("predict", "mine", "f.tsv", "--out", "no/such/f.tsv"),
+        ("evaluate", "mine", "f.tsv", "--items", "no/such/f.csv"),
+        ("export-preset", "sweep", "no/such/f.yaml"),
+    ):
+        assert "must be in a folder that exists, and there is no " in run(*arguments).stderr
+    assert "is a folder" in run("predict", "mine", "f.tsv", "--out", ".").stderr
+    assert "must be new or empty" in run("export", "mine", ".").stderr
+    assert Path("f.tsv").read_text() == content
+
+
 def test_results_and_listings_are_one_json_document(trained_here: Trained, run: Run) -> None:
-    trained = run("train", "synthetic_pairs", *QUICK, "--name", "mine", "--json").json
-    assert (trained["name"], trained["best"]["metric"]) == ("mine", "dev/f1")
-    assert f"mine: best dev/f1 {trained['best']['score']:.4f}\n" in trained_here.output.stdout
-    assert trained["waiting"] is None
-    assert Path(trained["log"]).is_file()
+    result = run("train", "synthetic_pairs", *QUICK, "--name", "mine", "--json").json
+    assert (result["name"], result["best"]["metric"]) == ("mine", "dev/f1")
+    assert f"mine: best dev/f1 {result['best']['score']:.4f}\n" in trained_here.output.stdout
+    assert result["waiting"] is None
+    assert Path(result["log"]).is_file()
     Path("two.tsv").write_text("sentence1\tsentence2\na\tb\nc\td\n")
     predicted = run("predict", "mine", "two.tsv", "--json").json
+    assert 0 < predicted["threshold"]["value"] < 1
+    assert predicted["threshold"]["support"] > 0
     header, *rows = (line.split("\t") for line in run("predict", "mine", "two.tsv").stdout.splitlines())
     assert [list(row) for row in predicted["predictions"]] == [header, header]
     assert [row["label"] for row in predicted["predictions"]] == [row[1] for row in rows]
@@ -394,13 +431,13 @@ def test_results_and_listings_are_one_json_document(trained_here: Trained, run: 
     exported = run("export", "mine", "exported", "--json").json
     assert exported == {"run": "mine", "written": "exported", "loaded_by": "AutoModel"}
     scored = run("evaluate", "mine", "dev", "--json").json
-    assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(trained["best"]["score"]))
+    assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(result["best"]["score"]))
     assert scored["not_stored"] is None
     (experiment,) = run("runs", "--json").json
     assert (experiment["name"], experiment["runs"]) == ("train", {"FINISHED": 1})
     assert [line.split()[0] for line in run("runs").stdout.splitlines()] == ["experiment", "train"]
     (row,) = run("runs", "train", "--json").json
-    assert (row["run"], row["score"]) == ("mine", pytest.approx(trained["best"]["score"]))
+    assert (row["run"], row["score"]) == ("mine", pytest.approx(result["best"]["score"]))
     report = run("report", "train", "--json").json
     assert report["tables"][0]["rows"]
     assert report["written"] == []

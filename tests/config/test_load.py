@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,40 @@ def test_every_problem_names_its_layer() -> None:
     assert "'zero' or 'prior'" in lines[0]
     assert "did you mean loss.focal.gamma?" in lines[1]
     assert "must be greater than 0, got -1 (from --set)" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("data.source.synthetic.size=1000000000000", "size: must be less than or equal to 10000000, got 1000000000000"),
+        ("launch.threads=100000", "launch.threads: must be less than or equal to 1024, got 100000"),
+        ("training.epochs=" + "[" * 5000, "training.epochs: must be a YAML value, got '[[[["),
+        ("training.epochs=" + "[" * 5000 + "]" * 5000, "training.epochs: must be a YAML value, got '[[[["),
+        ("training.epochs=" + "[" * 60 + "]" * 60, "training.epochs: must be nested at most 50 deep, got [[[["),
+        ("training.epochs=&itself [*itself]", "training.epochs: must be nested at most 50 deep, got [[...]]"),
+        (".".join(["a"] * 10_000) + "=1", "a.a.... (19999 characters): must be nested at most 50 deep, got 1"),
+        ("training.lr=" + "x" * 10**7, "training.lr: must be shorter than 100,000 characters, got 10,000,000"),
+        ("training.lr=" + "x" * 90_000, "training.lr: must be a valid number, unable to parse string as a number"),
+        ("x" * 10**7 + "=1", "xxx... (10000000 characters): is not a key"),
+        ("x" * 10**7, "--set: must be path=value, got 'xxx"),
+    ],
+    ids=lambda text: f"{text:.40}",
+)
+def test_a_value_that_is_too_large_is_one_short_error(assignment: str, message: str) -> None:
+    """Each was a traceback, or a message of megabytes after many seconds."""
+    began = time.monotonic()
+    with pytest.raises(ConfigError) as raised:
+        resolve([PRESET, set_layer([assignment])])
+    assert message in str(raised.value)
+    assert len(str(raised.value)) < 1000
+    assert time.monotonic() - began < 10
+
+
+def test_a_preset_that_is_too_large_or_deep_is_an_error(tmp_path: Path) -> None:
+    for text, message in (("a: " + "x" * 10**6, "must be shorter than 1,000,000"), ("[" * 5000, "nested less deep")):
+        (tmp_path / "a.yaml").write_text(text)
+        with pytest.raises(ConfigError, match=message):
+            read_layer(tmp_path / "a.yaml")
 
 
 def test_two_branches_in_one_layer_are_an_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ def test_the_guess_for_files_of_a_shipped_preset_is_that_preset(
     assert getattr(guessed.task, "tags", None) == getattr(shipped.task, "tags", None)
     read, expected = sources.load(guessed.data).report, sources.load(shipped.data).report
     assert read == expected
-    assert starter.inspection.load == read
+    assert replace(starter.inspection.load, rarest={}) == read
     assert not starter.guess.bad
 
 
@@ -119,11 +120,22 @@ def test_other_folders_and_dollars_are_found() -> None:
     assert sources.load(api.validate("c/mine.yaml").data).report.sizes == {"train": 60, "dev": 20}
 
 
-def test_a_label_that_is_drawn_for_dev_alone_names_the_draw() -> None:
+def test_a_label_of_one_text_is_not_drawn_for_dev() -> None:
     lines = [f"a thing number {n}\t{n % 2 if n < 50 else n}" for n in range(80)]
     Path("train.tsv").write_text("\n".join(["text\tlabel", *lines]))
-    with pytest.raises(DataError, match=r"drawn from train: give a dev file.*data\.split_seed or data\.dev_share"):
-        start(Path("train.tsv"))
+    inspection = start(Path("train.tsv")).inspection
+    assert inspection.splits["dev"].labels.keys() == {"0", "1"}
+    assert inspection.splits["dev"].num_records == 8
+
+
+def test_too_few_items_of_the_rarest_class_are_the_first_line() -> None:
+    Path("train.csv").write_text(
+        "text,label\n" + "".join(f"a thing number {n},{'yes' if n % 20 == 0 else 'no'}\n" for n in range(600))
+    )
+    printed = CliRunner().invoke(app, ["init", "train.csv"]).output
+    warning = "Warning: too few items of the rarest class: dev has 3 of 'yes', and with fewer than 20 a score"
+    assert printed.startswith(warning)
+    assert warning in CliRunner().invoke(app, ["inspect", "train.yaml"]).output
 
 
 def test_dropped_rows_are_printed() -> None:

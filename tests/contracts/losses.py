@@ -41,6 +41,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"scope": "example", "denominator": "linear", "classes": "all", "gamma": 0.3},
         {"scope": "example", "gamma": 0},
         {"average": "pooled", "classes": "all", "gamma": 0},
+        {"gamma": 0},
     ],
     "self_adjusting_dice": [
         {},
@@ -51,6 +52,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"decay": 0},
         {"decay": 2, "decay_gradient": "stopped", "denominator": "linear"},
         {"scope": "example", "decay": 0.5, "decay_gradient": "stopped"},
+        {"decay": 0.1, "gamma": 0, "denominator": "linear"},
     ],
     "tversky": [
         {},
@@ -58,6 +60,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
         {"alpha": 0, "beta": 1, "classes": "all"},
         {"scope": "example", "alpha": 0.7, "gamma": 0.5},
         {"scope": "example", "alpha": 1, "gamma": 0},
+        {"alpha": 1, "gamma": 0},
     ],
     "dice_ce": [{}, {"weight": 0.3, "denominator": "linear", "classes": "all", "gamma": 1}],
     "logit_adjusted": [{}, {"tau": 0.5}],

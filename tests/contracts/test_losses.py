@@ -128,6 +128,23 @@ def test_it_is_finite_to_a_logit_of_ten_thousand(config: LossBranch, facts: Term
 
 
 @every_case
+def test_single_precision_equals_double_at_any_gap_between_logits(config: LossBranch, facts: TermFacts) -> None:
+    """Probabilities that underflow, squared ones from a logit of -50, change neither value nor gradient."""
+    loss = config.build(facts)
+    logits, targets = draw(facts, 8)
+    rare = torch.zeros_like(targets)
+    for scale in (50.0, 100.0, 300.0):
+        for case in (targets, rare):
+            single = (logits.sign() * scale + logits).float()
+            value, grad = value_and_grad(loss, single, case)
+            exact, exact_grad = value_and_grad(config.build(facts).double(), single.double(), case)
+            want = expected(config, facts, single.double(), case)
+            assert exact.item() == pytest.approx(want, rel=1e-6, abs=1e-12), scale
+            assert value.item() == pytest.approx(want, rel=1e-4, abs=1e-6), scale
+            torch.testing.assert_close(grad, exact_grad.float(), rtol=1e-4, atol=1e-6, msg=f"logits of {scale:g}")
+
+
+@every_case
 def test_shards_of_a_step_add_up(config: LossBranch, facts: TermFacts) -> None:
     loss = config.build(facts)
     logits, targets = draw(facts, 20)

@@ -217,7 +217,7 @@ def test_the_folder_is_private_and_set_by_environment_variables(
 
 def sentences(folder: Path, tag: str) -> DataConfig:
     """A corpus whose tags stand in a second file."""
-    (folder / "sentences.txt").write_text("\n".join(["Ann came"] * 20))
+    (folder / "sentences.txt").write_text("\n".join(f"Ann came{number}" for number in range(20)))
     (folder / "tags.txt").write_text("\n".join([f"{tag} O"] * 20))
     files = {"folder": str(folder), "train": "sentences.txt", "reader": "parallel"}
     return DataConfig.model_validate({"source": {"files": files}})

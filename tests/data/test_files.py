@@ -42,6 +42,6 @@ def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:
         files.read(DataConfig(), tmp_path / "new.tsv", "ignored")
     (tmp_path / "new.tsv").write_text("sentence1\tsentence2\tlabel\na\tb\t\n")
     with pytest.raises(
-        DataError, match=r"must hold at least one record for the reader `tables`.* 1 rows dropped: no label"
+        DataError, match=r"must hold at least one record for the reader `tables`.* 1 row dropped: no label"
     ):
         files.read(DataConfig(), tmp_path / "new.tsv", "read")

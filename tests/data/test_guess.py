@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from dice_ray.data.guess import guess
+from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
@@ -300,9 +301,8 @@ def test_other_candidate_columns_are_reported() -> None:
     ("content", "message"),
     [
         (b"", "must hold rows, and it is empty"),
-        (b"\xff\xfe", "expected UTF-8, found byte 0xff"),
-        (b"\xff\xfea\x00", "if the file is in UTF-16, `iconv -f UTF-16 -t UTF-8` converts it"),
-        (b"caf\xe9\tx\n", "byte 0xe9 at position 4: if the file is in LATIN1, `iconv -f LATIN1 -t UTF-8` converts it"),
+        (b"\xff\xfe", "must hold rows, and it is empty"),
+        ("caf\u00e9s\n".encode() * 9 + b"caf\xe9\n", "line 10: expected UTF-8, found byte 0xe9 at position 4"),
         (b"text\tlabel\n", "a table: only a header, no row"),
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
         (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
@@ -320,6 +320,33 @@ def test_a_file_of_no_known_format_is_one_error(content: bytes, message: str) ->
     with pytest.raises(DataError) as raised:
         guess(Path("train.txt"))
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-16-le", "utf-16-be", "utf-8"])
+@pytest.mark.parametrize("is_compressed", [False, True])
+def test_the_encoding_is_guessed_and_said(encoding: str, is_compressed: bool) -> None:
+    more = " caf\u00e9 \u20ac" if encoding == "cp1252" else " caf\u00e9"
+    texts = [(text + more, label) for text, label in rows("a", "b")]
+    content = table([("text", "label"), *texts], ",").encode(encoding)
+    path = Path("train.csv.gz" if is_compressed else "train.csv")
+    path.write_bytes(gzip.compress(content) if is_compressed else content)
+    found = guess(path)
+    settings = found.reader["tables"]
+    assert settings.get("encoding", "utf-8") == encoding
+    assert found.why["data.source.files.reader.tables.encoding"].startswith("" if encoding == "utf-8" else encoding)
+    assert [record.text for record in found.records if isinstance(record, TextRecord)] == [text for text, _ in texts]
+
+
+@pytest.mark.parametrize(
+    ("name", "first"), [("a.csv", "a table"), ("a.jsonl.gz", "JSON lines"), ("a.txt", "SQuAD JSON")]
+)
+def test_the_reason_against_the_format_that_the_name_stands_for_comes_first(name: str, first: str) -> None:
+    """A user of a CSV file would read first why it is no SQuAD JSON."""
+    content = b"text,label\n" + b"a nice day,A\n" * 9
+    Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    with pytest.raises(DataError, match=f"Tried:\\n  {first}: ") as raised:
+        guess(Path(name))
+    assert str(raised.value).count("a table: ") == 1
 
 
 def test_a_missing_file_is_an_error() -> None:

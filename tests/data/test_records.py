@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
-from dice_ray.data.records import LoadReport, ReadReport, RowTally
+from dice_ray.data.records import (
+    ENOUGH_ITEMS,
+    LoadReport,
+    QuestionRecord,
+    Rarest,
+    ReadReport,
+    RowTally,
+    TextRecord,
+    documents,
+)
 
 CLEAN = LoadReport(
     read={"train": ReadReport("a.tsv", 40, 40), "test": ReadReport("b.tsv", 9, 9)},
@@ -15,8 +25,32 @@ CLEAN = LoadReport(
 )
 
 
+def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> None:
+    def question(id: str, group: str) -> QuestionRecord:
+        return QuestionRecord(id, "", "", (), False, group)
+
+    article = [question("a", "data[0].paragraphs[0]"), question("b", "data[0].paragraphs[1]")]
+    assert documents(article) == {"a": "data[0]", "b": "data[0]"}
+    assert documents([question("a", "8f2"), question("b", "8f2"), question("c", "91a")])["b"] == "8f2"
+    assert documents([question("a", "8f2"), question("c", "91a")]) == {}, "nothing is shared"
+    assert documents([TextRecord("a", "", ())]) == {}
+
+
 def test_a_clean_load_is_a_line() -> None:
     assert str(CLEAN) == "data: 36 train, 4 dev, 9 test records (dev is 0.1 of train, drawn with seed 0)"
+
+
+def test_too_few_items_of_the_rarest_class_are_the_first_line_with_a_remedy() -> None:
+    few = {"dev": Rarest("yes", 0), "test": Rarest("yes", ENOUGH_ITEMS - 1)}
+    assert str(replace(CLEAN, rarest=few)).splitlines()[0] == (
+        "Warning: too few items of the rarest class: dev has 0 of 'yes' and test has 19 of 'yes', and with fewer than "
+        "20 a score depends on chance. Label more of them, draw a larger dev split (data.dev_share) or give a larger "
+        "test file."
+    )
+    enough = replace(CLEAN, rarest={"dev": Rarest("yes", ENOUGH_ITEMS)})
+    assert (enough.few_items(), str(enough)) == (None, str(CLEAN))
+    assert LoadReport.of(json.loads(enough.as_json())) == enough
+    assert LoadReport.of({key: value for key, value in CLEAN.plain().items() if key != "rarest"}) == CLEAN
 
 
 def test_dropped_noted_shared_and_truncated_rows_have_a_line_each() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from dice_ray.data.records import PairRecord, digest
-from dice_ray.data.sources import DataConfig, describe, load
+from dice_ray.data.sources import DataConfig, describe, key, load
 from dice_ray.errors import DataError
 from dice_ray.settings import nest
 
@@ -52,6 +51,7 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
         "shared": {"train and dev": 1, "train and test": 2},
         "cut": {},
         "altered": None,
+        "rarest": {},
     }
 
 
@@ -74,21 +74,29 @@ def test_a_test_split_is_drawn_before_dev_and_by_the_same_seed(tmp_path: Path) -
     splits, other = load(config), load(config.model_copy(update={"split_seed": 1}))
     assert (len(splits.train), len(splits.dev), len(splits.test)) == (27, 3, 10)
     assert sorted(int(record.id) for record in [*splits.train, *splits.dev, *splits.test]) == list(range(2, 42))
-    order = list(range(2, 42))
-    random.Random(0).shuffle(order)
-    assert [int(record.id) for record in splits.test] == sorted(order[:10])
     assert splits.digest != other.digest
     assert splits.test != other.test
-    assert "(test is 0.25 of train, drawn with seed 0; dev is 0.1 of the rest, drawn with seed 0)" in str(splits.report)
+    assert (
+        "(test is 0.25 of train, drawn with seed 0, stratified by label; "
+        "dev is 0.1 of the rest, drawn with seed 0, stratified by label)"
+    ) in str(splits.report)
     assert config.test_per_train() == pytest.approx(10 / 27)
 
 
-def test_duplicates_of_training_records_are_not_tested_on(tmp_path: Path) -> None:
-    table(tmp_path, "a.tsv", [f"a{number % 20}\tb\t1" for number in range(40)])
+def test_duplicates_of_training_records_are_in_no_drawn_split(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", [f"a{number % 20}\tb\t{number // 20}" for number in range(40)])
     config = files(tmp_path, train="a.tsv")
-    assert load(config).report.shared, "a dev split is drawn by records"
+    dev = load(config)
+    assert (len(dev.dev), dev.report.shared) == (4, {})
     splits = load(config.model_copy(update={"test_share": 0.25}))
     assert (len(splits.test), splits.report.shared) == (10, {})
+
+
+def test_splits_drawn_by_an_earlier_method_are_not_taken_from_the_cache(tmp_path: Path) -> None:
+    """A study resumed on a mixture of old and new splits would train on rows that it tests on."""
+    table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0"])
+    assert key(files(tmp_path, train="a.tsv"))["draw"] == "stratified"
+    assert "draw" not in key(files(tmp_path, train="a.tsv", dev="a.tsv"))
 
 
 def test_an_existing_dev_split_stays_if_a_test_split_is_drawn(tmp_path: Path) -> None:
@@ -99,16 +107,50 @@ def test_an_existing_dev_split_stays_if_a_test_split_is_drawn(tmp_path: Path) ->
     assert config.test_per_train() == pytest.approx(10 / 30)
 
 
-def test_questions_on_one_paragraph_stay_in_one_split(tmp_path: Path) -> None:
-    paragraphs = [
-        {"context": "Ann", "qas": [{"id": f"{number}.{item}", "question": "Who?", "answers": []} for item in range(5)]}
-        for number in range(20)
+@pytest.mark.parametrize(("num_articles", "whole"), [(1, "context"), (20, "article")])
+def test_articles_stay_whole_and_of_few_articles_the_paragraphs(num_articles: int, whole: str, tmp_path: Path) -> None:
+    articles = [
+        {
+            "paragraphs": [
+                {
+                    "context": f"{article} {paragraph}",
+                    "qas": [
+                        {"id": f"{article} {paragraph} {item}", "question": "Who?", "answers": []} for item in range(5)
+                    ],
+                }
+                for paragraph in range(40 // num_articles)
+            ]
+        }
+        for article in range(num_articles)
     ]
-    (tmp_path / "a.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    (tmp_path / "a.json").write_text(json.dumps({"data": articles}))
     source = {"files": {"folder": str(tmp_path), "train": "a.json", "reader": "squad"}}
     splits = load(DataConfig.model_validate({"source": source}))
-    assert (len(splits.train), len(splits.dev)) == (90, 10)
-    assert not {record.group for record in splits.train} & {record.group for record in splits.dev}
+    assert (len(splits.train), len(splits.dev)) == (180, 20)
+    train, dev = (
+        {record.context.split()[0] if whole == "article" else record.context for record in split}
+        for split in (splits.train, splits.dev)
+    )
+    assert not train & dev
+    assert ("documents whole" in str(splits.report)) == (whole == "article")
+
+
+@pytest.mark.parametrize(
+    ("reader", "mark", "sentence"),
+    [
+        ("conll", "-DOCSTART- O\n\n", "word{} O\n\n"),
+        ("conllu", "# newdoc id = 1\n", "1\tword{}" + "\t_\tNOUN" + "\t_" * 6 + "\n\n"),
+    ],
+)
+def test_documents_of_tagged_sentences_stay_whole(reader: str, mark: str, sentence: str, tmp_path: Path) -> None:
+    text = "".join(
+        (mark if number % 10 == 0 else "") + sentence.format(f"{number // 10}x{number}") for number in range(200)
+    )
+    (tmp_path / "a.txt").write_text(text)
+    source = {"files": {"folder": str(tmp_path), "train": "a.txt", "reader": reader}}
+    splits = load(DataConfig.model_validate({"source": source}))
+    train, dev = ({record.words[0].split("x")[0] for record in split} for split in (splits.train, splits.dev))
+    assert (len(splits.dev), len(dev), train & dev) == (20, 2, set())
 
 
 def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:
@@ -188,7 +230,9 @@ def test_no_split_may_be_empty(tmp_path: Path) -> None:
     table(tmp_path, "b.tsv", ["a\tb\t"])
     with pytest.raises(DataError, match=r"the test split must hold a record, got none from b\.tsv"):
         load(files(tmp_path, train="a.tsv", dev="a.tsv", test="b.tsv"))
-    with pytest.raises(DataError, match="the train split must hold a record"):
+    with pytest.raises(
+        DataError, match=r"the dev split must hold a record, got none from a\.tsv: its records have one text"
+    ):
         load(files(tmp_path, train="a.tsv"))
 
 

@@ -11,7 +11,7 @@ from dice_ray.cli.app import app
 COMMANDS = {
     "dice-ray": {"--debug", "-v", "--verbose", "--version", "--install-completion", "--show-completion"},
     "train": {"preset", "--set", "--workers", "--gpus-per-worker", "--name", "--register", "--dry-run", "--json"},
-    "predict": {"run", "file", "--out", "--json"},
+    "predict": {"run", "file", "--out", "--threshold", "--json"},
     "evaluate": {"run", "data", "--items", "--json"},
     "export": {"run", "folder", "--json"},
     "tune": {

@@ -92,21 +92,22 @@ def logit_adjusted(config: Any, facts: TermFacts, z: Array, y: Array, ratio: flo
 
 
 def asymmetric(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
-    p = np.exp(log_softmax(z))[:, 1]
-    losses = []
+    log_p = log_softmax(z)
+    p, log_rest, losses = np.exp(log_p)[:, 1], others(log_p)[:, 1], []
     for i in mined(y, z - z[:, :1], 1, ratio):
         q = max(p[i] - config.margin, 0)
         if y[i] == 1:
             losses.append(-((1 - p[i]) ** config.gamma_pos) * np.log(p[i]))
         else:
-            losses.append(-(q**config.gamma_neg) * np.log(1 - q))
+            losses.append(-(q**config.gamma_neg) * (np.log(1 - q) if config.margin else log_rest[i]))
     return mean(losses)
 
 
 def overlap(config: Any, facts: TermFacts, z: Array, y: Array, ratio: float) -> float:
     """dice, self_adjusting_dice and tversky, by their own formulas."""
     log_p = log_softmax(z)
-    u = np.exp(log_p + getattr(config, "decay", 0.0) * others(log_p))
+    # At least the root of the least number: p^2 of any logit is above 0, though it underflows from -373 on.
+    u = np.maximum(np.exp(log_p + getattr(config, "decay", 0.0) * others(log_p)), 1.5e-154)
     labels = list(range(z.shape[1])) if config.classes == "all" else list(facts.foreground)
 
     def coefficient(columns: list[tuple[Array, Array]]) -> float:

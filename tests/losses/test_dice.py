@@ -112,9 +112,9 @@ def test_the_published_form_gives_nan_where_ours_is_finite(dtype: torch.dtype, n
     assert ours.isfinite().all()
 
 
-@pytest.mark.parametrize("gap", [5.0, 17.0, 30.0, 60.0])
+@pytest.mark.parametrize("gap", [5.0, 17.0, 60.0, 90.0, 300.0])
 def test_it_is_accurate_where_one_minus_p_rounds_to_zero(gap: float) -> None:
-    """The gradient in fp32 equals that in fp64, up to a gap of 69."""
+    """The gradient in fp32 equals that in fp64, also where 1 - p underflows."""
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(6, 5, dtype=torch.float64, generator=generator)
     logits[:, 2] += gap
@@ -123,6 +123,35 @@ def test_it_is_accurate_where_one_minus_p_rounds_to_zero(gap: float) -> None:
         loss = SelfAdjustingDiceLoss(SelfAdjustingDiceConfig(decay=decay, gamma=1))
         exact = slope(loss, logits, targets)
         torch.testing.assert_close(slope(loss, logits.float(), targets).double(), exact, rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("scope", ["batch", "example"])
+@pytest.mark.parametrize("num_classes", [1, 2, 4])
+@pytest.mark.parametrize("logit", [-45.0, -50.0, -60.0, -110.0, -1e4])
+def test_without_smoothing_a_class_without_items_has_loss_one_and_no_gradient(
+    logit: float, num_classes: int, scope: str
+) -> None:
+    """p^2 of a logit of -50 is denormal in fp32, so its reciprocal is infinite; of -60 it is 0, as if 0/0."""
+    config = DiceConfig.model_validate({"scope": scope, "gamma": 0})
+    loss = DiceLoss(config, "sigmoid" if num_classes == 1 else "softmax", background=0)
+    row = [logit] if num_classes == 1 else [0.0, *[logit] * (num_classes - 1)]
+    leaf = torch.tensor([row] * 3).squeeze(1).requires_grad_()
+    value = loss(leaf, torch.tensor([0, 0, 0]))
+    (grad,) = torch.autograd.grad(65536 * value, leaf)
+    assert value == 1
+    assert not grad.any()
+
+
+def test_precision_alone_is_right_where_probabilities_are_tiny() -> None:
+    """With alpha 1 and no smoothing, the coefficient is a ratio of sums that both tend to 0."""
+    loss = TverskyLoss(TverskyConfig(alpha=1, gamma=0))
+    logits, targets = torch.tensor([[0.0, -80.0], [0, -81], [0, -82]]), torch.tensor([1, 0, 1])
+    exact = loss(logits.double(), targets)
+    torch.testing.assert_close(loss(logits, targets).double(), exact, rtol=1e-3, atol=0)
+    torch.testing.assert_close(
+        slope(loss, logits, targets).double(), slope(loss, logits.double(), targets), rtol=1e-3, atol=0
+    )
+    assert slope(loss, logits - torch.tensor([0, 15.0]), targets).isfinite().all()
 
 
 def test_sums_over_many_items_are_formed_in_fp32() -> None:

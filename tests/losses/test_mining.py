@@ -52,6 +52,16 @@ def test_each_of_several_classes_keeps_its_own_negatives() -> None:
     assert select_items(items, 1).int().tolist() == [[1, 0, 0], [1, 1, 1], [1, 1, 1], [1, 0, 0]]
 
 
+def test_half_precision_ranks_as_double_does() -> None:
+    """In bfloat16 the log probabilities of these classes are the same, and the first negatives would be kept."""
+    logits = torch.tensor([[0.0, 5.0, 9.0], [0.0, 5.03125, 9.0], [0.0, 5.0625, 9.0]]).bfloat16()
+    targets = torch.tensor([2, 2, 2])
+    logits, targets = torch.cat((logits, logits[:1])), torch.cat((targets, torch.tensor([1])))
+    for dtype in (torch.bfloat16, torch.float32, torch.float64):
+        kept = select_items(flatten_items("softmax", logits.to(dtype), targets, None), 1)[:, 1]
+        assert kept.tolist() == [False, False, True, True], dtype
+
+
 def test_a_dropped_item_has_no_gradient() -> None:
     logits = SCORES.clone().requires_grad_()
     for loss in (SelfAdjustingDiceLoss(link="sigmoid"), FocalLoss(link="sigmoid")):

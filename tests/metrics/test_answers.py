@@ -16,6 +16,7 @@ from dice_ray.metrics.answers import (
     AnswerScore,
     answer_scores,
     best_no_answer_threshold,
+    no_answer_decisions,
     normalised,
     spans_score,
     squad_score,
@@ -152,3 +153,15 @@ def test_words_are_counted_against_the_answer_of_the_best_f1() -> None:
     assert squad_score("1", "", ["x y"]).counts == Counts(0, 0, 2)
     assert squad_score("1", "x y", []).counts == Counts(0, 2, 0)
     assert squad_score("1", "", []).counts == Counts()
+
+
+def test_a_no_answer_threshold_of_few_questions_is_not_used() -> None:
+    """The best answers have no answer score around 2: with the threshold 0 none of them is given."""
+
+    def decided(num: int) -> dict[str, float]:
+        no_answer = np.concatenate([np.linspace(1, 2, num), np.linspace(2.5, 4, num)])
+        answerable = np.arange(2 * num) < num
+        return no_answer_decisions(no_answer, answerable.astype(float), answerable)
+
+    assert decided(3) == {"threshold": 2.25, "threshold_support": 3, "threshold_used": 0}
+    assert decided(20) == {"threshold": 2.25, "threshold_support": 20, "threshold_used": 2.25}

@@ -20,6 +20,7 @@ from dice_ray.metrics.classification import (
     class_scores,
     confusion,
     constant_f1,
+    threshold_decisions,
 )
 
 Floats = NDArray[np.float64]
@@ -133,3 +134,25 @@ def test_class_scores_are_those_of_scikit_learn_also_from_two_parts(pairs: list[
             "mcc": mcc,
         }
     )
+
+
+@pytest.mark.parametrize(("positives", "is_used"), [(2, False), (40, True)])
+def test_a_tuned_threshold_is_used_where_dev_shows_that_it_is_better(positives: int, is_used: bool) -> None:
+    """A model of which 0.5 finds nothing, and lower thresholds much."""
+    draw = np.random.default_rng(0)
+    labels = np.repeat([1, 0], [positives, 19 * positives])
+    probabilities = 0.4 / (1 + np.exp(-draw.normal(6 * labels - 3, 1)))
+    decided = threshold_decisions(probabilities, labels)
+    assert decided["threshold"] == best_threshold(probabilities, labels)
+    assert decided["threshold_support"] == positives
+    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
+
+
+def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
+    """A model that knows nothing and predicts nothing at 0.5: F1 is best with every item positive."""
+    for seed in range(8):
+        draw = np.random.default_rng(seed)
+        labels = np.repeat([1, 0], [30, 570])
+        probabilities = draw.uniform(0, 0.1, 600)
+        used = threshold_decisions(probabilities, labels)["threshold_used"]
+        assert (probabilities > used).mean() < 0.5, seed

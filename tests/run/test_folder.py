@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.run import folder
 from dice_ray.run.folder import write_atomically
 
 
@@ -26,3 +27,31 @@ def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypa
     write_atomically(file, "newer")
     assert events == ["5 bytes, old", "renamed"]
     assert file.read_text() == "newer"
+
+
+def test_an_output_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    out, other = tmp_path / "out.tsv", tmp_path / "out.tsv.new"
+    out.write_text("before")
+    out.chmod(0o640)
+    other.write_text("of the user")
+    (tmp_path / "link.tsv").symlink_to(out)
+    with pytest.raises(UnicodeEncodeError):
+        folder.write_output(out, "half of it \ud800")
+    assert out.read_text() == "before"
+    folder.write_output(tmp_path / "link.tsv", "after")
+    assert (out.read_text(), out.stat().st_mode & 0o777) == ("after", 0o640)
+    assert (tmp_path / "link.tsv").is_symlink()
+    assert other.read_text() == "of the user"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["link.tsv", "out.tsv", "out.tsv.new"]
+
+
+def test_an_output_may_be_a_pipe(tmp_path: Path) -> None:
+    """Renaming a file over a pipe would delete the pipe."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    folder.check_output(pipe)
+    folder.write_output(pipe, "to the pipe")
+    assert os.read(reader, 100) == b"to the pipe"
+    os.close(reader)
+    assert pipe.is_fifo()

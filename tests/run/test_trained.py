@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,9 +16,10 @@ import torch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
-from dice_ray.errors import DataError, RunError
+from dice_ray.errors import DataError, InputError, RunError
 from dice_ray.run import build, single, train, trained
 from dice_ray.run.driver import Driver
+from dice_ray.tasks.predictions import Threshold
 from dice_ray.training.checkpoint import Checkpoints
 
 ROWS = 120
@@ -64,9 +66,9 @@ def test_a_file_is_scored_as_the_split_was_with_training_data_or_without(run: Pa
     assert 0.3 < wanted["test/f1_tuned"] != wanted["test/f1"]
 
 
-def test_predictions_are_at_the_tuned_threshold(run: Path) -> None:
+def test_predictions_at_the_tuned_threshold_have_its_score(run: Path) -> None:
     best = trained.load(run / "run")
-    found = list(csv.DictReader(best.predict(run / "new.tsv").text().splitlines(), delimiter="\t"))
+    found = list(csv.DictReader(best.predict(run / "new.tsv", "tuned").text().splitlines(), delimiter="\t"))
     gold = [line.rpartition("\t")[2] for line in (run / "new.tsv").read_text().splitlines()[1:]]
     assert [row["id"] for row in found] == [str(line) for line in range(2, ROWS + 2)]
     pairs = [(row["label"], label) for row, label in zip(found, gold, strict=True)]
@@ -74,8 +76,36 @@ def test_predictions_are_at_the_tuned_threshold(run: Path) -> None:
     wanted = json.loads((run / "scores.json").read_text())
     assert 2 * right / (said + there) == pytest.approx(wanted["test/f1_tuned"])
     threshold = wanted["test/threshold"]
-    assert best.decisions == {"threshold": threshold}
+    assert best.decisions["threshold"] == threshold
     assert [row["label"] == "1" for row in found] == [float(row["probability_1"]) > threshold for row in found]
+
+
+def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path) -> None:
+    """A threshold tuned on 2 positives labelled every record positive."""
+    best = trained.load(run / "run")
+
+    def chosen(choice: float | str = "auto", **decisions: float) -> str:
+        return str(replace(best, decisions=decisions).threshold(choice))
+
+    few = {"threshold": 0.01, "threshold_support": 2.0, "threshold_used": 0.5}
+    many = {"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.3}
+    worse = {"threshold": 0.3, "threshold_support": 40.0, "threshold_used": 0.5}
+    assert chosen(**few) == "threshold 0.5: dev has 2 positives, and needs 5 to tune one"
+    assert chosen(**many) == "threshold 0.3: tuned on 40 positives of dev"
+    assert re.match(
+        r"threshold 0\.5: on dev \(40 positives, cross-fitted\) a tuned one, 0\.3 .* is not better", chosen(**worse)
+    )
+    assert chosen(threshold=0.01).startswith(
+        "threshold 0.5: the run does not store how many positives its tuned one, 0.01"
+    )
+    assert chosen("tuned", **few) == "threshold 0.01: tuned on 2 positives of dev, as chosen"
+    assert chosen("0.2", **few) == "threshold 0.2: as chosen; tuned on 2 positives of dev it is 0.01"
+    for wrong in ("half", "nan", 1.5):
+        with pytest.raises(InputError, match=r"must be `auto`, `tuned` or a number from 0 to 1, got"):
+            chosen(wrong, **few)
+    predicted = replace(best, decisions=few).predict(run / "new.tsv")
+    assert predicted.threshold == Threshold(0.5, 2, "dev has 2 positives, and needs 5 to tune one")
+    assert all((row["label"] == "1") == (float(row["probability_1"]) > 0.5) for row in predicted.plain())
 
 
 def test_labels_have_no_part_in_predictions(run: Path, tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ from transformers import PreTrainedTokenizerBase
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.records import AnswerSpan, QuestionRecord
-from dice_ray.data.sources import gather
+from dice_ray.data.sources import gather, load
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
-from dice_ray.run import train
+from dice_ray.run import train, trained
 from dice_ray.tasks.answer_spans import answers_of
 from dice_ray.tasks.base import NO_TARGET, Row, Scores, Task
 from dice_ray.tasks.extractive_qa import TERMS, ExtractiveQAConfig
@@ -363,3 +365,13 @@ def test_a_tiny_encoder_learns_the_generated_questions(tmp_path: Path, formulati
     assert test["test/constant_f1"] == pytest.approx(0.4, abs=0.01)
     assert best > 0.7
     assert test["test/f1"] > test["test/constant_f1"] + 0.3
+    loaded, questions = trained.load(tmp_path), load(config.data).test[:3]
+    assert trained.items_csv(loaded.score(loaded.encoded(questions))).splitlines()[0].endswith("fn"), (
+        "one question each"
+    )
+    articles = [
+        replace(question, group=f"data[{number // 2}].paragraphs[{number}]")
+        for number, question in enumerate(questions)
+    ]
+    stored = list(csv.DictReader(trained.items_csv(loaded.score(loaded.encoded(articles))).splitlines()))
+    assert [item["document"] for item in stored] == ["data[0]", "data[0]", "data[1]"]

@@ -9,8 +9,19 @@ from typing import Any
 import pytest
 
 from dice_ray import api
-from dice_ray.data.records import LoadReport, PairRecord, QuestionRecord, Splits, TaggedRecord, TextRecord
-from dice_ray.tasks.inspection import inspect
+from dice_ray.data.records import (
+    LoadReport,
+    PairRecord,
+    QueryRecord,
+    QuestionRecord,
+    Rarest,
+    Splits,
+    TaggedRecord,
+    TextRecord,
+)
+from dice_ray.tasks.extractive_qa import ExtractiveQAConfig
+from dice_ray.tasks.inspection import inspect, rarest
+from dice_ray.tasks.mrc_ner import MrcNerConfig
 from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.tagging import TaggingConfig
 from dice_ray.tasks.text_classification import TextClassificationConfig
@@ -57,6 +68,28 @@ def test_each_task_defines_what_is_negative() -> None:
     assert TaggingConfig(tags="plain", background="O").negatives_and_positives(TAGGED) == (5, 3)
     assert TaggingConfig(unit="character").negatives_and_positives(TAGGED) == (3 + 20, 3 + 5 + 6)
     assert TextClassificationConfig().negatives_and_positives(()) == (0, 0)
+
+
+def test_the_rarest_class_is_one_that_the_score_counts() -> None:
+    several, missing = TextClassificationConfig(labels="several"), ("a", "b", "c", "d")
+    questions = (QuestionRecord("1", "q", "c", (), True, "g"), QuestionRecord("2", "q", "c", (), True, "g"))
+    typed = (QueryRecord("1", ("a", "b"), "q", "T", ((0, 1), (0, 2)), "1"), QueryRecord("2", ("a",), "q", "U", (), "1"))
+    for task, records, classes, expected in (
+        (SentencePairConfig(), PAIRS, ("0", "1"), Rarest("1", 1)),
+        (SentencePairConfig(), PAIRS[:1], ("0", "1"), Rarest("1", 0)),
+        (TextClassificationConfig(score="macro_f1"), TEXTS, missing, Rarest("d", 0)),
+        (several, TEXTS, missing[:3], Rarest("c", 1)),
+        (TaggingConfig(), TAGGED, ("O", "B-PER", "I-PER"), Rarest("PER", 2)),
+        (TaggingConfig(), TAGGED, ("O", "B-PER", "I-LOC"), Rarest("LOC", 0)),
+        (TaggingConfig(tags="plain", background="O"), TAGGED, ("O", "B-PER", "I-PER"), Rarest("I-PER", 1)),
+        (TaggingConfig(tags="plain"), TAGGED, ("O", "B-PER", "I-PER"), Rarest("words", 8)),
+        (ExtractiveQAConfig(), questions, ("none", "answer"), Rarest("questions", 2)),
+        (MrcNerConfig(), typed, ("T", "U"), Rarest("U", 0)),
+    ):
+        assert rarest(task, classes, {"dev": records, "test": ()}) == {"dev": expected}
+    scores = (TextClassificationConfig(positive="a"), TextClassificationConfig(score="macro_f1"), SentencePairConfig())
+    assert all(task.scores_every_class() for task in scores)
+    assert not any(task.scores_every_class() for task in (TextClassificationConfig(), several, TaggingConfig()))
 
 
 def test_chinese_is_measured_in_characters() -> None:

@@ -25,6 +25,10 @@ def two_rates(trial: Trial) -> None:
     trial.suggest_categorical("training.lr", [1e-3, 2e-3])
 
 
+def batches(trial: Trial) -> None:
+    trial.suggest_categorical("training.batch_size", [8, 128])
+
+
 def of_a_grid(seed: int) -> BaseSampler:
     return GridSampler({"training.lr": [1e-4, 1e-2]}, seed=seed)
 

@@ -7,22 +7,22 @@ import pytest
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.cluster import Node
-from dice_ray.tuning.runner import Demand, demand
+from dice_ray.tuning.runner import Demand, demand, shared
 
 ONE_WORKER = Demand(1, 0, 1, 4)
 TWO_ON_GPUS = Demand(1, 0, 2, 1, 1)
 
 
 def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> None:
-    assert demand(resolve(layers)) == Demand(1)
+    assert demand(resolve(layers), 1) == Demand(1)
     wide = {"launch.workers": 2, "launch.threads": 3, "launch.gpus": 1}
-    found = demand(resolve([*layers, values_layer("--set", wide)]))
+    found = demand(resolve([*layers, values_layer("--set", wide)]), 8)
     assert found == Demand(1, 0, 2, 3, 1)
     assert (found.cpus, found.gpus) == (7, 2)
     half = resolve([*layers, values_layer("--set", {"launch.gpus": 0.5})])
-    assert demand(half) == Demand(1, 0.5)
+    assert demand(half, 1) == Demand(1, 0.5)
     alone = resolve([*layers, values_layer("--set", {"launch.how": "ray_train"})])
-    assert demand(alone) == Demand(1, 0, 1, 1)
+    assert demand(alone, 4) == Demand(1, 0, 1, 4)
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,38 @@ def test_trials_fit_by_their_demand(needs: Demand, nodes: list[Node], slots: int
 
 
 @pytest.mark.parametrize(
+    ("values", "nodes", "num_trials", "expected"),
+    [
+        ({}, [Node(16, 0)], 64, Demand(1)),
+        ({}, [Node(16, 0)], 3, Demand(5)),
+        ({}, [Node(16, 0)], 1, Demand(16)),
+        ({}, [Node(16, 0), Node(8, 0)], 3, Demand(8)),
+        ({"launch.gpus": 1}, [Node(16, 2)], 64, Demand(8, 1)),
+        ({"launch.gpus": 0.25}, [Node(16, 1)], 64, Demand(4, 0.25)),
+        ({"launch.workers": 2}, [Node(9, 0)], 1, Demand(1, 0, 2, 4)),
+        ({"launch.threads": 3}, [Node(16, 0)], 1, Demand(3)),
+    ],
+)
+def test_trials_share_the_cpus_that_would_be_idle(
+    values: dict[str, object], nodes: list[Node], num_trials: int, expected: Demand, layers: tuple[Layer, ...]
+) -> None:
+    assert shared(resolve([*layers, values_layer("--set", values)]), nodes, num_trials) == expected
+
+
+@pytest.mark.parametrize(
     ("needs", "nodes", "said"),
     [
-        (TWO_ON_GPUS, [Node(10, 1)], r"each trial needs 2 GPUs \(launch.workers x launch.gpus\), but there are 1"),
+        (TWO_ON_GPUS, [Node(10, 1)], r"each trial needs 2 GPUs \(launch.workers x launch.gpus\), got 1 in all"),
         (
             ONE_WORKER,
             [Node(4, 0)],
-            r"each trial needs 5 CPUs \(launch.workers x launch.threads, and 1 for .*, but there are 4",
+            r"each trial needs 5 CPUs \(launch.workers x launch.threads, and 1 for .*, got 4 in all",
         ),
-        (Demand(4), [Node(3, 0)], r"each trial needs 4 CPUs \(launch.threads\), but there are 3"),
+        (Demand(4), [Node(3, 0)], r"each trial needs 4 CPUs \(launch.threads\), got 3 in all"),
         (
             Demand(2, 1),
             [Node(4, 0), Node(1, 1)],
-            r"one machine must have the 2 CPUs .* and 1 GPUs .* got 4 and 0, 1 and 1",
+            r"one machine must have the 2 CPUs .* and 1 GPU .* got 4 and 0, 1 and 1",
         ),
         (Demand(4), [Node(3, 0), Node(3, 0)], r"one machine must have the 4 CPUs .* got 3 and 0, 3 and 0"),
     ],

@@ -21,7 +21,7 @@ from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import Demand
 from dice_ray.tuning.study_plan import StudyPlan
 
-SPACE = f"{Path(__file__).with_name('spaces.py')}:two_rates"
+SPACE = f"{Path(__file__).with_name('spaces.py')}:batches"
 GIB = 2**30
 REHEARSAL = Rehearsal(
     records={"train": 200, "dev": 100, "test": 100},
@@ -34,6 +34,7 @@ REHEARSAL = Rehearsal(
     seconds_an_evaluation=0.5,
     seconds_a_checkpoint=0.1,
     seconds=3.9,
+    seconds_to_start=1.0,
     peak_memory=GIB,
     peak_gpu_memory=0,
     weights=GIB // 8,
@@ -47,6 +48,9 @@ ESTIMATE = Estimate(
     needs=Demand(1),
     num_at_once=2,
     rehearsal=REHEARSAL,
+    fastest=replace(REHEARSAL, num_steps=9, seconds=2.0),
+    seconds_to_start=12.0,
+    least_seconds=1800.0,
     seconds=5400.0,
     memory=2 * GIB,
     free_memory=8 * GIB,
@@ -105,24 +109,31 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "name: x",
         "",
         "runs        16, 3 finished before",
-        "at once     2, each with 1 CPUs",
-        "time        at most about 1:30:00 (0:04 each, 21 steps of 0.100 s, 5 timed)",
+        "at once     2, each with 1 CPU",
+        "time        about 30:00 to 1:30:00, less with early stopping "
+        "(0:02 to 0:04 each, 9 to 21 steps, 0:12 to start)",
         "memory      2.00 GiB of 8.00 GiB (1.00 GiB per process)",
         "disk        9.00 GiB of 90.00 GiB",
-        "cost        at most about 3.00 at 2 per hour",
+        "cost        about 1.00 to 3.00, less with early stopping at 2 per hour",
         "results in  dice_ray_runs/x, and in MLflow's experiment x in sqlite:////here/mlflow.db",
         "note: a note",
     ]
-    print_estimate(replace(ESTIMATE, needs=Demand(1, 0, 2, 1, 1), stops_early=False), None, as_json=False)
+    of_a_study = replace(ESTIMATE, needs=Demand(1, 0, 2, 1, 1), fastest=REHEARSAL, least_seconds=5400.0)
+    print_estimate(replace(of_a_study, stops_early=False), None, as_json=False)
     printed = capsys.readouterr().out
-    assert "each with 3 CPUs and 2 GPUs (2 workers)\ntime        about 1:30:00" in printed
+    assert "each with 3 CPUs and 2 GPUs (2 workers)\ntime        about 1:30:00 (0:04 each, 21 steps, " in printed
     assert "cost" not in printed
 
 
 def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     print_estimate(ESTIMATE, 2.0, as_json=True)
     printed = json.loads(capsys.readouterr().out)
-    assert (printed["plan"], printed["num_runs"], printed["cost"]) == ("name: x\n", 16, 3.0)
+    assert (printed["plan"], printed["num_runs"], printed["least_cost"], printed["cost"]) == (
+        "name: x\n",
+        16,
+        1.0,
+        3.0,
+    )
     assert printed["rehearsal"]["records"] == {"train": 200, "dev": 100, "test": 100}
     print_dry_run(DryRun("task: x", Path("runs/x"), REHEARSAL), as_json=True)
     printed = json.loads(capsys.readouterr().out)
@@ -142,7 +153,8 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     plan = SweepPlan(name="dry", layers=layers, space=SPACE, trials=3, scheduler="none", seeds=1, top=2)
     found = estimate(plan, tmp_path / "dry", Driver(num_cpus=2))
     assert (found.num_runs, found.num_at_once, found.needs.cpus) == (5, 2, 1)
-    assert found.rehearsal.num_steps == 19
+    assert {found.fastest.num_steps, found.rehearsal.num_steps} == {5, 75}, "those of the space, not of the preset"
+    assert found.seconds_to_start + found.fastest.seconds < found.least_seconds < found.seconds
     assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory
     assert list(tmp_path.iterdir()) == []
     assert list(scratch.iterdir()) == []
@@ -169,7 +181,7 @@ def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Laye
     found = estimate(plan, tmp_path / "study", Driver(num_cpus=1))
     assert (found.num_runs, found.rehearsal.num_steps, found.stops_early) == (6, 375, False)
     wide = values_layer("--set", {"launch.threads": 512})
-    with pytest.raises(RunError, match=r"each trial needs 512 CPUs \(launch.threads\), but there are 1"):
+    with pytest.raises(RunError, match=r"each trial needs 512 CPUs \(launch.threads\), got 1"):
         estimate(plan.model_copy(update={"layers": (*layers, wide)}), tmp_path / "study", Driver(num_cpus=1))
     fails = values_layer("--set", {"training.lr": 1e38})
     with pytest.raises(ArithmeticError, match="must be finite"):

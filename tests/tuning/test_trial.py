@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
+import torch
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.run.build import PreparedData
@@ -74,7 +75,7 @@ def metrics(folder: Path, number: int) -> list[dict[str, float]]:
 def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="blind", layers=layers, space=SPACE, trials=1)
     elsewhere = tmp_path / "elsewhere"
-    (told,) = trial._results(trial.Work(plan, elsewhere), TrialSpec(id="0001", params=SAME, seed=0))
+    (told,) = trial._results(trial.Work(plan, elsewhere, 1), TrialSpec(id="0001", params=SAME, seed=0))
     assert told["failure"].endswith(f"must see {elsewhere}, the folder of all trials, and does not")
     assert told["done"]
     assert not elsewhere.exists()
@@ -100,8 +101,10 @@ def test_a_search_never_reads_the_test_split(
     monkeypatch.setattr(PreparedData, "test", refused)
     plan, folder = SweepPlan(name="blind", layers=layers, space=SPACE, trials=1), tmp_path / "blind"
     with session(plan, folder, Driver(num_cpus=1)) as work:
-        results = list(trial._results(trial.Work(work.plan, folder), TrialSpec(id="0001", params=SAME, seed=0)))
+        results = list(trial._results(trial.Work(work.plan, folder, 2), TrialSpec(id="0001", params=SAME, seed=0)))
     assert results[-1]["finished"]
+    assert torch.get_num_threads() == 2, "the share of a trial without launch.threads"
+    torch.set_num_threads(1)
     assert not any("test" in result or "failure" in result for result in results)
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.guess.base import NUM_ROWS, Guess
+from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_trees
+from dice_ray.data.guess.encoding import guess_encoding
 from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_table
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
-from dice_ray.data.readers.base import lines
+from dice_ray.data.readers.base import UTF_8, lines
 from dice_ray.errors import DataError
 
 __all__ = ["GUESSERS", "Guess", "guess"]
 
-GUESSERS: Final[dict[str, Callable[[Path], Guess | str]]] = {
+GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "SQuAD JSON": guess_squad,
     "MRC-NER JSON": guess_mrc_ner,
     "JSON lines": guess_json_lines,
@@ -31,6 +33,16 @@ GUESSERS: Final[dict[str, Callable[[Path], Guess | str]]] = {
 Each returns a guess, or the reason why the file is not of its format.
 """
 
+FORMATS: Final = {
+    "csv": "a table",
+    "tsv": "a table",
+    "jsonl": "JSON lines",
+    "json": "SQuAD JSON",
+    "conllu": "CoNLL-U",
+    "conll": "CoNLL columns",
+}
+"""The format that users mean by the end of a file's name."""
+
 
 def guess(path: Path) -> Guess:
     """Guess the reader and the task of a file.
@@ -43,15 +55,20 @@ def guess(path: Path) -> Guess:
     with path.open("rb") as file:
         # The magic number of Parquet, whatever the suffix.
         is_parquet = file.read(4) == b"PAR1"
-    if not is_parquet and not any(text.strip() for _, text in lines(path)):
+    encoding, why_encoding = (UTF_8, "") if is_parquet else guess_encoding(path)
+    if not is_parquet and not any(text.strip() for _, text in lines(path, encoding)):
         raise DataError(f"{path}: the file must hold rows, and it is empty")
     reasons = {}
     for name, guesser in ({"Parquet": guess_parquet} if is_parquet else GUESSERS).items():
-        result = guesser(path)
+        result = guesser(path, encoding)
         if isinstance(result, Guess):
-            return result
+            (reader,) = result.reader
+            return replace(result, why={f"{READER}.{reader}.encoding": why_encoding} | result.why)
         reasons[name] = result
-    tried = "".join(f"\n  {name}: {reason}" for name, reason in reasons.items())
+    # First the format that the file's name stands for.
+    expected = FORMATS.get(path.name.removesuffix(".gz").rpartition(".")[2].lower())
+    ordered = sorted(reasons.items(), key=lambda item: item[0] != expected)
+    tried = "".join(f"\n  {name}: {reason}" for name, reason in ordered)
     raise DataError(
         f"{path}: its first {NUM_ROWS:,} rows must be of a known format, and are of none. Tried:{tried}\n"
         "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "

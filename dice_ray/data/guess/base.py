@@ -12,7 +12,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Bad, Kept, NotJsonError, ReaderBranch, lines, parse_json
+from dice_ray.data.readers.base import UTF_8, Bad, Kept, NotJsonError, ReaderBranch, lines, parse_json
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
 from dice_ray.settings import Nested
@@ -63,9 +63,11 @@ class Attempt:
         return Guess(self.reader, task, why, self.records, self.bad)
 
 
-def attempt(path: Path, reader: Nested) -> Attempt:
+def attempt(path: Path, encoding: str, reader: Nested) -> Attempt:
     """Read the first rows; the reader fits if it keeps some, and no more than `MAX_BAD_SHARE` are malformed."""
     records, bad = list[Record](), list[Bad]()
+    if encoding != UTF_8:
+        reader = {name: {"encoding": encoding} | settings for name, settings in reader.items()}
     try:
         for row in islice(_READERS.validate_python(reader).read(path), NUM_ROWS):
             if isinstance(row, Kept):
@@ -83,15 +85,17 @@ def attempt(path: Path, reader: Nested) -> Attempt:
     return Attempt(reader, tuple(records), tuple(bad), reason)
 
 
-def first_character(path: Path) -> str:
+def first_character(path: Path, encoding: str) -> str:
     """The first character of a file that is no white space; empty if there is none."""
-    return next((text.strip()[0] for _, text in lines(path) if text.strip()), "")
+    return next((text.strip()[0] for _, text in lines(path, encoding) if text.strip()), "")
 
 
-def is_json(path: Path) -> bool:
+def is_json(path: Path, encoding: str) -> bool:
     """Whether the first line that is not blank is a JSON object or list."""
     try:
-        return isinstance(parse_json(next((text for _, text in lines(path) if text.strip()), "")), dict | list)
+        return isinstance(
+            parse_json(next((text for _, text in lines(path, encoding) if text.strip()), "")), dict | list
+        )
     except NotJsonError:
         return False
 

@@ -12,12 +12,12 @@ from dice_ray.data.records import QueryRecord, QuestionRecord
 from dice_ray.settings import Nested
 
 
-def guess_squad(path: Path) -> Guess | str:
+def guess_squad(path: Path, encoding: str) -> Guess | str:
     """SQuAD JSON, with the meaning of several answers and the evaluation that fits."""
-    if first_character(path) != "{":
+    if first_character(path, encoding) != "{":
         return "it does not begin with {"
     return guess_questions(
-        lambda settings: attempt(path, {"squad": settings}),
+        lambda settings: attempt(path, encoding, {"squad": settings}),
         "A JSON object with a list `data` of paragraphs and their questions.",
         f"{READER}.squad",
     )
@@ -78,11 +78,11 @@ def _mostly_disjoint_answers(records: Iterable[QuestionRecord]) -> bool:
     return num_disjoint > num_overlap
 
 
-def guess_mrc_ner(path: Path) -> Guess | str:
+def guess_mrc_ner(path: Path, encoding: str) -> Guess | str:
     """MRC-NER JSON, nested if spans of a sentence share words."""
-    if first_character(path) != "[":
+    if first_character(path, encoding) != "[":
         return "it does not begin with ["
-    result = attempt(path, {"mrc_ner": {}})
+    result = attempt(path, encoding, {"mrc_ner": {}})
     if result.reason:
         return result.reason
     spans = defaultdict[str, set[tuple[int, int]]](set)
@@ -104,11 +104,11 @@ def guess_mrc_ner(path: Path) -> Guess | str:
     return result.guess({"mrc_ner": {"spans": "nested" if nested else "flat"}}, why)
 
 
-def guess_trees(path: Path) -> Guess | str:
+def guess_trees(path: Path, encoding: str) -> Guess | str:
     """Sentiment trees."""
-    if first_character(path) != "(":
+    if first_character(path, encoding) != "(":
         return "it does not begin with ("
-    result = attempt(path, {"trees": {}})
+    result = attempt(path, encoding, {"trees": {}})
     if result.reason:
         return result.reason
     why = {

@@ -14,7 +14,7 @@ from dice_ray.data.records import TaggedRecord
 from dice_ray.settings import Nested
 
 
-def guess_tagged_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+def guess_tagged_rows(path: Path, encoding: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
     """Rows with a list of words and an equally long list of tags: the last column of span tags, else of plain tags."""
     lists = [column for column in rows[0] if all(isinstance(row.get(column), list) for row in rows)]
     texts = [column for column in lists if all(type(item) is str for row in rows for item in row[column])]
@@ -26,7 +26,7 @@ def guess_tagged_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]
     for column in lists:
         if column == words or any(len(row[column]) != len(row[words]) for row in rows):
             continue
-        result = _attempt(path, reader, words, column, "plain")
+        result = _attempt(path, encoding, reader, words, column, "plain")
         if result.reason:
             reason = result.reason
         elif is_tag_set(_tags(result)):
@@ -39,27 +39,27 @@ def guess_tagged_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]
     alternatives = f"Other candidate columns: {', '.join(map(repr, others))}." if others else ""
     why = {READER: "A list of words and a list of tags in each row.", f"{READER}.{reader}.columns": alternatives}
     if spans:
-        return guess_tagging(_attempt(path, reader, words, column, "spans"), "spans", why)
+        return guess_tagging(_attempt(path, encoding, reader, words, column, "spans"), "spans", why)
     return guess_tagging(attempts[column], "plain", why)
 
 
-def guess_question_rows(path: Path, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+def guess_question_rows(path: Path, encoding: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
     """Rows with a question, its context and its answers, in the columns of SQuAD on the hub."""
     columns = QuestionColumns()
     if missing := [name for name in (columns.question, columns.context, columns.answers) if name not in rows[0]]:
         return f"no column {missing[0]!r}"
     written: Nested = {} if columns.id in rows[0] else {"id": None}
     return guess_questions(
-        lambda settings: attempt(path, {reader: {"columns": {"question": written | settings}}}),
+        lambda settings: attempt(path, encoding, {reader: {"columns": {"question": written | settings}}}),
         "A question, its context and its answers in each row.",
         f"{READER}.{reader}.columns.question",
     )
 
 
-def _attempt(path: Path, reader: str, words: str, tags: str, scheme: str) -> Attempt:
+def _attempt(path: Path, encoding: str, reader: str, words: str, tags: str, scheme: str) -> Attempt:
     written = ({} if words == "tokens" else {"words": words}) | ({} if tags == "tags" else {"tags": tags})
     written |= {} if scheme == "spans" else {"scheme": scheme}
-    return attempt(path, {reader: {"columns": {"tagged": written}}})
+    return attempt(path, encoding, {reader: {"columns": {"tagged": written}}})
 
 
 def _tags(result: Attempt) -> set[str]:

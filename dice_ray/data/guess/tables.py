@@ -21,13 +21,13 @@ DELIMITERS: Final = ("\t", ",", ";", "|")
 NAMES: Final = frozenset([*LABELS, *TEXTS, *(name for pair in PAIRS for name in pair), "id", "idx", "index"])
 
 
-def guess_table(path: Path) -> Guess | str:
+def guess_table(path: Path, encoding: str) -> Guess | str:
     """A delimited table: its delimiter, quoting, header and columns."""
-    if is_json(path):
+    if is_json(path, encoding):
         return "its first line is JSON"
     reason = "no tab, comma, semicolon or bar splits all rows into the same number of columns"
     for delimiter in DELIMITERS:
-        cells = _cells(path, delimiter)
+        cells = _cells(path, encoding, delimiter)
         if cells is None:
             continue
         rows, quoting, why_quoting = cells
@@ -40,7 +40,7 @@ def guess_table(path: Path) -> Guess | str:
         written: Nested = {"quoting": quoting}
         written |= {} if delimiter == "\t" else {"delimiter": delimiter}
         written |= {} if header else {"header": False}
-        result = attempt(path, {"tables": written | {"columns": columns}})
+        result = attempt(path, encoding, {"tables": written | {"columns": columns}})
         if result.reason:
             reason = result.reason
             continue
@@ -54,9 +54,11 @@ def guess_table(path: Path) -> Guess | str:
     return reason
 
 
-def _cells(path: Path, delimiter: str) -> tuple[list[list[str]], bool, str] | None:
+def _cells(path: Path, encoding: str, delimiter: str) -> tuple[list[list[str]], bool, str] | None:
     """The first rows, whether they are quoted (whichever reads more of them) and why; None if neither reads a table."""
-    (plain, num_lost), (quoted, num_lost_quoted) = (_read(path, delimiter, quoting) for quoting in (False, True))
+    (plain, num_lost), (quoted, num_lost_quoted) = (
+        _read(path, encoding, delimiter, quoting) for quoting in (False, True)
+    )
     if quoted and (not plain or num_lost_quoted < num_lost):
         return quoted, True, "Without quoting, rows differ in their number of columns."
     if plain and (not quoted or num_lost < num_lost_quoted):
@@ -74,10 +76,15 @@ def _cells(path: Path, delimiter: str) -> tuple[list[list[str]], bool, str] | No
     )
 
 
-def _read(path: Path, delimiter: str, quoting: bool) -> tuple[list[list[str]], int]:
+def _read(path: Path, encoding: str, delimiter: str, quoting: bool) -> tuple[list[list[str]], int]:
     """The rows as wide as the first, if nearly all are and it has several columns; and the number of other rows."""
     try:
-        rows = [row for _, row in islice(TablesConfig(quoting=quoting, delimiter=delimiter).rows(path), NUM_ROWS)]
+        rows = [
+            row
+            for _, row in islice(
+                TablesConfig(encoding=encoding, quoting=quoting, delimiter=delimiter).rows(path), NUM_ROWS
+            )
+        ]
     except DataError:
         return [], 0
     if not rows or isinstance(rows[0], Bad) or len(rows[0]) < 2:
@@ -107,36 +114,36 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
     return [dict(zip(names, row, strict=True)) for row in rows[header:]]
 
 
-def guess_json_lines(path: Path) -> Guess | str:
+def guess_json_lines(path: Path, encoding: str) -> Guess | str:
     """JSON lines."""
-    if first_character(path) != "{":
+    if first_character(path, encoding) != "{":
         return "it does not begin with {"
     rows = list[Any]()
-    for line, text in islice(((line, text) for line, text in lines(path) if text.strip()), NUM_ROWS):
+    for line, text in islice(((line, text) for line, text in lines(path, encoding) if text.strip()), NUM_ROWS):
         try:
             rows.append(parse_json(text))
         except NotJsonError as error:
             if not rows:
                 return f"line {line}: {error}"
-    return _guess_rows(path, "jsonl", rows)
+    return _guess_rows(path, encoding, "jsonl", rows)
 
 
-def guess_parquet(path: Path) -> Guess | str:
+def guess_parquet(path: Path, encoding: str) -> Guess | str:
     """A Parquet file."""
-    return _guess_rows(path, "parquet", list(islice(parquet_rows(path), NUM_ROWS)))
+    return _guess_rows(path, encoding, "parquet", list(islice(parquet_rows(path), NUM_ROWS)))
 
 
-def _guess_rows(path: Path, reader: str, rows: Sequence[Any]) -> Guess | str:
+def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any]) -> Guess | str:
     """Rows with named columns: tagged words, questions, or texts with labels."""
     rows = [row for row in rows if isinstance(row, dict)]
     for guesser in (guess_tagged_rows, guess_question_rows) if rows else ():
-        if isinstance(guess := guesser(path, reader, rows), Guess):
+        if isinstance(guess := guesser(path, encoding, reader, rows), Guess):
             return guess
     chosen = choose(rows)
     if isinstance(chosen, str):
         return chosen
     columns, note = chosen
-    result = attempt(path, {reader: {"columns": columns}})
+    result = attempt(path, encoding, {reader: {"columns": columns}})
     if result.reason:
         return result.reason
     why = {

@@ -24,11 +24,11 @@ SEPARATORS: Final = ("_", "/", "|", "#")
 TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
 
 
-def guess_conllu(path: Path) -> Guess | str:
+def guess_conllu(path: Path, encoding: str) -> Guess | str:
     """CoNLL-U, with its universal parts of speech if it has them."""
-    result = attempt(path, {"conllu": {}})
+    result = attempt(path, encoding, {"conllu": {}})
     if result.reason == "no row with a label":
-        result = attempt(path, {"conllu": {"tag": "xpos"}})
+        result = attempt(path, encoding, {"conllu": {"tag": "xpos"}})
     if result.reason:
         return result.reason
     why = {
@@ -38,10 +38,10 @@ def guess_conllu(path: Path) -> Guess | str:
     return guess_tagging(result, "plain", why)
 
 
-def guess_conll(path: Path) -> Guess | str:
+def guess_conll(path: Path, encoding: str) -> Guess | str:
     """CoNLL columns: which column holds the words and which the tags, and what the tags mark."""
     rows, hash_rows, first_break = list[list[str]](), list[list[str]](), NUM_LINES
-    for _, text in islice(lines(path), NUM_LINES):
+    for _, text in islice(lines(path, encoding), NUM_LINES):
         cells = split(text)
         if cells and cells[0] != DOCUMENT:
             (hash_rows if cells[0].startswith("#") else rows).append(cells)
@@ -68,7 +68,7 @@ def guess_conll(path: Path) -> Guess | str:
     written |= {} if spans else {"tags": "plain"}
     if len(full_rows) > 50 and all(re.fullmatch(r".+[0-9]", row[word]) for row in full_rows):
         written["digit"] = True
-    result = attempt(path, {"conll": written})
+    result = attempt(path, encoding, {"conll": written})
     if result.reason and hash_rows:
         # Lines that begin with # may be comments. If some are words (#rstats), only `# ` can be the comment prefix.
         known = {row[tag] for row in full_rows}
@@ -76,7 +76,7 @@ def guess_conll(path: Path) -> Guess | str:
             row[word] for row in hash_rows if len(row) == width and (row[tag] in known or SPAN_TAG.fullmatch(row[tag]))
         }
         if comment := "#" if not words else "# " if "#" not in words else None:
-            result = attempt(path, {"conll": written | {"comment": comment}})
+            result = attempt(path, encoding, {"conll": written | {"comment": comment}})
     if result.reason:
         return result.reason
     return guess_tagging(result, "spans" if spans else "plain", _reasons(word, tag, spans or tags))
@@ -96,11 +96,11 @@ def _reasons(word: int, tag: int, tags: Sequence[int]) -> dict[str, str]:
     }
 
 
-def guess_parallel(path: Path) -> Guess | str:
+def guess_parallel(path: Path, encoding: str) -> Guess | str:
     """Sentences, with a file of as many tags on each line in the same folder."""
     stem = path.name.partition(".")[0]
     reason = f"no file of tags beside {path.name}, such as tags.txt or {stem}.tags"
-    if is_json(path):
+    if is_json(path, encoding):
         return "its first line is JSON"
     siblings = sorted(other.name for other in path.parent.iterdir() if other.is_file() and other.name != path.name)
     for other in siblings:
@@ -108,7 +108,9 @@ def guess_parallel(path: Path) -> Guess | str:
             continue
         pattern = f"*{other.removeprefix(stem)}" if other.startswith(f"{stem}.") else other
         for kind in ("spans", "plain"):
-            result = attempt(path, {"parallel": {"tag_file": pattern} | ({} if kind == "spans" else {"tags": kind})})
+            result = attempt(
+                path, encoding, {"parallel": {"tag_file": pattern} | ({} if kind == "spans" else {"tags": kind})}
+            )
             if result.reason:
                 reason = f"with {other}: {result.reason}"
                 continue
@@ -126,18 +128,18 @@ def guess_parallel(path: Path) -> Guess | str:
     return reason
 
 
-def guess_word_tag(path: Path) -> Guess | str:
+def guess_word_tag(path: Path, encoding: str) -> Guess | str:
     """Words followed by a separator and their tag."""
     reason = ""
     for separator in SEPARATORS:
-        result = attempt(path, {"word_tag": {} if separator == "_" else {"separator": separator}})
+        result = attempt(path, encoding, {"word_tag": {} if separator == "_" else {"separator": separator}})
         tags = {tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags}
         if result.reason or not is_tag_set(tags):
             reason = reason or result.reason or "too many different tags for a tag set"
             continue
         kind = "spans" if are_span_tags(tags) else "plain"
         if kind == "spans":
-            result = attempt(path, {"word_tag": result.reader["word_tag"] | {"tags": "spans"}})
+            result = attempt(path, encoding, {"word_tag": result.reader["word_tag"] | {"tags": "spans"}})
         return guess_tagging(result, kind, {READER: f"Every word is followed by {separator!r} and a tag."})
     return reason
 

@@ -6,7 +6,9 @@ DataError only if the rest of the file cannot be read, such as for a wrong encod
 
 from __future__ import annotations
 
+import codecs
 import gzip
+import io
 import json
 import zlib
 from abc import ABC, abstractmethod
@@ -14,13 +16,15 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Literal, TypeAlias, cast
+from typing import Annotated, Any, BinaryIO, ClassVar, Final, Literal, TypeAlias, cast
+
+from pydantic import AfterValidator
 
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
 from dice_ray.settings import Branch
 
-BOM = b"\xef\xbb\xbf"
+UTF_8: Final = "utf-8"
 
 
 RowPlace: TypeAlias = int | str
@@ -33,11 +37,14 @@ class Kept:
 
     Attributes:
         note: An oddity that does not prevent its use; notes are counted.
+        document: The document that the record belongs to, where the file marks documents. It is not stored: only drawn
+            splits depend on it.
     """
 
     place: RowPlace
     record: Record
     note: str | None = None
+    document: RowPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +88,74 @@ class ReaderBranch(Branch, ABC):
         """Yield each row of the file once; raises a DataError if the rest of the file cannot be read."""
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a UTF-8 file without line ends; a BOM is removed, and a `.gz` file decompressed.
+def _known_encoding(name: str) -> str:
+    try:
+        found = codecs.lookup(name)
+    except LookupError:
+        found = None
+    if found is None or not found._is_text_encoding:
+        raise ValueError("must be an encoding that Python knows, such as utf-8, latin-1, cp1252, utf-16 or gb18030")
+    return UTF_8 if found.name == UTF_8 else name
+
+
+class TextReaderBranch(ReaderBranch, ABC):
+    """The configuration of a reader of text files.
+
+    Attributes:
+        encoding: The encoding of the files; `dice-ray init` guesses it.
+    """
+
+    encoding: Annotated[str, AfterValidator(_known_encoding)] = UTF_8
+
+    def lines(self, path: Path) -> Iterator[tuple[int, str]]:
+        """The numbered lines of a file."""
+        return lines(path, self.encoding)
+
+
+def opened(path: Path) -> BinaryIO:
+    """The bytes of a file; a `.gz` file is decompressed."""
+    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def lines(path: Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
+    """The numbered lines of a text file without line ends; a BOM is removed, and a `.gz` file decompressed.
 
     Only LF and CRLF end a line: U+2028, NEL and a lone CR are text. (`str.splitlines` would split at them.)
     """
-    with cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb") as file:
+    with opened(path) as file:
         number = 0
         try:
-            for number, line in enumerate(file, start=1):
-                if number == 1:
-                    line = line.removeprefix(BOM)
-                yield number, line.decode().removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            encoding = "UTF-16" if number == 1 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "LATIN1"
-            actual = (
-                f"byte 0x{byte:02x} at position {error.start + 1}: if the file is in {encoding}, "
-                f"`iconv -f {encoding} -t UTF-8` converts it"
+            # UTF-8 line by line, so that an error names the line: TextIOWrapper decodes blocks.
+            decoded = (
+                (line.decode() for line in file)
+                if encoding == UTF_8
+                else io.TextIOWrapper(file, encoding=encoding, newline="\n")
             )
-            raise unreadable(path, number, "UTF-8", actual) from None
+            for number, line in enumerate(decoded, start=1):
+                yield (
+                    number,
+                    (line if number > 1 else line.removeprefix("\ufeff")).removesuffix("\n").removesuffix("\r"),
+                )
+        except UnicodeDecodeError as error:
+            if encoding != UTF_8:
+                raise unreadable(path, number + 1, encoding, f"{error.reason}: set another `encoding`") from None
+            byte = error.object[error.start]
+            other = "utf-16" if number == 0 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin-1"
+            actual = (
+                f"byte 0x{byte:02x} at position {error.start + 1}: if the file is in {other}, set `encoding: {other}` "
+                f"in its reader, or convert it by `iconv -f {other} -t UTF-8`"
+            )
+            raise unreadable(path, number + 1, "UTF-8", actual) from None
+        except UnicodeError as error:  # UTF-16 without a byte order mark
+            raise unreadable(path, number + 1, encoding, f"{error}: set another `encoding`") from None
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise unreadable(path, number + 1, "a whole gzip file", str(error)) from None
 
 
-def document(path: Path) -> Any:
+def document(path: Path, encoding: str = UTF_8) -> Any:
     """The value of a JSON document."""
     try:
-        return parse_json("\n".join(line for _, line in lines(path)))
+        return parse_json("\n".join(line for _, line in lines(path, encoding)))
     except NotJsonError as error:
         raise unreadable(path, error.line or "the file", "JSON", str(error)) from None
 
@@ -145,9 +192,3 @@ def unreadable(path: Path, place: RowPlace, expected: str, actual: str) -> DataE
     """The error of a file that cannot be read: file, place, what was expected, what was found."""
     where = f"line {place}" if isinstance(place, int) else place
     return DataError(f"{path}, {where}: expected {expected}, found {actual}")
-
-
-def shown(text: object, width: int = 60) -> str:
-    """The repr of a value for an error message, truncated."""
-    quoted = repr(text)
-    return quoted if len(quoted) <= width else f"{quoted[: width - 3]}..."

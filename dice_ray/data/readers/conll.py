@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 
 DOCUMENT = "-DOCSTART-"
 
 
-class ConllConfig(ReaderBranch):
+class ConllConfig(TextReaderBranch):
     """Columns separated by tabs, or by spaces in a line without a tab; all lines have as many as the first.
 
     Attributes:
@@ -41,8 +43,9 @@ class ConllConfig(ReaderBranch):
         width = 0
         sentence: list[tuple[int, list[str]]] = []
         comments: list[Drop] = []  # of the current sentence, which is yielded first
+        document: int | None = None
         # A blank line after the last one ends the last sentence.
-        for line, text in chain(lines(path), [(0, "")]):
+        for line, text in chain(self.lines(path), [(0, "")]):
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
                 comments.append(Drop(line, "a comment"))
@@ -52,10 +55,12 @@ class ConllConfig(ReaderBranch):
                 sentence.append((line, columns))
                 continue
             if sentence:
-                yield self._sentence(sentence, width, labels)
+                row = self._sentence(sentence, width, labels)
+                yield replace(row, document=document) if isinstance(row, Kept) else row
             yield from comments
             sentence, comments = [], []
             if columns:
+                document = line
                 yield Drop(line, "a document mark")
 
     def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> RowResult:

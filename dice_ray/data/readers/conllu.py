@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.readers.tags import tagged_record
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 
 NUM_COLUMNS = 10
 NOT_A_WORD = re.compile(r"\d+-\d+|\d+\.\d+")
+NEW_DOCUMENT = re.compile(r"#\s*newdoc\b")
 COLUMNS = {"upos": 3, "xpos": 4}
 
 
-class ConlluConfig(ReaderBranch):
+class ConlluConfig(TextReaderBranch):
     """Syntactic words with their part of speech; multiword ranges (`29-30`) and empty nodes (`8.1`) are skipped.
 
     Attributes:
@@ -31,13 +34,17 @@ class ConlluConfig(ReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         sentence: list[tuple[int, str]] = []
+        document: int | None = None
         # A blank line after the last one ends the last sentence.
-        for line, text in chain(lines(path), [(0, "")]):
+        for line, text in chain(self.lines(path), [(0, "")]):
             if text.strip(" \t"):
                 if not text.startswith("#"):
                     sentence.append((line, text))
+                elif NEW_DOCUMENT.match(text):
+                    document = line
             elif sentence:
-                yield self._sentence(sentence, labels)
+                row = self._sentence(sentence, labels)
+                yield replace(row, document=document) if isinstance(row, Kept) else row
                 sentence = []
 
     def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> RowResult:

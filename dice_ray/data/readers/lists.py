@@ -7,10 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, shown
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult
 from dice_ray.data.readers.squad import Several, answered_question
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
+from dice_ray.errors import shown
 from dice_ray.settings import Branch
 
 

@@ -8,22 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, ReaderBranch, RowResult, document, shown, unreadable
+from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch, document, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.records import QueryRecord
+from dice_ray.errors import shown
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 PAIR = re.compile(r"[0-9]{1,9};[0-9]{1,9}")
 
 
-class MrcNerReaderConfig(ReaderBranch):
+class MrcNerReaderConfig(TextReaderBranch):
     """The format that the authors of "A Unified MRC Framework for NER" publish; nested spans stay nested."""
 
     name = "mrc_ner"
     record_type = QueryRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        root = document(path)
+        root = document(path, self.encoding)
         if not isinstance(root, list):
             raise unreadable(path, 1, "a list of queries", shown(root))
         for number, item in enumerate(root):

@@ -16,16 +16,15 @@ from dice_ray.data.readers.base import (
     NotJsonError,
     ReaderBranch,
     RowResult,
-    lines,
+    TextReaderBranch,
     parse_json,
-    shown,
     unreadable,
 )
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.records import Record
-from dice_ray.errors import first_line, nearest
+from dice_ray.errors import first_line, nearest, shown
 from dice_ray.settings import Choice
 
 RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
@@ -37,7 +36,7 @@ LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
 
 
-class JsonlConfig(ReaderBranch):
+class JsonlConfig(TextReaderBranch):
     """One JSON object a line.
 
     Attributes:
@@ -52,7 +51,7 @@ class JsonlConfig(ReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, text in lines(path):
+        for line, text in self.lines(path):
             if not text.strip():
                 continue
             try:

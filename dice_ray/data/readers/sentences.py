@@ -8,13 +8,14 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Labels, ReaderBranch, RowResult, lines, shown, unreadable
+from dice_ray.data.readers.base import Bad, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 
 
-class WordTagConfig(ReaderBranch):
+class WordTagConfig(TextReaderBranch):
     """Words with their tags, as `The_DT cat_NN`; if labels are ignored, a line may have no tags.
 
     Attributes:
@@ -29,7 +30,7 @@ class WordTagConfig(ReaderBranch):
     tags: TagKind = "plain"
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, text in lines(path):
+        for line, text in self.lines(path):
             pairs = [pair.rpartition(self.separator) for pair in words_of(text)]
             if labels == "ignored" and pairs:
                 is_tagged = all(word and tag for word, _, tag in pairs)
@@ -42,7 +43,7 @@ class WordTagConfig(ReaderBranch):
                 yield tagged_record(line, [pair[0] for pair in pairs], [pair[2] for pair in pairs], self.tags)
 
 
-class ParallelConfig(ReaderBranch):
+class ParallelConfig(TextReaderBranch):
     """Words separated by spaces in one file, and their tags on the same line of another.
 
     Attributes:
@@ -62,14 +63,14 @@ class ParallelConfig(ReaderBranch):
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if labels == "ignored":
-            for line, text in lines(path):
+            for line, text in self.lines(path):
                 if words := words_of(text):
                     yield tagged_record(line, words, None, self.tags)
             return
         other = self._tag_file(path)
         if not other.is_file():
             raise unreadable(path, 1, f"a file of tags {other.name} beside it", "none")
-        for sentence, tags in zip_longest(lines(path), lines(other)):
+        for sentence, tags in zip_longest(self.lines(path), self.lines(other)):
             if sentence is None or tags is None:
                 file, line = (path, tags[0]) if sentence is None else (other, sentence[0])
                 raise unreadable(file, line, "as many lines as in the other file", f"the end after {line - 1}")

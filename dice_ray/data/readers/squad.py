@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, ReaderBranch, RowPlace, RowResult, document, shown, unreadable
+from dice_ray.data.readers.base import Bad, Kept, Labels, RowPlace, RowResult, TextReaderBranch, document, unreadable
 from dice_ray.data.records import AnswerSpan, QuestionRecord
+from dice_ray.errors import shown
 
 MISPLACED = "an answer that does not stand at its answer_start"
 Several: TypeAlias = Literal["alternatives", "spans"]
 
 
-class SquadConfig(ReaderBranch):
+class SquadConfig(TextReaderBranch):
     """Questions on paragraphs.
 
     Attributes:
@@ -28,7 +29,7 @@ class SquadConfig(ReaderBranch):
     several: Several = "alternatives"
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        root = document(path)
+        root = document(path, self.encoding)
         articles = root.get("data") if isinstance(root, dict) else None
         if not isinstance(articles, list):
             raise unreadable(path, 1, "an object with a list `data`", shown(root))
@@ -42,7 +43,8 @@ class SquadConfig(ReaderBranch):
             else:
                 for number, item in enumerate(paragraph["qas"]):
                     where = f"{place}.qas[{number}]"
-                    yield self._question(where, item, paragraph["context"], place, labels)
+                    row = self._question(where, item, paragraph["context"], place, labels)
+                    yield replace(row, document=place.partition(".")[0]) if isinstance(row, Kept) else row
 
     def _question(self, place: str, item: Any, context: str, group: str, labels: Labels) -> RowResult:
         if not isinstance(item, dict) or not isinstance(item.get("question"), str):

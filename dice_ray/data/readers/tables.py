@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, ReaderBranch, RowResult, lines, shown, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
 from dice_ray.data.records import Record
-from dice_ray.errors import nearest
+from dice_ray.errors import nearest, shown
 
 
-class TablesConfig(ReaderBranch):
+class TablesConfig(TextReaderBranch):
     """A table with one record a row.
 
     Attributes:
@@ -80,14 +80,14 @@ class TablesConfig(ReaderBranch):
     def rows(self, path: Path) -> Iterator[tuple[int, list[str] | Bad]]:
         """The rows and the line on which each begins; empty lines are skipped."""
         if not self.quoting:
-            for line, text in lines(path):
+            for line, text in self.lines(path):
                 if text:
                     yield line, text.split(self.delimiter)
             return
         raw: list[str] = []  # the lines of the current row
 
         def recorded_lines() -> Iterator[str]:
-            for _, text in lines(path):
+            for _, text in self.lines(path):
                 raw.append(text)
                 yield f"{text}\n"
 
@@ -103,7 +103,10 @@ class TablesConfig(ReaderBranch):
                 return
             except csv.Error as error:
                 problem = str(error)
-            if len(raw) > 1 and (problem or all(text.count(self.delimiter) == len(row) - 1 for text in raw)):
+            # One column has no delimiter by which to tell: its lines are the field that the quotes hold together.
+            if len(raw) > 1 and (
+                problem or (len(row) > 1 and all(text.count(self.delimiter) == len(row) - 1 for text in raw))
+            ):
                 # A row of several lines, each of which is a row by itself: a stray quote has swallowed them. Skipping
                 # would lose an unknown number of rows, so this is an error even with `on_bad_row: skip`.
                 actual = f"a quote that is open to line {parser.line_num}"

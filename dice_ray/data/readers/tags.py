@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Kept, RowPlace, RowResult, shown
+from dice_ray.data.readers.base import Bad, Kept, RowPlace, RowResult
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 
 TagKind: TypeAlias = Literal["spans", "plain"]
 """`spans`: IOB1, IOB2, BIOES, BMES or BILOU, recognised by their letters. `plain`: such as parts of speech."""

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, ReaderBranch, RowResult, lines, shown
+from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.records import TextRecord
+from dice_ray.errors import shown
 
 PIECE = re.compile(r"\(|\)|[^\s()]+")
 BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
 BINARY = {"0": "0", "1": "0", "3": "1", "4": "1"}
 
 
-class TreesConfig(ReaderBranch):
+class TreesConfig(TextReaderBranch):
     """Texts of trees, words separated by spaces; `-LRB-` and `-RRB-` become brackets.
 
     If labels are ignored, each line is one text, a tree or plain text.
@@ -32,7 +33,7 @@ class TreesConfig(ReaderBranch):
     classes: Literal["five", "binary"] = "five"
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, text in lines(path):
+        for line, text in self.lines(path):
             if not text.strip():
                 continue
             nodes = phrases(text)

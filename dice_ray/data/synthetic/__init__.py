@@ -38,7 +38,7 @@ class SyntheticConfig(Branch):
     name = "synthetic"
 
     kind: Literal["labels", "pairs", "queries", "questions", "tagging", "texts"] = "pairs"
-    size: int = Field(default=2000, ge=20)
+    size: int = Field(default=2000, ge=20, le=10_000_000)
     positive_share: float = Field(default=0.1, gt=0, lt=1)
     noise: float = Field(default=0.5, ge=0, le=1)
     seed: int = 0

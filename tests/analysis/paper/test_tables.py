@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis.findings import Findings
 from analysis.paper.tables import formulas, paper_tables
-from analysis.tables.base import ReportTable
+from analysis.statistics import t_interval
+from analysis.tables.base import ReportTable, ScoreFormat
 from tests.analysis.cells import study
 
 ARMS = {
@@ -63,9 +65,15 @@ def test_over_splits_of_their_own_intervals_are_wider_beside_the_paper_too() -> 
     here, drawn = (
         by_model(paper(study(ARMS, **each))["7"])["BERT+FL"] for each in (tags, tags | {"test_per_train": "1"})
     )
-    assert here["MRPC ours F1"] == "82.33 [79.46, 85.20]"
-    assert drawn["MRPC ours F1"] == "82.33 [76.60, 88.07]"
-    assert (here["MRPC difference"], drawn["MRPC difference"]) == ("+1.33 [-0.10, +2.77]", "+1.33 [-1.54, +4.20]")
+    shown = [ScoreFormat(percent=True).show_interval(t_interval(ARMS["focal"], ratio)) for ratio in (0, 1)]
+    assert [here["MRPC ours F1"], drawn["MRPC ours F1"]] == shown
+    # The variance is s^2/3, or (1/3 + 1) s^2. One of three p values is significant, or none: it is tested at .05/2, or
+    # .05/3.
+    spread = np.std([0.01, 0.01, 0.02], ddof=1)
+    quantiles = [stats.t.ppf(1 - 0.05 / num / 2, 2) for num in (2, 3)]
+    halves = [100 * quantiles[ratio] * spread * math.sqrt(1 / 3 + ratio) for ratio in (0, 1)]
+    for row, half in zip((here, drawn), halves, strict=True):
+        assert row["MRPC difference"] == f"+1.33 [{4 / 3 - half:+.2f}, {4 / 3 + half:+.2f}]"
 
 
 def test_xlnet_stands_in_its_own_rows() -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from analysis.comparison import TUNED, ArmScores, best_of
 from analysis.findings import Findings
 from analysis.item_counts import of_all_counts
 from analysis.new_data import over_seeds_and_items
-from analysis.statistics import ALPHA, holm, t_interval
+from analysis.statistics import ALPHA, holm_of, t_interval
 from analysis.tables.base import ReportTable
 from analysis.tables.study import across_data_sets, comparison, left_out
 from tests.analysis.cells import items, study
@@ -48,11 +48,10 @@ def test_on_new_data_is_the_bootstrap_of_the_stored_counts() -> None:
     (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
     parts = {arm: np.stack([of_all_counts(counts(RIGHT[f"{arm}-{seed}"])) for seed in range(10)]) for arm in ACCURACY}
     expected = {arm: over_seeds_and_items(parts[arm], parts["cross_entropy"]) for arm in ("focal", "dice")}
-    corrected = holm([each.p for each in expected.values()])
-    for (arm, difference), p in zip(expected.items(), corrected, strict=True):
+    for arm, difference in zip(expected, holm_of(list(expected.values())), strict=True):
         row = rows(table)[arm]
         assert [row["new_data_low"], row["new_data_high"], row["new_data_holm_p"]] == pytest.approx(
-            [difference.interval.low, difference.interval.high, p]
+            [difference.interval.low, difference.interval.high, difference.p]
         )
         assert row["difference"] == pytest.approx(difference.interval.mean)
 
@@ -85,7 +84,7 @@ def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -
     assert rows(here)["dice"]["holm_p"] < ALPHA
     assert rows(drawn)["dice"]["holm_p"] > rows(here)["dice"]["holm_p"]
     for name in ("cross_entropy", "dice"):
-        widths = [rows(table)[name]["high"] - rows(table)[name]["low"] for table in (drawn, here)]
+        widths = [np.ptp(special.logit([rows(table)[name][end] for end in ("low", "high")])) for table in (drawn, here)]
         assert widths[0] / widths[1] == pytest.approx(math.sqrt((1 / 6 + 0.28) * 6))
         assert rows(drawn)[name]["pr_auc_low"] == rows(drawn)[name]["low"]
     constant = rows(drawn)["constant predictor"]
@@ -97,7 +96,7 @@ def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -
     (untuned,) = comparison(findings(study(scores, test_per_train="0.28"), {}))
     (here_tuned,) = comparison(findings(study(scores, tuned="sweep 0001"), {}))
     assert not any("slightly too high" in table.text() for table in (untuned, here_tuned))
-    assert "Significantly different from cross_entropy on other splits" in text
+    assert "Winner: dice, significantly better than every other arm on other splits" in text
     assert "this test set" not in text
     assert "other seeds on this test set" in here.text()
 
@@ -165,7 +164,7 @@ def test_an_arm_whose_items_are_lost_has_no_interval_on_new_data() -> None:
 
 def test_the_winner_beats_every_other_row_on_both_questions() -> None:
     (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
-    (sentence,) = [note for note in table.notes if "inner" in note]
+    (sentence,) = [note for note in table.notes if note.startswith("Winner")]
     over = 100 * (np.mean(ACCURACY["dice"]) - np.mean(ACCURACY["focal"]))
     place = "on this test set and on new data"
     assert sentence == f"Winner: dice, significantly better than every other arm {place}; +{over:.2f} over focal."
@@ -227,9 +226,11 @@ def test_the_best_mean_alone_does_not_win() -> None:
     alike = {arm: rng.normal(0.7, 0.02, 10).tolist() for arm in ("cross_entropy", "focal", "dice")}
     (table,) = comparison(findings(study(alike), {}))
     first = max(alike, key=lambda arm: float(np.mean(alike[arm])))
-    assert f"No winner: {first} is best" in table.text()
+    bold = {str(table.shown["arm"].iloc[row]) for (row, _), mark in table.marks.items() if mark == "bold"}
+    assert first not in bold
+    assert "No difference shown: over 10 seeds, no arm differs significantly from cross_entropy." in table.notes
     (table,) = comparison(findings(study({arm: scores[:4] for arm, scores in ACCURACY.items()}), {}))
-    assert "inner" not in table.text()
+    assert "Too few seeds to say which arm is better" in table.text()
 
 
 def test_on_this_test_set_alone_is_said_to_be_no_more() -> None:
@@ -254,9 +255,9 @@ def test_the_area_under_the_curve_stands_beside_the_score() -> None:
     frame["metrics.test/pr_auc"] = [np.nan, 0.7, 0.8, 0.9, 0.6, 0.8, 0.1]
     frame["metrics.test/f1_tuned"] = 0.75
     (table,) = comparison(findings(frame, {}))
-    low, high = stats.t.interval(0.95, 2, 0.8, stats.sem([0.7, 0.8, 0.9]))
+    area = t_interval([0.7, 0.8, 0.9])
     plain = rows(table)["cross_entropy"]
-    assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == pytest.approx([0.8, low, high])
+    assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == [area.mean, area.low, area.high]
     assert rows(table)["dice"]["pr_auc"] == pytest.approx(0.7), "the last value of a failed cell does not count"
     assert table.shown["PR-AUC"].tolist()[0].startswith("80.00 [")
     assert pd.isna(rows(table)["dice, tuned threshold"]["pr_auc"]), "no threshold changes it: it stands once"

@@ -44,8 +44,9 @@ def test_conll_takes_chosen_columns_and_counts_document_marks(tmp_path: Path) ->
     content = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP I-ORG\nrejects VBZ  B-VP O\n-DOCSTART- -X- -X- O\n. . O O\n"
     marks = [Drop(1, "a document mark"), Drop(5, "a document mark")]
     named, parts = read(ConllConfig(), tmp_path, content), read(ConllConfig(tag=1, tags="plain"), tmp_path, content)
-    assert named == [marks[0], tagged(3, "EU rejects", "B-ORG O"), marks[1], tagged(6, ".", "O")]
-    assert parts == [marks[0], tagged(3, "EU rejects", "NNP VBZ"), marks[1], tagged(6, ".", ".")]
+    for results, tags in ((named, "B-ORG O"), (parts, "NNP VBZ")):
+        first, second = tagged(3, "EU rejects", tags), tagged(6, ".", "O" if tags == "B-ORG O" else ".")
+        assert results == [marks[0], replace(first, document=1), marks[1], replace(second, document=5)]
 
 
 def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
@@ -206,14 +207,15 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
         return QuestionRecord(str(number), "Who?", context, answers, impossible, place)
 
     results = read(SquadConfig(), tmp_path, content)
+    misplaced = question(4, ((AnswerSpan("Ann", -1),), (AnswerSpan("ran.", -1),)))
     assert results == [
-        Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],)))),
-        Kept(f"{place}.qas[1]", question(2, (), impossible=True)),
-        Kept(f"{place}.qas[2]", question(3, ())),
-        Kept(f"{place}.qas[3]", question(4, ((AnswerSpan("Ann", -1),), (AnswerSpan("ran.", -1),))), MISPLACED),
+        Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],))), document="data[0]"),
+        Kept(f"{place}.qas[1]", question(2, (), impossible=True), document="data[0]"),
+        Kept(f"{place}.qas[2]", question(3, ()), document="data[0]"),
+        Kept(f"{place}.qas[3]", misplaced, MISPLACED, document="data[0]"),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
-    assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,))), *results[1:3]]
+    assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,)), document="data[0]"), *results[1:3]]
 
 
 def test_mrc_ner_keeps_nested_spans_of_a_query(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from dice_ray.data.readers.base import Bad, Drop, Kept
 from dice_ray.data.readers.columns import PairColumns, TextColumns
@@ -40,6 +41,34 @@ def test_reads_a_bom_crlf_raw_quotes_and_characters_that_are_no_line_ends(tmp_pa
 def test_reads_gzip_as_it_is(tmp_path: Path) -> None:
     path = written(tmp_path, gzip.compress((HEAD + "a\tb\t1\n").encode()), "pairs.tsv.gz")
     assert list(TablesConfig(quoting=False).read(path)) == [Kept(2, PairRecord("2", "a", "b", "1"))]
+
+
+def test_a_field_of_several_lines_is_read_from_a_table_of_one_column(tmp_path: Path) -> None:
+    """Each line of the field has as many delimiters as the row, none, and was taken for a row in a stray quote."""
+    reader = TablesConfig(quoting=True, delimiter=",", columns=TextColumns(text="text"))
+    path = written(tmp_path, 'text\n"Dear all,\nplease answer"\nno quotes\n')
+    found = [row.record for row in reader.read(path, "ignored") if isinstance(row, Kept)]
+    assert found == [TextRecord("2", "Dear all,\nplease answer", ()), TextRecord("4", "no quotes", ())]
+    with pytest.raises(DataError, match="quotes that close"):
+        list(reader.read(written(tmp_path, 'text\n"never closed\nand more\n'), "ignored"))
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "UTF8"])
+def test_a_table_in_another_encoding(encoding: str, tmp_path: Path) -> None:
+    reader = TablesConfig(quoting=False, encoding=encoding)
+    path = written(tmp_path, ("\ufeff" * (encoding == "utf-16-le") + HEAD + "caf\u00e9\tb\t1\r\n").encode(encoding))
+    assert list(reader.read(path)) == [Kept(2, PairRecord("2", "caf\u00e9", "b", "1"))]
+    assert (reader.encoding == "utf-8") == (encoding == "UTF8")
+
+
+def test_a_wrong_encoding_is_an_error(tmp_path: Path) -> None:
+    for name in ("klingon", "rot13", "base64"):
+        with pytest.raises(ValidationError, match="must be an encoding that Python knows, such as utf-8, latin-1"):
+            TablesConfig(quoting=False, encoding=name)
+    path = written(tmp_path, HEAD + "caf\u00e9\tb\t1\n")
+    for name in ("ascii", "utf-16"):
+        with pytest.raises(DataError, match=rf"pairs\.tsv, line .: expected {name}, found .*: set another `encoding`"):
+            list(TablesConfig(quoting=False, encoding=name).read(path))
 
 
 def test_columns_go_by_number_without_a_header(tmp_path: Path) -> None:

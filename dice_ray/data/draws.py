@@ -1,0 +1,150 @@
+"""Draws splits from the training split: stratified by label, with the records of one text or document on one side.
+
+A draw decides on groups. Records of the same text form a group, since a model that was trained on one of them knows the
+others; the records of one document form a group where the file marks documents and there are enough of them. A group
+belongs to the stratum of its rarest label. Of each stratum the same share of records is drawn, the rarest one first;
+what a stratum could not give, because its groups are too large or too few, is drawn from the next one.
+"""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
+
+Hashes: TypeAlias = NDArray[np.int64]
+
+METHOD = "stratified"
+"""Part of the cache key of drawn splits: another method needs another name."""
+NO_DOCUMENT = 0
+
+
+@dataclass(frozen=True)
+class Drawable:
+    """What is known of the records that splits are drawn from, one entry each.
+
+    Attributes:
+        groups: The group; all records of one go into the same split.
+        strata: The rank of the record's rarest label among all labels, 0 for the rarest.
+        has_whole_documents: Whether groups are documents.
+    """
+
+    groups: Hashes
+    strata: Hashes
+    has_whole_documents: bool = False
+
+    @classmethod
+    def of(cls, records: Sequence[Record], documents: Hashes, shares: Mapping[str, float]) -> Self:
+        """The groups and strata of records, which are read twice.
+
+        Args:
+            records: All records to draw from.
+            documents: The document of each record, `NO_DOCUMENT` for none.
+            shares: The share of each split. Documents are kept whole only if the smallest split can hold one of them.
+        """
+        groups, counts = array("q"), Counter[str]()
+        for record in records:
+            groups.append(hash(same_text(record)))
+            counts.update(labels(record))
+        # Equally frequent labels in the order of the file, which is the same in every process.
+        ranks = {label: rank for rank, (label, _) in enumerate(sorted(counts.items(), key=lambda item: item[1]))}
+        strata = np.fromiter(
+            (min((ranks[label] for label in labels(each)), default=len(ranks)) for each in records), np.int64
+        )
+        num_documents = len(np.unique(documents[documents != NO_DOCUMENT]))
+        whole = num_documents * min(shares.values()) >= 1
+        by_text = np.array(groups)
+        return cls(np.where(documents != NO_DOCUMENT, documents, by_text) if whole else by_text, strata, whole)
+
+    def without(self, is_drawn: NDArray[np.bool_]) -> Self:
+        """What is left after a draw."""
+        return type(self)(self.groups[~is_drawn], self.strata[~is_drawn], self.has_whole_documents)
+
+    def draw(self, share: float, seed: int) -> NDArray[np.bool_]:
+        """Draw a share of the records in whole groups; returns for each record whether it is drawn.
+
+        Each stratum keeps a group; it gives one at least if there are much fewer strata than groups to draw. With
+        several groups, at least one is drawn.
+        """
+        _, firsts, members = np.unique(self.groups, return_index=True, return_inverse=True)
+        sizes, strata = np.bincount(members), np.full(len(firsts), np.iinfo(np.int64).max)
+        np.minimum.at(strata, members, self.strata)
+        # In the order of the file: hashes are not the same in every process, but the draw must be.
+        order = array("q", np.argsort(firsts).tobytes())
+        random.Random(seed).shuffle(order)
+        by_stratum = _split(np.array(order), strata)
+        gives_each = 2 * len(by_stratum) <= share * len(sizes)
+        chosen = np.zeros(len(sizes), dtype=bool)
+        goal = 0.0
+        for groups in by_stratum:
+            goal += share * sizes[groups].sum()
+            at_least = 1.0 if gives_each else 0.0
+            drawn = _fill(groups, sizes, max(goal, at_least))
+            chosen[drawn] = True
+            goal -= sizes[drawn].sum()
+        if not chosen.any() and len(sizes) > 1:
+            chosen[by_stratum[-1][0]] = True
+        is_drawn: NDArray[np.bool_] = chosen[members]
+        return is_drawn
+
+
+def same_text(record: Record) -> tuple[str, ...]:
+    """What records of the same text have in common: not the label, case and spacing, nor which text of a pair is first.
+
+    For questions it is the context, and for queries the sentence: those on one of them belong together.
+    """
+    match record:
+        case PairRecord():
+            return tuple(sorted((_plain(record.first), _plain(record.second))))
+        case TextRecord():
+            return (_plain(record.text),)
+        case TaggedRecord() | QueryRecord():
+            return tuple(word.casefold() for word in record.words)
+        case QuestionRecord():
+            return (_plain(record.context),)
+
+
+def labels(record: Record) -> Sequence[str]:
+    """The labels that drawn splits are stratified by: tags, types of spans, or whether a question has an answer."""
+    match record:
+        case PairRecord():
+            return (record.label,)
+        case TextRecord():
+            return record.labels
+        case TaggedRecord():
+            return record.tags
+        case QueryRecord():
+            return (record.type,) if record.spans else ()
+        case QuestionRecord():
+            return ("impossible" if record.impossible else "possible",)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _split(order: Hashes, strata: Hashes) -> list[Hashes]:
+    """The groups of each stratum, the rarest first, in the given order."""
+    ordered = order[np.argsort(strata[order], kind="stable")]
+    parts: list[Hashes] = np.split(ordered, np.flatnonzero(np.diff(strata[ordered])) + 1)
+    return parts
+
+
+def _fill(groups: Hashes, sizes: NDArray[np.int64], goal: float) -> list[int]:
+    """The first groups with about `goal` records in all, but for one; a group that leads away from it is left out."""
+    drawn, num_records = list[int](), 0
+    for group, size in zip(groups.tolist(), sizes[groups].tolist(), strict=True):
+        if len(drawn) == len(groups) - 1:
+            break
+        if num_records + size / 2 <= goal:
+            drawn.append(group)
+            num_records += size
+    return drawn

@@ -1,0 +1,52 @@
+"""Labels as part of a metric's name: readable, allowed by MLflow, and turned back into the label."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from typing import Final
+
+LONGEST: Final = 180
+"""MLflow allows 250 characters for the whole name."""
+TAKEN: Final = frozenset({"tuned"})
+"""Labels whose metric would have the name of another one, `f1_tuned`."""
+
+
+def metric_name_part(label: str) -> str:
+    """A label as part of a metric's name; characters that MLflow refuses are named between colons.
+
+    MLflow allows letters, digits, `_`, `-`, `.`, spaces, colons, and slashes, which it takes for folders. A name that
+    would be too long for it is cut, and ends in a hash of the label.
+
+    >>> metric_name_part("PRP$"), metric_name_part("Shipping & returns"), metric_name_part("geo-loc")
+    ('PRP:dollar sign:', 'Shipping :ampersand: returns', 'geo-loc')
+    """
+    part = re.sub(r"[^\w. -]", lambda match: _named(match[0]), label)
+    if label in TAKEN:
+        part = f":x{ord(label[0]):x}:{label[1:]}"
+    if len(part) <= LONGEST:
+        return part
+    return f"{part[: LONGEST - 10].rstrip(':')}. {hashlib.sha256(label.encode()).hexdigest()[:8]}"
+
+
+def label_of_metric(part: str) -> str:
+    """The label of a part of a metric's name, the inverse of `metric_name_part`; a name that was cut stays as it is.
+
+    So do the names of earlier versions, which replaced a character by its code (`PRPx24`): they cannot be told apart
+    from a label.
+
+    >>> label_of_metric("Shipping :ampersand: returns"), label_of_metric("PRPx24")
+    ('Shipping & returns', 'PRPx24')
+    """
+    return re.sub(r":([^:]+):", lambda match: _character(match[1]), part)
+
+
+def _named(character: str) -> str:
+    return f":{unicodedata.name(character, f'x{ord(character):x}').lower()}:"
+
+
+def _character(name: str) -> str:
+    if re.fullmatch(r"x[0-9a-f]+", name):
+        return chr(int(name[1:], 16))
+    return unicodedata.lookup(name)

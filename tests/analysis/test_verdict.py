@@ -1,0 +1,303 @@
+"""The decision on a comparison: each outcome, and that no sentence contradicts the table it stands above."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from analysis.comparison import CONSTANT, TUNED, comparisons
+from analysis.findings import Findings
+from analysis.statistics import ALPHA, FEW_SEEDS
+from analysis.summary import summary
+from analysis.tables.base import ReportTable
+from analysis.tables.study import comparison
+from analysis.verdict import Outcome, Verdict, verdict
+from tests.analysis.cells import study
+
+RNG = np.random.default_rng(0)
+JITTER = RNG.normal(0, 0.01, 20)
+
+
+def around(mean: float, num: int = 10, spread: float = 1.0) -> list[float]:
+    """Scores of so many seeds around a mean, with a spread of their own."""
+    return [float(score) for score in mean + JITTER[:num] + spread * RNG.normal(0, 0.002, num)]
+
+
+def around_each(scores: list[float]) -> list[float]:
+    return [float(score) for score in np.array(scores) + RNG.normal(0, 0.002, len(scores))]
+
+
+def of(
+    scores: Mapping[str, list[float]],
+    *,
+    constant: float | None = 0.2,
+    collapsed: tuple[str, ...] = (),
+    classes: Mapping[str, int] | None = None,
+    **tags: str,
+) -> Verdict:
+    frame = study(scores, baseline="plain", **tags)
+    frame["metrics.test/constant_f1"] = np.nan if constant is None else constant
+    frame["metrics.test/collapsed"] = frame["arm"].isin(collapsed).astype(float)
+    text = "class,support,tp,fp,fn\n" + "".join(f"{name},{num},1,1,1\n" for name, num in (classes or {}).items())
+    found = Findings(frame, lambda runs, file: dict.fromkeys(runs["id"], text) if "classes" in file and classes else {})
+    (compared,) = comparisons(found)
+    return verdict(compared)
+
+
+def test_a_winner() -> None:
+    made = of({"plain": around(0.7), "dice": around(0.8), "focal": around(0.6)})
+    assert made.outcome == "winner"
+    assert made.headline.startswith("Winner: dice, significantly better than every other arm on this test set")
+    assert re.search(
+        r"Significantly better than plain .* \(Holm p <= 0.05\): dice \(\+10.\d\d\); worse: focal", made.sentences[1]
+    )
+    assert "0 of 10 runs of dice collapsed: a chance to collapse of up to 26 % is not excluded." in made.sentences
+    assert made.more is None
+
+
+def test_an_arm_with_failed_runs_does_not_win() -> None:
+    made = of({"plain": around(0.7), "dice": [*around(0.8, 7), math.nan, math.nan, math.nan]})
+    assert made.outcome == "different"
+    assert (
+        "No winner: dice is significantly better than every other arm, but 3 of its 10 runs have no score."
+        in made.sentences
+    )
+
+
+def test_an_arm_below_the_constant_predictor_does_not_win() -> None:
+    made = of({"plain": around(0.5), "dice": around(0.6)}, constant=0.75)
+    assert made.outcome == "different"
+    assert (
+        "No winner: dice is significantly better than every other arm, but not better than the constant predictor."
+        in (made.sentences)
+    )
+
+
+def test_one_arm_with_few_seeds_does_not_silence_the_others() -> None:
+    made = of({"plain": around(0.7), "dice": around(0.8), "focal": [*around(0.9, 4), *[math.nan] * 6]})
+    assert made.outcome == "winner"
+    assert "significantly better than every compared arm" in made.headline
+    assert "Not compared, with fewer than 5 seeds shared with plain: focal (4 seeds)." in made.sentences
+
+
+def test_three_seeds_are_too_few_and_five_are_asked_for() -> None:
+    made = of({"plain": around(0.7, 3), "dice": around(0.9, 3)})
+    assert (
+        made.headline
+        == "Too few seeds to say which arm is better: 3 seeds shared with plain, and 5 are needed. Run 2 more."
+    )
+    assert made.more is not None
+    assert (made.more.num, made.more.arms) == (5, ())
+
+
+def test_an_arm_that_ran_on_hard_seeds_too_does_not_win_below_another_mean() -> None:
+    base = [score + (0.2 if seed < 5 else -0.2) for seed, score in enumerate(around(0.7))]
+    dice, focal = ([score + gain for score in around_each(base)] for gain in (0.05, 0.02))
+    made = of({"plain": base, "dice": dice, "focal": [*focal[:5], *[math.nan] * 5]})
+    assert made.outcome == "different"
+    assert "No winner: dice leads on the shared seeds, but focal has a higher mean over its own." in made.sentences
+
+
+def test_an_arm_that_is_not_significantly_ahead_in_the_table_does_not_win() -> None:
+    """The table corrects over an arm with too few seeds too, over which the winner is not compared."""
+    plain = around(0.7)
+    few = [*[score + gain for score, gain in zip(plain, (0.1, -0.1, 0.05, -0.02), strict=False)], *[math.nan] * 6]
+    gains = [0.023, -0.006, 0.033, -0.006, 0.023, 0.023, -0.006, 0.023, -0.001, 0.014]
+    scores = {"plain": plain, "dice": [a + b for a, b in zip(plain, gains, strict=True)], "tversky": around(0.2)}
+    assert of(scores, constant=0.0).outcome == "winner"
+    made = of({**scores, "focal": few}, constant=0.0)
+    assert made.outcome == "different"
+    assert any(
+        sentence.startswith("No winner: dice leads, +1.20 over plain, but not sig") for sentence in made.sentences
+    )
+
+
+def test_two_arms_that_are_better_and_alike_do_not_win() -> None:
+    made = of({"plain": around(0.7), "dice": around(0.8), "focal": around(0.8)})
+    assert made.outcome == "different"
+    assert any(re.match(r"No winner: (dice|focal) leads, \+0.\d\d over", sentence) for sentence in made.sentences)
+    assert made.more is None or {"dice", "focal"} < set(made.more.arms)
+
+
+def test_seeds_lost_to_failures_are_asked_for_again() -> None:
+    made = of({"plain": around(0.7, 5), "dice": [*around(0.9, 3), math.nan, math.nan]})
+    assert made.outcome == "too_few_seeds"
+    assert made.more is not None
+    assert made.more.num == 7
+
+
+def test_equal_scores_make_no_best_arm() -> None:
+    made = of({arm: [1.0] * 5 for arm in ("plain", "dice", "focal")})
+    assert made.headline == "No difference shown: over 5 seeds, no arm differs significantly from plain."
+    assert not [sentence for sentence in made.sentences if "+0.00" in sentence and "Not even" not in sentence]
+
+
+def test_all_collapsed_says_nothing() -> None:
+    arms = ("plain", "dice")
+    made = of(dict.fromkeys(arms, [0.0] * 6), collapsed=arms)
+    assert made.headline.startswith(
+        "This says nothing about the arms: all 12 runs with a score predict one class only."
+    )
+    assert not any("inner" in sentence for sentence in made.sentences)
+
+
+def test_only_the_baseline_has_a_score() -> None:
+    made = of({"plain": around(0.7), "dice": [math.nan] * 10})
+    assert made.headline == "Nothing to compare: no arm has a score for a seed for which plain has one."
+
+
+def test_the_seeds_that_would_show_what_was_seen() -> None:
+    made = of({"plain": [0.70, 0.72, 0.69, 0.71, 0.70], "dice": [0.72, 0.70, 0.72, 0.71, 0.72]})
+    assert made.outcome == "no_difference"
+    assert made.more is not None
+    assert made.more.num > 5
+    assert made.more.arms == ("plain", "dice")
+    assert f"About {made.more.num} seeds would show a difference as large as that of dice (+1.00)." in made.sentences
+    assert any("in 4 of 5 studies: at least" in sentence for sentence in made.sentences)
+
+
+def test_few_items_of_a_class_are_a_warning() -> None:
+    scores = {"plain": around(0.7), "dice": around(0.8)}
+    few, enough = (of(scores, classes={"other": 500, "refund": num}).sentences[-1] for num in (12, 60))
+    assert few.startswith("The rarest class in test, refund, has 12 items: fewer than about 20")
+    assert enough == "The rarest class in test, refund, has 60 items."
+
+
+def test_tuned_arms_are_settings_and_not_losses() -> None:
+    made = of({"plain": around(0.7), "dice": around(0.8)}, tuned="search 0003, best of 16")
+    assert any("this compares these settings, not the losses" in sentence for sentence in made.sentences)
+
+
+def test_data_metric_and_seeds_are_named() -> None:
+    made = of({"plain": around(0.7), "dice": around(0.8)}, data="tickets", encoder="tiny")
+    assert any(sentence.startswith("test/f1 (%) on tickets, tiny, 10 seeds: plain has ") for sentence in made.sentences)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pd.DataFrame:
+    """Studies of two to four arms with missing seeds, failures, collapse, ties, and a constant predictor."""
+    num_seeds = draw(st.sampled_from([3, 5, 6, 8]))
+    arms: dict[str, list[float]] = {}
+    for arm in ("plain", "dice", "focal", "tversky")[: draw(st.sampled_from([4, 3, 2]))]:
+        level, spread = draw(st.sampled_from([0.0, 0.5, 0.51, 0.7, 0.99])), draw(st.sampled_from([0.0, 0.002, 0.05]))
+        noise = np.random.default_rng(draw(st.integers(0, 99))).normal(0, spread, num_seeds)
+        arms[arm] = np.clip(level + noise, 0, 1).tolist()
+        for seed in draw(st.lists(st.integers(0, num_seeds - 1), max_size=draw(st.sampled_from([0, 0, 1, 5])))):
+            arms[arm][seed] = math.nan
+    frame = study(arms, baseline="plain")
+    has_collapsed = draw(st.sampled_from([0.0, 0.0, 0.0, 0.3, 1.0]))
+    chance = np.random.default_rng(draw(st.integers(0, 99))).uniform(size=len(frame))
+    frame["metrics.test/collapsed"] = (chance < has_collapsed).astype(float)
+    constant = draw(st.sampled_from([None, 0.18, 0.6]))
+    frame["metrics.test/constant_f1"] = np.nan if constant is None else constant
+    collapsed_score = draw(st.sampled_from([0.0, constant or 0.0]))
+    scored = frame["metrics.test/f1"].notna() & (frame["metrics.test/collapsed"] > 0)
+    frame.loc[scored, "metrics.test/f1"] = collapsed_score
+    if draw(st.booleans()):
+        frame["metrics.test/f1_tuned"] = (frame["metrics.test/f1"] + draw(st.sampled_from([0.0, 0.1]))).clip(0, 1)
+    missing = draw(st.lists(st.integers(1, len(frame) - 1), max_size=draw(st.sampled_from([0, 0, 6]))))
+    kept = frame.drop(index=list(set(missing)))
+    return kept if (kept["arm"] == "plain").any() else frame
+
+
+def test_no_sentence_contradicts_its_table() -> None:
+    """Finds a headline that names a best arm below another one, without a lead, or where all runs collapsed."""
+    outcomes = Counter[str]()
+
+    @settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(frames())
+    def holds(frame: pd.DataFrame) -> None:
+        found = Findings(frame)
+        (table,), (compared,) = comparison(found), comparisons(found)
+        made = verdict(compared)
+        outcomes[made.outcome] += 1
+        assert [*contradictions(made, list(summary(found)), table)] == []
+
+    holds()
+    assert set(outcomes) == set(get_args(Outcome)), "else it could pass without a winner"
+
+
+def contradictions(made: Verdict, sentences: list[str], table: ReportTable) -> Iterator[str]:
+    """What the sentences of a summary say and the numbers of the table do not."""
+    rows: dict[str, dict[str, Any]] = {
+        str(row["arm"]): {str(key): value for key, value in row.items()} for row in table.data.to_dict("records")
+    }
+    predictor = rows.pop(CONSTANT, {"mean": math.nan})["mean"]
+    rows = {name: row for name, row in rows.items() if not pd.isna(row["mean"])}
+    shared = {name: row["shared_seeds"] for name, row in rows.items() if not pd.isna(row["shared_seeds"])}
+    enough = {name for name, num in shared.items() if num >= FEW_SEEDS}
+    different = {name for name in enough if rows[name]["holm_p"] <= ALPHA}
+    text = " ".join(sentences)
+    collapsed = [name for name, row in rows.items() if not name.endswith(TUNED) and row["collapsed"] == row["seeds"]]
+    plain = [name for name in rows if not name.endswith(TUNED)]
+    helped = [name for name in rows if name.endswith(TUNED) and rows[name]["mean"] > predictor + 1e-9]
+    expected = (
+        {"nothing"}
+        if not max(shared.values(), default=0)
+        else {"all_collapsed"}
+        if collapsed == plain and not helped
+        else {"too_few_seeds"}
+        if not enough
+        else {"winner", "different"}
+        if different
+        else {"no_difference"}
+    )
+    if made.outcome not in expected:
+        yield f"{made.outcome} must be one of {expected}"
+    if sentences[0] not in table.notes:
+        yield "the headline is not below the table"
+    for name, sign, number in re.findall(
+        r"(plain|dice|focal|tversky)(?:, tuned threshold)? \(([-+])(\d+\.\d\d)\)", text
+    ):
+        if f"{sign}{number}" not in table.text():
+            yield f"{name} {sign}{number} is nowhere in the table"
+    if made.outcome in ("winner", "different"):
+        (sentence,) = [each for each in sentences if each.startswith("Significantly better than plain on this")]
+        better, _, worse = sentence.rstrip(".").partition(": ")[2].partition("; worse: ")
+        for part, sign in ((better, 1), (worse, -1)):
+            named = set(re.findall(r"((?:dice|focal|tversky)(?:, tuned threshold)?) \(", part))
+            if named != {name for name in different if sign * rows[name]["difference"] > 0}:
+                yield f"{sentence} does not name the rows with a p of at most {ALPHA}"
+    bold = [
+        rows_name
+        for (number, _), mark in table.marks.items()
+        if mark == "bold"
+        for rows_name in [table.data["arm"][number]]
+    ]
+    if made.outcome != "winner":
+        yield from (f"{each} names a winner" for each in sentences if re.match("Winner|Best", each))
+        yield from (f"{name} is bold" for name in bold)
+        return
+    name = re.findall(r"^Winner: (\w+(?:, tuned threshold)?),", sentences[0])[0]
+    winner, arm = rows[name], name.removesuffix(TUNED)
+    if bold != [name]:
+        yield f"bold: {bold}"
+    if winner["failed"]:
+        yield "the winner has failed runs"
+    if winner["mean"] <= predictor:
+        yield "the winner is not above the constant predictor"
+    if arm in collapsed and not name.endswith(TUNED):
+        yield "the winner collapsed"
+    others = [
+        other
+        for other in rows
+        if other.removesuffix(TUNED) not in (arm,) and (other in enough or other.startswith("plain"))
+    ]
+    yield from (f"{other} is above the winner" for other in others if rows[other]["mean"] > winner["mean"])
+    if name in shared and name not in different:
+        yield "the table does not tell the winner from the baseline"
+    lead, runner_up, seeds = re.findall(r"; (\S+) over (\w+(?:, tuned threshold)?)( on the \d+ seeds)?", sentences[0])[
+        0
+    ]
+    if not lead.startswith("+") or (
+        not seeds and abs(float(lead) - 100 * (winner["mean"] - rows[runner_up]["mean"])) > 0.011
+    ):
+        yield f"the lead {lead} is not the difference of the means"

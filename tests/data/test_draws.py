@@ -1,0 +1,106 @@
+"""Drawn splits: the same share of every label, whole texts and documents, and something of everything left in train."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes, same_text
+from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
+
+
+def texts(labels: Sequence[tuple[str, ...]]) -> list[Record]:
+    return [TextRecord(str(number), f"text {number}", each) for number, each in enumerate(labels)]
+
+
+def no_documents(records: Sequence[Record]) -> Hashes:
+    return np.full(len(records), NO_DOCUMENT)
+
+
+def drawn(records: Sequence[Record], share: float, seed: int = 0, documents: Hashes | None = None) -> list[Record]:
+    known = no_documents(records) if documents is None else documents
+    is_drawn = Drawable.of(records, known, {"dev": share}).draw(share, seed)
+    return [record for record, chosen in zip(records, is_drawn, strict=True) if chosen]
+
+
+def counts(records: Sequence[Record]) -> Counter[str]:
+    return Counter(label for record in records if isinstance(record, TextRecord) for label in record.labels)
+
+
+def test_every_seed_draws_the_share_of_a_rare_label() -> None:
+    """Drawn without regard to labels, dev of 600 rows at 5 % holds 0 to 6 positives by chance."""
+    records = texts([("yes",) if number % 20 == 0 else ("no",) for number in range(600)])
+    splits = [drawn(records, 0.1, seed) for seed in range(6)]
+    assert [counts(split) for split in splits] == [{"yes": 3, "no": 57}] * 6
+    assert len({tuple(record.id for record in split) for split in splits}) == 6
+
+
+def test_texts_with_several_labels_are_drawn_by_their_rarest_one() -> None:
+    state = random.Random(0)
+    some = (("a", 0.9), ("b", 0.3), ("c", 0.03))
+    records = texts([tuple(label for label, chance in some if state.random() < chance) for _ in range(1000)])
+    all_of = counts(records)["c"]
+    assert [counts(drawn(records, 0.2, seed))["c"] for seed in range(5)] == [round(0.2 * all_of)] * 5
+
+
+def test_a_few_labels_are_all_in_the_drawn_split_and_many_are_not_forced_into_it() -> None:
+    few = texts([("yes",)] * 4 + [("no",)] * 96)
+    assert [counts(drawn(few, 0.1, seed))["yes"] for seed in range(5)] == [1] * 5
+    many = texts([(f"label {number % 500}",) for number in range(1000)])
+    assert len(drawn(many, 0.1)) == 100
+
+
+def test_a_label_of_one_text_stays_in_train() -> None:
+    records = texts([("once",), *[("often",)] * 9])
+    assert all(counts(drawn(records, 0.5, seed))["once"] == 0 for seed in range(9))
+    assert len(drawn(texts([("a",), ("b",)]), 0.5)) == 1, "else there would be no dev split"
+    assert drawn(texts([("a",)]), 0.5) == []
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["a", "b", "c"])), min_size=2, max_size=60),
+    share=st.floats(0.05, 0.9),
+    seed=st.integers(0, 5),
+)
+def test_the_same_text_is_never_on_both_sides(rows: list[tuple[int, str]], share: float, seed: int) -> None:
+    records: list[Record] = [TextRecord(str(id), f"{text}", (label,)) for id, (text, label) in enumerate(rows)]
+    dev = drawn(records, share, seed)
+    train = [record for record in records if record not in dev]
+    assert not {same_text(record) for record in dev} & {same_text(record) for record in train}
+    assert train
+    assert bool(dev) == (len({text for text, _ in rows}) > 1)
+    largest = max(Counter(text for text, _ in rows).values())
+    num_strata = len({label for _, label in rows})
+    assert abs(len(dev) - share * len(rows)) <= largest * num_strata
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (PairRecord("1", "Who  is it?", "b", "1"), PairRecord("2", "B", "who is it?", "0")),
+        (TextRecord("1", "Refund\nPLEASE", ("x",)), TextRecord("2", "refund please ", ())),
+        (TaggedRecord("1", ("A", "b"), ("O", "O")), TaggedRecord("2", ("a", "b"), ("B-X", "O"))),
+        (QueryRecord("1", ("a",), "q", "T", (), "1"), QueryRecord("2", ("a",), "other", "U", (), "2")),
+        (QuestionRecord("1", "q", "text", (), True, "1"), QuestionRecord("2", "r", "text", (), False, "2")),
+    ],
+    ids=lambda record: type(record).__name__,
+)
+def test_labels_case_spacing_and_the_order_of_a_pair_make_no_other_text(one: Record, other: Record) -> None:
+    assert same_text(one) == same_text(other)
+
+
+def test_documents_stay_whole_if_the_split_can_hold_one() -> None:
+    records = texts([("a",)] * 200)
+    documents = np.repeat(np.arange(1, 21), 10)
+    for seed in range(3):
+        dev = drawn(records, 0.1, seed, documents)
+        assert (len(dev), len({int(record.id) // 10 for record in dev})) == (20, 2)
+    few = np.repeat(np.arange(1, 5), 50)
+    assert not Drawable.of(records, few, {"test": 0.5, "dev": 0.1}).has_whole_documents
+    assert len(drawn(records, 0.1, documents=few)) == 20
