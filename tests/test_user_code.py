@@ -35,7 +35,6 @@ def _private():
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Path]]:
     """Writes a file in the working folder, which cannot be imported from, as in a console script."""
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder not in ("", str(tmp_path))])
-    before = set(sys.modules)
 
     def write(name: str, text: str) -> Path:
         path = tmp_path / name
@@ -44,8 +43,9 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         return path
 
     yield write
-    for name in sys.modules.keys() - before:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def test_a_module_of_the_current_folder_and_a_file_are_one_from_everywhere(
@@ -64,8 +64,11 @@ def test_a_module_of_the_current_folder_and_a_file_are_one_from_everywhere(
     assert absolute(stored) == stored
 
 
-def test_an_edit_of_the_same_size_in_the_same_second_counts(written: Callable[[str, str], Path]) -> None:
+def test_an_edit_of_the_same_size_in_the_same_second_counts(
+    written: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Python's cached bytecode was run while the digest was of the new source; the cache lay in the user's folder."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     values = []
     for value in (1, 2):
         path = written("mine.py", f"def f(): return {value}")

@@ -204,7 +204,7 @@ def test_a_ray_that_runs_in_this_process_is_used_and_left_running(tmp_path: Path
     used, other, small = done.stdout.splitlines()
     assert used == "True True False"
     assert other.startswith("Ray runs in this process already, and is used: call ray.shutdown() to use address '10.0")
-    assert small == "the Ray that is used must have 3 CPUs, and has 2"
+    assert small == "the Ray that is used must have 3 CPUs, and has 2: lower launch.workers or launch.threads"
 
 
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:
