@@ -150,9 +150,11 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
     gpus = f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
     workers = f" ({needs.num_workers} workers)" if needs.num_workers else ""
     less = ", less with early stopping" if estimate.stops_early else ""
-    fewest, most_steps = sorted((estimate.fastest.num_steps, run.num_steps))
-    each = f"{_range(estimate.fastest.seconds, run.seconds, _clock)} each, {_range(fewest, most_steps, str)} steps"
-    to_start = f"{_clock(estimate.seconds_to_start)} to start"
+    fewest, highest = sorted((estimate.fastest.num_steps, run.num_steps))
+    each = (
+        f"{_range(estimate.fastest.seconds, run.seconds, _clock)} each, {_range(fewest, highest, str)} steps, "
+        f"{_clock(estimate.seconds_to_start)} to start"
+    )
     typer.echo(estimate.plan)
     typer.echo(f"runs        {estimate.num_runs}{ended}")
     typer.echo(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
