@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.results import Best, Result
+from dice_ray.api.results import Best, Result, interruptible
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
@@ -33,6 +33,9 @@ def train(
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
         show: Makes the screen that shows progress.
+
+    Raises:
+        Interrupted: By Ctrl-C or SIGTERM, after a checkpoint was written; `resume` continues the run.
     """
     from dice_ray.run.driver import Driver
 
@@ -48,9 +51,14 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     tracking.check_register(register)
     folder = runs_folder() / name
     config = build.fix_precision(with_stored_precision(config, folder))
-    score = single.train_alone(config, folder, TRAIN_EXPERIMENT, driver)
-    tracking.keep_best(Place(folder, TRAIN_EXPERIMENT, name), "dev", store_text=config.tracking.text, register=register)
-    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score))
+    with interruptible(name, TRAIN_EXPERIMENT) as stop:
+        score = single.train_alone(config, folder, TRAIN_EXPERIMENT, replace(driver, is_stopped=stop))
+        if score is None:
+            raise KeyboardInterrupt
+        place = Place(folder, TRAIN_EXPERIMENT, name)
+        tracking.keep_best(place, "dev", store_text=config.tracking.text, register=register)
+    has_test = config.data.has("test") or config.data.test_share is not None
+    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score), has_test=has_test)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import shipped, tracking
-from dice_ray.api.places import Place, check_name, new_name, runs_folder
+from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
-from dice_ray.api.results import Result
+from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, data_digest, layers_by_variant, read_study
 from dice_ray.errors import InputError, RunError, UnknownNameError
@@ -79,12 +80,15 @@ def tune(
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import own_point
     from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space
 
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
-    layers = _with_automatic(layers_of(preset, settings), name, Path(preset).stem)
+    written = layers_of(preset, settings)
+    layers = _with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = shipped.space_address(space)
+    check_settings(written[-1], address_of_space)
     points = []
     # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
     if sampler in DRAWING_SAMPLERS and warm_start in (None, PUBLISHED):
@@ -197,7 +201,7 @@ def ablate(
     *,
     encoders: Sequence[str] = (),
     arms: Sequence[str] = (),
-    seeds: int = 3,
+    seeds: int = 5,
     tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
     max_hours: float | None = None,
@@ -237,7 +241,7 @@ def ablate(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
-    name = check_name(name or Path(study).stem)
+    name = check_name(name or valid_name(Path(study).stem))
     variants: dict[str | None, Variant] = {}
     for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
@@ -271,8 +275,12 @@ def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register:
     folder = runs_folder() / plan.name
     if is_dry:
         return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
-    counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
-    return _result(plan, folder, counts, register)
+    with interruptible(plan.name, plan.name) as stop:
+        driver = replace(driver, is_stopped=stop)
+        counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
+        if stop():
+            raise KeyboardInterrupt
+        return _result(plan, folder, counts, register)
 
 
 def _with_automatic(

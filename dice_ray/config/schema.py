@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
@@ -43,16 +43,40 @@ class LaunchConfig(Settings):
     max_failures: int = Field(2, ge=0)
 
 
+PaperData: TypeAlias = Literal[
+    "ctb5",
+    "ctb6",
+    "ud14_chinese",
+    "wsj",
+    "ritter2011",
+    "conll03",
+    "ontonotes5",
+    "msra",
+    "ontonotes4",
+    "squad1",
+    "squad2",
+    "quoref",
+    "mrpc",
+    "qqp",
+    "sst2",
+    "sst5",
+]
+"""The data sets of the paper's Tables 3 to 10."""
+
+
 class TrackingConfig(Settings):
     """What is logged to MLflow in addition to settings, metrics and counts.
 
     Attributes:
         data: The name of the data set in MLflow, tables and the cache; by default the preset's, if it reads files.
         text: Whether the best run's predictions are logged: they contain the texts of your data.
+        published: The data set of the paper that the data are, whole and in the published split. The paper's tables
+            show the scores of such data only.
     """
 
     data: str | None = Field(None, min_length=1)
     text: bool = False
+    published: PaperData | None = None
 
 
 NEUTRAL_SECTIONS = ("launch", "tracking")
@@ -94,6 +118,7 @@ class RunConfig(Settings):
         return {
             names.TASK: self.task.name,
             names.DATA: self.data_name,
+            **({names.PUBLISHED: self.tracking.published} if self.tracking.published else {}),
             names.LOSS: self.loss.name,
             names.ENCODER: self.model.encoder,
             names.FRESH: self.model.fresh,

@@ -200,10 +200,7 @@ def load(folder: Path) -> Trained:
         )
     assert config is not None
     values = json.loads((folder / TASK).read_text(encoding="utf-8"))
-    facts = tuple(
-        TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})
-        for term in values["facts"]
-    )
+    facts = tuple(map(TermFacts.from_plain, values["facts"]))
     task = config.task.build(tuple(values["classes"]))
     numerics = precision.resolve(config.training.precision)
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
