@@ -43,11 +43,16 @@ class TextRecord:
 
 @dataclass(frozen=True, slots=True)
 class TaggedRecord:
-    """Words and their tags, one each, or no tags if labels were not read; tags of spans are IOB2."""
+    """Words and their tags, one each, or no tags if labels were not read; tags of spans are IOB2.
+
+    Attributes:
+        document: Identifies the document where the file marks documents; empty before the first mark.
+    """
 
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    document: str = ""
 
     @property
     def content(self) -> tuple[str, ...]:
@@ -115,8 +120,8 @@ Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | Qu
 
 def documents(records: Sequence[Record]) -> dict[str, str]:
     """The document of each record, by the record's id; empty if no document has several records."""
-    known = {record.id: record.document for record in records if isinstance(record, QuestionRecord)}
-    return known if len(set(known.values())) < len(known) else {}
+    known = {each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord)}
+    return known if any(known.values()) and len(set(known.values())) < len(known) else {}
 
 
 @dataclass(frozen=True)
@@ -262,7 +267,8 @@ class Digest:
         self._hash = hashlib.sha256()
 
     def add(self, records: Sequence[Record]) -> None:
-        names = [item.name for item in fields(records[0])] if records else []
+        # Not the document, which older versions did not store: the digest of the same data must stay the same.
+        names = [item.name for item in fields(records[0]) if item.name != "document"] if records else []
         written = [json.dumps([getattr(record, name) for name in names]) for record in records]
         self._hash.update("".join(written).encode())
 

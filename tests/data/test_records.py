@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import replace
 
@@ -12,7 +13,9 @@ from dice_ray.data.records import (
     Rarest,
     ReadReport,
     RowTally,
+    TaggedRecord,
     TextRecord,
+    digest,
     documents,
 )
 
@@ -34,6 +37,16 @@ def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> No
     assert documents([question("a", "8f2"), question("b", "8f2"), question("c", "91a")])["b"] == "8f2"
     assert documents([question("a", "8f2"), question("c", "91a")]) == {}, "nothing is shared"
     assert documents([TextRecord("a", "", ())]) == {}
+    sentences = [TaggedRecord(id, ("a",), ("O",), document) for id, document in (("1", ""), ("4", "3"), ("6", "3"))]
+    assert documents(sentences) == {"1": "", "4": "3", "6": "3"}
+    assert documents([replace(sentence, document="") for sentence in sentences]) == {}
+
+
+def test_the_digest_of_data_is_that_of_versions_without_documents() -> None:
+    sentence = TaggedRecord("4", ("a",), ("O",))
+    assert digest([[sentence]]) == digest([[replace(sentence, document="3")]])
+    written = json.dumps(["4", ["a"], ["O"]]).encode() + b"\n"
+    assert digest([[sentence]]) == hashlib.sha256(written).hexdigest()[:16]
 
 
 def test_a_clean_load_is_a_line() -> None:

@@ -37,8 +37,7 @@ class Kept:
 
     Attributes:
         note: An oddity that does not prevent its use; notes are counted.
-        document: The document that the record belongs to, where the file marks documents. It is not stored: only drawn
-            splits depend on it.
+        document: The document that the record belongs to, where the file marks documents; drawn splits keep it whole.
     """
 
     place: RowPlace

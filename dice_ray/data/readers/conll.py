@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
-from dice_ray.data.readers.tags import TagKind, tagged_record
+from dice_ray.data.readers.base import Bad, Drop, Labels, RowResult, TextReaderBranch
+from dice_ray.data.readers.tags import TagKind, in_document, tagged_record
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import shown
 
@@ -55,8 +54,7 @@ class ConllConfig(TextReaderBranch):
                 sentence.append((line, columns))
                 continue
             if sentence:
-                row = self._sentence(sentence, width, labels)
-                yield replace(row, document=document) if isinstance(row, Kept) else row
+                yield in_document(self._sentence(sentence, width, labels), document)
             yield from comments
             sentence, comments = [], []
             if columns:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextReaderBranch
-from dice_ray.data.readers.tags import tagged_record
+from dice_ray.data.readers.base import Bad, Drop, Labels, RowResult, TextReaderBranch
+from dice_ray.data.readers.tags import in_document, tagged_record
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import shown
 
@@ -43,8 +42,7 @@ class ConlluConfig(TextReaderBranch):
                 elif NEW_DOCUMENT.match(text):
                     document = line
             elif sentence:
-                row = self._sentence(sentence, labels)
-                yield replace(row, document=document) if isinstance(row, Kept) else row
+                yield in_document(self._sentence(sentence, labels), document)
                 sentence = []
 
     def _sentence(self, rows: list[tuple[int, str]], labels: Labels) -> RowResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from dice_ray.data.readers.base import Bad, Kept, RowPlace, RowResult
@@ -33,6 +34,13 @@ def iob2(tags: Sequence[str]) -> list[str]:
         converted.append(f"{'B' if letter in 'BSU' or type_ != open_type else 'I'}{type_}")
         open_type = None if letter in "ESLU" else type_
     return converted
+
+
+def in_document(row: RowResult, line: int | None) -> RowResult:
+    """The row of a sentence in the document whose mark stands on this line, if any does."""
+    if line is None or not isinstance(row, Kept) or not isinstance(row.record, TaggedRecord):
+        return row
+    return replace(row, record=replace(row.record, document=str(line)), document=line)
 
 
 def tagged_record(

@@ -20,6 +20,7 @@ from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import MISPLACED, SquadConfig
+from dice_ray.data.readers.tags import in_document
 from dice_ray.data.readers.trees import TreesConfig
 from dice_ray.data.records import AnswerSpan, PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
 
@@ -46,7 +47,9 @@ def test_conll_takes_chosen_columns_and_counts_document_marks(tmp_path: Path) ->
     named, parts = read(ConllConfig(), tmp_path, content), read(ConllConfig(tag=1, tags="plain"), tmp_path, content)
     for results, tags in ((named, "B-ORG O"), (parts, "NNP VBZ")):
         first, second = tagged(3, "EU rejects", tags), tagged(6, ".", "O" if tags == "B-ORG O" else ".")
-        assert results == [marks[0], replace(first, document=1), marks[1], replace(second, document=5)]
+        assert results == [marks[0], in_document(first, 1), marks[1], in_document(second, 5)]
+    in_second = Kept(6, TaggedRecord("6", (".",), ("O",), document="5"), document=5)
+    assert named[-1] == in_second
 
 
 def test_conll_words_keep_what_is_no_separator(tmp_path: Path) -> None:
