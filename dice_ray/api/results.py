@@ -51,6 +51,7 @@ class Result:
         experiment: In MLflow.
         is_finished: False where it was interrupted or `max_hours` were over; `resume` continues it.
         trained: The score of a run trained alone.
+        is_study: Whether it is that of a finished study, which has a verdict.
         has_test: Whether the data of a run trained alone have a test split.
         estimate: Of a dry run, which leaves nothing else behind.
     """
@@ -59,6 +60,7 @@ class Result:
     experiment: str
     is_finished: bool = True
     trained: Best | None = None
+    is_study: bool = False
     has_test: bool = False
     estimate: Estimate | None = None
 
@@ -105,8 +107,8 @@ class Result:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What a finished study shows on each data set, encoder and variant; empty while MLflow is away."""
-        if self.trained or self.estimate or not self.is_finished:
+        """What a finished study shows on each data set, encoder and variant; empty if MLflow lacks results."""
+        if not self.is_study or self.waiting:
             return ()
         shipped.folder_of("analysis")
         from analysis.comparison import comparisons

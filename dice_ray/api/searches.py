@@ -334,4 +334,5 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
         store_text = plan.config(ledger.specs[best]).tracking.text
         place = Place(folder / TRIALS / best, plan.name, best)
         tracking.keep_best(place, split, store_text=store_text, register=register)
-    return Result(folder.name, folder.name, counts.is_finished)
+    is_study = counts.is_finished and not isinstance(plan, SweepPlan)
+    return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)

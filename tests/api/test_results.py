@@ -44,7 +44,7 @@ def study(num_seeds: int) -> api.Result:
                 writer.metrics(f"{arm}{seed}", 1, {"test/f1": score * (1 + seed / 100)})
                 writer.end(f"{arm}{seed}", "FINISHED")
         writer.end("compare", "FINISHED")
-    return api.Result("compare", "compare")
+    return api.Result("compare", "compare", is_study=True)
 
 
 def test_the_best_of_a_sweep_is_a_run_with_what_was_searched(sweep: api.Result) -> None:
