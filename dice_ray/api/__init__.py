@@ -10,8 +10,9 @@ from dice_ray.api.data import (
     inspection_folder,
 )
 from dice_ray.api.known import losses, names, plot_losses
+from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
-from dice_ray.api.results import Best, Result, export_preset, report, write_report
+from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui
@@ -22,6 +23,7 @@ __all__ = [
     "PUBLISHED",
     "Best",
     "DryRun",
+    "Interrupted",
     "Result",
     "Scored",
     "Waiting",
@@ -53,6 +55,7 @@ __all__ = [
     "train",
     "tune",
     "ui",
+    "valid_name",
     "validate",
     "write_report",
 ]

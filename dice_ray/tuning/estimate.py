@@ -93,7 +93,10 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     base = plan.base()
     bases = {variant: plan.base(variant) for variant in plan.digests}
     plan = plan.bound_to(
-        {variant: sources.load(each.data, each.task.positive_label()).digest for variant, each in bases.items()}
+        {
+            variant: sources.load(each.data, each.task.positive_label(), each.data_name).digest
+            for variant, each in bases.items()
+        }
     )
     stored, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):

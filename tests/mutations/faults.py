@@ -49,7 +49,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/losses/reduction.py", "total = sum_over_workers(statistics.detach())", "total = statistics.detach()", "losses/test_reduction.py::test_two_workers_are_exact"),
     # data
     Fault("dice_ray/data/readers/base.py", "line.removeprefix(\"\\ufeff\")", "line", "data/readers/test_tables.py"),
-    Fault("dice_ray/data/readers/conll.py", 'chain(lines(path), [(0, "")])', "lines(path)", "data/readers/test_formats.py"),
+    Fault("dice_ray/data/readers/conll.py", 'chain(self.lines(path), [(0, "")])', "self.lines(path)", "data/readers/test_formats.py"),
     Fault("dice_ray/data/readers/mrc_ner.py", "(start, end + 1)", "(start, end)", "data/readers/test_formats.py"),
     Fault("dice_ray/data/readers/tables.py", "delimiter=self.delimiter, strict=True", "delimiter=self.delimiter, quoting=csv.QUOTE_NONE", "data/readers/test_tables.py"),
     Fault("dice_ray/data/readers/tags.py", "letter in 'BSU' or type_ != open_type", "letter in 'BSU'", "data/readers/test_tags.py"),
@@ -129,7 +129,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/api/places.py", r're.fullmatch(r"\w[\w.-]*", name)', r're.match(r"\w[\w.-]*", name)', "api/test_places.py"),
     Fault("dice_ray/cli/app.py", "sys.exit(2 if isinstance(", "sys.exit(1 if isinstance(", "cli/test_app.py::test_an_error_of_the_user_exits_with_2_and_prints_no_traceback"),
     Fault("dice_ray/cli/printing.py", "value if math.isfinite(value) else None", "value", "cli/test_printing.py"),
-    Fault("dice_ray/cli/printing.py", "raise typer.Exit(130)", "raise typer.Exit(0)", "cli/test_app.py::test_ctrl_c_ends_a_run_with_130_and_no_traceback cli/test_app.py::test_resume_passes_what_was_given_and_an_interruption_exits_with_130"),
+    Fault("dice_ray/cli/printing.py", "if not result.is_finished:\n        raise typer.Exit(status)", "if not result.is_finished:\n        raise typer.Exit(0)", "cli/test_app.py::test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it cli/test_app.py::test_resume_passes_what_was_given_and_an_interruption_exits_with_130"),
     # search_spaces
     Fault("search_spaces/arms.py", '"loss.self_adjusting_dice.decay": 1.0', '"loss.self_adjusting_dice.decay": 0.5', "search_spaces/test_arms.py"),
     Fault("search_spaces/loss_tuning.py", 'trial.suggest_float("loss.focal.gamma", 0, 5)', 'trial.suggest_float("loss.dice.gamma", 0, 5)', "search_spaces/test_loss_tuning.py"),
@@ -140,6 +140,10 @@ FAULTS: tuple[Fault, ...] = (
     Fault("analysis/statistics.py", "if not are_shares(scores):", "if True:", "analysis/test_statistics.py"),
     Fault("analysis/statistics.py", "(len(tested) - rank) * p", "(rank + 1) * p", "analysis/test_statistics.py"),
     Fault("analysis/statistics.py", "self.interval.num >= FEW_SEEDS", "self.interval.num > 0", "analysis/tables/test_study.py"),
+    Fault("analysis/verdict.py", "    if leader.failed:\n", "    if False:\n", "analysis/test_verdict.py"),
+    Fault("analysis/verdict.py", "if highest.score.mean > leader.score.mean:", "if False:", "analysis/test_verdict.py"),
+    Fault("analysis/verdict.py", "    if most < FEW_SEEDS:\n", "    if most < 2:\n", "analysis/test_verdict.py"),
+    Fault("analysis/verdict.py", "if all(_is_constant(arm, comparison) for arm in scored):", "if False:", "analysis/test_verdict.py"),
     Fault("analysis/comparison.py", "failed=int(runs.sum()) - len(row.scores)", "failed=0", "analysis/test_report.py"),
     Fault("analysis/comparison.py", "arms.append(Arm(CONSTANT, predictor))", "pass", "analysis/test_report.py"),
     Fault("analysis/columns.py", 'np.isfinite(values) & (runs["state"] != "failed")', "np.isfinite(values)", "analysis/test_report.py"),
