@@ -53,8 +53,9 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     config = build.fix_precision(with_stored_precision(config, folder))
     with interruptible(name, TRAIN_EXPERIMENT) as stop:
         score = single.train_alone(config, folder, TRAIN_EXPERIMENT, replace(driver, is_stopped=stop))
-        if score is None:
+        if score is None or stop():
             raise KeyboardInterrupt
+        stop.is_asked = False
         place = Place(folder, TRAIN_EXPERIMENT, name)
         tracking.keep_best(place, "dev", store_text=config.tracking.text, register=register)
     has_test = config.data.has("test") or config.data.test_share is not None

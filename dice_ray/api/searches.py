@@ -280,6 +280,7 @@ def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register:
         counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
         if stop():
             raise KeyboardInterrupt
+        stop.is_asked = False
         return _result(plan, folder, counts, register)
 
 

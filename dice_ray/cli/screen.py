@@ -65,10 +65,14 @@ class TerminalScreen:
             self._show_counts(event)
 
     def _show_evaluation(self, evaluation: Evaluation) -> None:
-        metrics = [f"{name} {evaluation.metrics[name]:.4f}" for name in SHOWN_METRICS if name in evaluation.metrics]
+        values = evaluation.metrics
+        metrics = [f"{name} {values[name]:.4f}" for name in SHOWN_METRICS if name in values]
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
-        collapsed = "  (predicts one class only)" if evaluation.metrics.get("dev/collapsed") else ""
-        self._print(f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}{collapsed}")
+        marks = "  (predicts one class only)" if values.get("dev/collapsed") else ""
+        used = values.get("dev/threshold_used")  # runs of older versions lack it
+        if used is not None and used != values["dev/threshold"]:
+            marks += f"  (f1_tuned: threshold of {values['dev/threshold_support']:.0f} positives, not used)"
+        self._print(f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}{marks}")
 
     def _show_step(self, step: StepProgress) -> None:
         now = time.monotonic()

@@ -243,7 +243,7 @@ def _init(address: str, options: Mapping[str, Any]) -> None:
         raise RunError(f"Ray must {must} at {address}: {first_line(error)}") from error
     finally:
         # Ray replaces it by one that ends the process, and keeps it (Ray 2.60).
-        if threading.current_thread() is threading.main_thread():
+        if handler is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)
 
 

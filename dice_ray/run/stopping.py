@@ -27,17 +27,18 @@ class Stop:
 
     Attributes:
         signal: The first signal that arrived; None as long as none did.
+        is_asked: Whether the work asks, so that a signal need not raise.
         timer: Sends the second one, `GRACE` seconds after SIGTERM.
     """
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self._is_asked = False
+        self.is_asked = False
         self.timer = threading.Timer(GRACE, os.kill, (os.getpid(), signal.SIGTERM))
         self.timer.daemon = True
 
     def __call__(self) -> bool:
-        self._is_asked = True
+        self.is_asked = True
         return self.signal is not None
 
     def handle(self, number: int, frame: FrameType | None) -> None:
@@ -45,7 +46,7 @@ class Stop:
         is_first = self.signal is None
         if is_first:
             self.signal = number
-        if not is_first or not self._is_asked:
+        if not is_first or not self.is_asked:
             raise KeyboardInterrupt
         if number == signal.SIGTERM:
             self.timer.start()
@@ -64,4 +65,5 @@ def stop_on_signals() -> Iterator[Stop]:
     finally:
         stop.timer.cancel()
         for number, handler in before.items():
-            signal.signal(number, handler)
+            # None: it was not installed from Python, and cannot be installed again.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)

@@ -74,6 +74,18 @@ def test_a_run_that_predicts_one_class_is_marked() -> None:
     assert pipe.getvalue() == "epoch 0.50  step 10  dev/f1 0.0000  (predicts one class only)\n"
 
 
+def test_a_tuned_f1_that_predictions_will_not_have_is_marked() -> None:
+    """With 2 positives in dev, f1_tuned jumps between 0.08 and 1.00."""
+    tuned = {"dev/f1": 0.0, "dev/f1_tuned": 1.0, "dev/threshold": 0.1, "dev/threshold_support": 2.0}
+    pipe = io.StringIO()
+    with TerminalScreen(pipe) as screen:
+        screen.show(Evaluation(10, 0.5, tuned | {"dev/threshold_used": 0.5}, finished=True))
+        screen.show(Evaluation(10, 0.5, tuned | {"dev/threshold_used": 0.1}, finished=True))
+        screen.show(Evaluation(10, 0.5, tuned, finished=True))
+    line = "epoch 0.50  step 10  dev/f1 0.0000  dev/f1_tuned 1.0000"
+    assert pipe.getvalue().splitlines() == [f"{line}  (f1_tuned: threshold of 2 positives, not used)", line, line]
+
+
 def test_a_pipe_gets_a_line_whenever_a_trial_has_ended() -> None:
     pipe = io.StringIO()
     with TerminalScreen(pipe) as screen:

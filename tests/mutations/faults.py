@@ -109,6 +109,11 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/run/folder.py", "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)", "tuning/test_ledger.py"),
     Fault("dice_ray/run/folder.py", "    sync(unfinished)\n    unfinished.replace(file)\n", "    unfinished.replace(file)\n", "run/test_folder.py"),
     Fault("dice_ray/run/folder.py", "not in NEUTRAL_SECTIONS", "in NEUTRAL_SECTIONS", "api/test_api.py::test_a_name_goes_on_with_its_own_run_alone"),
+    Fault("dice_ray/run/folder.py", "if each.exists() and target.exists() and each.samefile(target):", "if False:", "cli/test_app.py::test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write"),
+    Fault("dice_ray/run/stopping.py", "if not is_first or not self.is_asked:", "if not is_first:", "run/test_stopping.py"),
+    Fault("dice_ray/training/loop.py", "stops = stops or is_asked", "stops = stops and is_asked", "training/test_loop.py::test_a_run_that_is_asked_to_stop_loses_no_step"),
+    Fault("dice_ray/metrics/classification.py", "max(at_half, BEYOND_CONSTANT * constant_f1(labels))", "at_half", "metrics/test_classification.py"),
+    Fault("dice_ray/tracking/writer.py", "IN_DOUBT: Final = (401, 403, 404)", "IN_DOUBT: Final = ()", "tracking/test_outage.py"),
     Fault("dice_ray/run/train.py", 'prepared.test() if split == "test" else prepared.dev', "prepared.dev", "run/test_trained.py"),
     # tuning
     Fault("dice_ray/tuning/ledger.py", "            os.fsync(file.fileno())\n", "", "tuning/test_ledger.py"),

@@ -81,6 +81,9 @@ def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
             assert [*found.columns] == lines[0]
             assert found["label"].tolist() == [line[1] for line in lines[1:]]
             assert found.iloc[:, 2].tolist() == pytest.approx([float(line[2]) for line in lines[1:]], abs=1e-6)
+            if kind == "pairs":
+                everything = model.predict(pd.DataFrame(ROWS[kind]), params={"threshold": "0"})
+                assert set(everything["label"]) == {"1"}
         case _ if kind == "tagging":
             tags = [[line.split("\t")[1] for line in block.splitlines()] for block in wanted.text().split("\n\n")[:-1]]
             assert found == tags

@@ -1,0 +1,40 @@
+"""Signals: noted while the work asks whether to stop, raised otherwise."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from dice_ray.run import stopping
+from dice_ray.run.stopping import stop_on_signals
+
+
+@pytest.mark.parametrize("number", stopping.SIGNALS)
+def test_a_signal_is_noted_once_the_work_asks_and_a_second_one_is_raised(number: int) -> None:
+    """In the middle of an optimizer step an exception would leave a state that no checkpoint can be written of."""
+    before = signal.getsignal(number)
+    with stop_on_signals() as stop:
+        assert not stop()
+        signal.raise_signal(number)
+        assert stop()
+        assert stop.signal == number
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_is_raised_while_nothing_asks() -> None:
+    with stop_on_signals() as stop, pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGTERM)
+    assert stop.signal == signal.SIGTERM
+
+
+def test_work_that_does_not_end_by_itself_is_interrupted_after_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of minutes: a machine that is taken away does not wait for its end."""
+    monkeypatch.setattr(stopping, "GRACE", 0.1)
+    with stop_on_signals() as stop:
+        stop()
+        signal.raise_signal(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.pause()
