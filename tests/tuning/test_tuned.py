@@ -92,9 +92,7 @@ def test_an_arm_keeps_what_it_writes_in_any_form_and_its_own_branch(
     found = tuned(study.model_copy(update={"arms": {"ce": {}, "own": arm}}), [there])
     values = flat(found.config(found.grid().cells[1]))
     assert kept.items() <= values.items()
-    assert sum(path.startswith("loss.focal.weighting.") for path in values) == (
-        values["loss.focal.weighting"] != "inverse"
-    )
+    assert ("loss.focal.weighting.lg.k" in values) == (values["loss.focal.weighting"] == "lg")
 
 
 def test_a_trial_that_ran_again_counts_by_its_reruns_and_reruns_are_no_trials(
