@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 READY := .venv/.ready
 
 .PHONY: help demo test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
-  bench-sweep bench-scale bench-search bench-tracking tree
+  bench-sweep bench-scale bench-search bench-tracking bench-uncertainty tree
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -60,6 +60,9 @@ bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour
 
 bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tracking
+
+bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
+	$(BIN)/python -m tests.benchmarks.uncertainty
 
 tree: $(READY) ## Write the tree in README from the first sentences of the files' docstrings
 	$(BIN)/python -m tests.house.tree

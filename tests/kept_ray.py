@@ -53,7 +53,8 @@ class KeptRay:
         (node,) = self._cluster.nodes
         scratch = Path(tempfile.mkdtemp(dir=self._cluster.scratch))
         with cluster.quiet(log):
-            yield replace(self._cluster, nodes=(replace(node, cpus=num_cpus or 1),), scratch=scratch)
+            nodes = (replace(node, cpus=num_cpus or 1),)
+            yield replace(self._cluster, nodes=nodes, scratch=scratch, is_own=False)  # it outlives the block
         gc.collect()
         until = time.monotonic() + 30
         while left := titled(*TRIAL, WORKER):

@@ -12,7 +12,7 @@ from dice_ray.api.data import (
 from dice_ray.api.known import losses, names, plot_losses
 from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
-from dice_ray.api.results import Best, Result, export_preset, report, write_report
+from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui
@@ -23,6 +23,7 @@ __all__ = [
     "PUBLISHED",
     "Best",
     "DryRun",
+    "Interrupted",
     "Result",
     "Scored",
     "Waiting",

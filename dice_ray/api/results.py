@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from analysis.findings import Findings
     from analysis.report import Report
     from analysis.verdict import MoreSeeds, Verdict
+    from dice_ray.run.stopping import Stop
     from dice_ray.tuning.estimate import Estimate
 
 
@@ -46,7 +49,7 @@ class Result:
     Attributes:
         name: Of its folder.
         experiment: In MLflow.
-        is_finished: False where it was interrupted; `resume` continues it.
+        is_finished: False where it was interrupted or `max_hours` were over; `resume` continues it.
         trained: The score of a run trained alone.
         is_study: Whether it is that of a finished study, which has a verdict.
         has_test: Whether the data of a run trained alone have a test split.
@@ -64,6 +67,13 @@ class Result:
     @property
     def folder(self) -> Path:
         return runs_folder() / self.name
+
+    @property
+    def can_be_resumed(self) -> bool:
+        """Whether anything is stored that `resume` continues."""
+        from dice_ray.run.folder import CONFIG, holds_plan
+
+        return holds_plan(self.folder) or (self.folder / CONFIG).exists()
 
     @property
     def log(self) -> Path:
@@ -148,6 +158,36 @@ class Result:
     def _repr_html_(self) -> str:
         """Summary and tables of its report, for a notebook."""
         return self.report()._repr_html_()
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM ended a run, sweep or study; what it had done is stored.
+
+    Attributes:
+        result: Of what was interrupted.
+        status: The exit status of its command, 130 or 143.
+    """
+
+    def __init__(self, result: Result, number: int) -> None:
+        self.result, self.status = result, 128 + number
+        how = f"`dice-ray resume {result.name}` continues it" if result.can_be_resumed else "nothing was stored yet"
+        super().__init__(f"{result.name} was interrupted: {how}")
+
+
+@contextmanager
+def interruptible(name: str, experiment: str) -> Iterator[Stop]:
+    """Let a run, sweep or study end by Ctrl-C or SIGTERM such that it can be resumed.
+
+    Raises:
+        Interrupted: It was interrupted.
+    """
+    from dice_ray.run.stopping import stop_on_signals
+
+    with stop_on_signals() as stop:
+        try:
+            yield stop
+        except KeyboardInterrupt as error:
+            raise Interrupted(Result(name, experiment, is_finished=False), stop.signal or signal.SIGINT) from error
 
 
 def report(*names: str) -> Report:

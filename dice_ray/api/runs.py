@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.results import Best, Result
+from dice_ray.api.results import Best, Result, interruptible
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
@@ -33,11 +33,14 @@ def train(
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
         show: Makes the screen that shows progress.
+
+    Raises:
+        Interrupted: By Ctrl-C or SIGTERM, after a checkpoint was written; `resume` continues the run.
     """
     from dice_ray.run.driver import Driver
 
-    config = validate(preset, settings)
-    return train_config(config, _checked_name(name, preset, config), Driver(show=show), register)
+    config, name = _named(preset, settings, name)
+    return train_config(config, name, Driver(show=show), register)
 
 
 def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:
@@ -48,8 +51,12 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     tracking.check_register(register)
     folder = runs_folder() / name
     config = build.fix_precision(with_stored_precision(config, folder))
-    score = single.train_alone(config, folder, TRAIN_EXPERIMENT, driver)
-    tracking.keep_best(Place(folder, TRAIN_EXPERIMENT, name), "dev", store_text=config.tracking.text, register=register)
+    with interruptible(name, TRAIN_EXPERIMENT) as stop:
+        score = single.train_alone(config, folder, TRAIN_EXPERIMENT, replace(driver, is_stopped=stop))
+        if score is None:
+            raise KeyboardInterrupt
+        place = Place(folder, TRAIN_EXPERIMENT, name)
+        tracking.keep_best(place, "dev", store_text=config.tracking.text, register=register)
     has_test = config.data.has("test") or config.data.test_share is not None
     return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score), has_test=has_test)
 
@@ -75,12 +82,18 @@ def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = No
     from dice_ray.run.folder import check_config, with_stored_precision
     from dice_ray.run.rehearsal import rehearse
 
-    config = validate(preset, settings)
-    folder = runs_folder() / _checked_name(name, preset, config)
+    config, name = _named(preset, settings, name)
+    folder = runs_folder() / name
     config = fix_precision(with_stored_precision(config, folder))
     check_config(config, folder)
     return DryRun(as_yaml(config), folder, rehearse(config))
 
 
-def _checked_name(name: str | None, preset: str | Path, config: RunConfig) -> str:
-    return check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
+def _named(preset: str | Path, settings: Written, name: str | None) -> tuple[RunConfig, str]:
+    """The configuration with a name for its data, which a resumed run keeps, and the name of the run."""
+    from dice_ray.run.folder import stored_config
+
+    config = validate(preset, settings)
+    name = check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
+    stored = stored_config(runs_folder() / name)
+    return config.with_data_name(Path(preset).stem if stored is None else stored.tracking.data), name

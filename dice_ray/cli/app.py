@@ -64,7 +64,8 @@ for heading, commands in COMMANDS.items():
 def main() -> None:
     """Run the command line.
 
-    The exit status is 2 for an error in the user's input, 1 for a run that failed and 130 for one that was interrupted.
+    The exit status is 2 for an error in the user's input, 1 for a run that failed, 130 for one that was interrupted
+    by Ctrl-C, and 143 by SIGTERM.
     A traceback is printed only with --debug, which may stand anywhere in the command, as may --verbose.
     """
     arguments = [argument for argument in sys.argv[1:] if argument not in ("--debug", "-v", "--verbose")]
@@ -77,3 +78,8 @@ def main() -> None:
             raise
         typer.echo(f"dice-ray: {cut(str(error))}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
+    except SystemExit as ended:
+        if ended.code == 143:  # Python would free all modules first, for seconds that a machine may not have left
+            sys.stdout.flush()
+            os._exit(143)
+        raise

@@ -58,8 +58,8 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def print_result(
-    result: Result,
-    next_commands: Sequence[Sequence[str]] = (),
+    work: Callable[[], Result],
+    next_commands: Callable[[Result], Sequence[Sequence[str]]] = lambda result: (),
     price_per_hour: float | None = None,
     *,
     resume_with: Mapping[str, str | None] | None = None,
@@ -68,15 +68,25 @@ def print_result(
     """Print where the results are and what to do next, or the estimate of a dry run.
 
     Args:
-        result: The return value of `api.train`, `api.tune`, `api.ablate` or `api.resume`.
-        next_commands: The arguments of commands to suggest after a sweep or study.
+        work: Calls `api.train`, `api.tune`, `api.ablate` or `api.resume`.
+        next_commands: The arguments of commands to suggest after a finished sweep or study.
         price_per_hour: As in `print_estimate`.
         resume_with: Options that no plan stores, and that a resumed sweep or study needs too.
         as_json: Whether to print one JSON document instead of text.
 
     Raises:
-        typer.Exit: The run was interrupted; the exit status is 130.
+        typer.Exit: The run was interrupted; the exit status is 130, or 143 after SIGTERM.
     """
+    from dice_ray.api import Interrupted
+
+    status = 130  # of --max-hours
+    try:
+        result = work()
+    except Interrupted as interrupted:
+        result, status = interrupted.result, interrupted.status
+        if not result.can_be_resumed:
+            typer.echo("Interrupted before anything was stored: give the command again.", err=True)
+            raise typer.Exit(status) from None
     if result.estimate is not None:
         print_estimate(result.estimate, price_per_hour, as_json=as_json)
         return
@@ -91,21 +101,23 @@ def print_result(
         if result.trained is not None:
             typer.echo(f"\n{result.name}: best {result.trained.metric} {result.trained.score:.4f}")
             split = "test" if result.has_test else "dev"
-            next_commands = (["evaluate", result.name, split], ["predict", result.name, "FILE"], ["report", "train"])
+            commands = [["evaluate", result.name, split], ["predict", result.name, "FILE"], ["report", "train"]]
+        else:
+            commands = [list(command) for command in next_commands(result)]
         typer.echo(f"\n{result.name}: results in {result.folder} and in MLflow; third-party output: {result.log}")
         if result.waiting:
             typer.echo(f"MLflow did not answer: `dice-ray runs` sends it the results stored in {result.waiting}.")
         if result.is_finished:
             for headline in result.headlines:
                 typer.echo(headline)
-            print_commands("Next:", *next_commands)
+            print_commands("Next:", *commands)
         else:
             given = [
                 word for option, value in (resume_with or {}).items() if value is not None for word in (option, value)
             ]
             print_commands("Interrupted. To continue:", ["resume", result.name, *given])
     if not result.is_finished:
-        raise typer.Exit(130)
+        raise typer.Exit(status)
 
 
 def print_dry_run(plan: DryRun, *, as_json: bool) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +23,7 @@ from dice_ray.cli.printing import print_result
 
 if TYPE_CHECKING:
     from analysis.verdict import MoreSeeds
+    from dice_ray.api import Result
 
 
 def tune(
@@ -45,14 +48,14 @@ def tune(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="tpe, random, brute_force, nsga2, or module:function that makes an Optuna sampler from a seed.",
+            help="tpe, random, brute_force, nsga2, or file.py:function that makes an Optuna sampler from a seed.",
             show_default="tpe, nsga2 for several objectives",
         ),
     ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Early stopping: asha, median, none, or module:function that makes an Optuna pruner.",
+            help="Early stopping: asha, median, none, or file.py:function that makes an Optuna pruner.",
             show_default="asha, none for several objectives",
         ),
     ] = None,
@@ -118,7 +121,8 @@ def tune(
     space = space or "loss_tuning"
     if warm_start == api.PUBLISHED and not as_json:
         _print_published(preset, space)
-    result = api.tune(
+    work = partial(
+        api.tune,
         preset,
         settings or [],
         space=space,
@@ -138,11 +142,14 @@ def tune(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    # A search for several objectives has no best trial to export.
-    export = [] if objectives else [["export-preset", result.name, f"{result.name}.yaml"]]
-    next_commands = [["runs", result.name], ["report", result.name], *export]
+
+    def next_commands(result: Result) -> list[list[str]]:
+        # A search for several objectives has no best trial to export.
+        export = [] if objectives else [["export-preset", result.name, f"{result.name}.yaml"]]
+        return [["runs", result.name], ["report", result.name], *export]
+
     resume_with = {"--register": register, "--address": address}
-    print_result(result, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
+    print_result(work, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def ablate(
@@ -193,7 +200,8 @@ def ablate(
     from dice_ray.cli.screen import TerminalScreen
 
     _check_price(price_per_hour, dry_run=dry_run)
-    result = api.ablate(
+    work = partial(
+        api.ablate,
         study,
         data or (),
         settings or [],
@@ -208,17 +216,19 @@ def ablate(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    next_commands = [["report", result.name]]
-    if not as_json and result.more_seeds:
-        options = {"--data": data, "--encoder": encoder, "--set": settings, "--arm": arm, "--tuned-from": tuned_from}
-        options |= {"--name": [name] if name else None, "--address": [address] if address else None}
-        next_commands.append(with_more_seeds(study, options, result.more_seeds))
-    print_result(result, next_commands, price_per_hour, resume_with={"--address": address}, as_json=as_json)
+    options = {"--data": data, "--encoder": encoder, "--set": settings, "--arm": arm, "--tuned-from": tuned_from}
+    options |= {"--name": [name] if name else None, "--address": [address] if address else None}
+
+    def next_commands(result: Result) -> list[list[str]]:
+        more = result.more_seeds
+        return [["report", result.name], *([with_more_seeds(study, options, more)] if more else [])]
+
+    print_result(work, next_commands, price_per_hour, resume_with={"--address": address}, as_json=as_json)
 
 
-def with_more_seeds(study: str, options: dict[str, list[str] | None], more: MoreSeeds) -> list[str]:
+def with_more_seeds(study: str, options: Mapping[str, Sequence[str] | None], more: MoreSeeds) -> list[str]:
     """The arguments that run a study of these options again with more seeds of its arms, or of those in question."""
-    options = options | {"--seeds": [str(more.num)]} | ({"--arm": list(more.arms)} if more.arms else {})
+    options = {**options, "--seeds": [str(more.num)]} | ({"--arm": list(more.arms)} if more.arms else {})
     given = [word for option, values in options.items() for value in values or () for word in (option, value)]
     return ["ablate", study, *given]
 
@@ -255,7 +265,8 @@ def resume(
     from dice_ray.cli.screen import TerminalScreen
 
     _check_price(price_per_hour, dry_run=dry_run)
-    result = api.resume(
+    work = partial(
+        api.resume,
         name,
         more_trials=trials or 0,
         seeds=seeds,
@@ -266,9 +277,12 @@ def resume(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    next_commands = [["runs", result.name], ["report", result.name]]
+
+    def next_commands(result: Result) -> list[list[str]]:
+        return [["runs", result.name], ["report", result.name]]
+
     resume_with = {"--register": register, "--address": address}
-    print_result(result, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
+    print_result(work, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:

@@ -36,5 +36,5 @@ def train(
     if dry_run:
         print_dry_run(api.dry_run(preset, settings, name=name), as_json=as_json)
         return
-    result = api.train(preset, settings, name=name, register=register, show=None if as_json else TerminalScreen)
-    print_result(result, as_json=as_json)
+    show = None if as_json else TerminalScreen
+    print_result(lambda: api.train(preset, settings, name=name, register=register, show=show), as_json=as_json)

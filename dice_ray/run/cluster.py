@@ -17,9 +17,11 @@ import os
 import re
 import secrets
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -34,6 +36,7 @@ QUIET: Mapping[str, str] = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",  # relative paths of a preset mean the same in an actor
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",  # it would outlive Tune's loop, and swallow the first Ctrl-C after it
     "TUNE_GLOBAL_CHECKPOINT_S": "1000000000",  # Tune's snapshots are not used: the ledger is what a sweep resumes from
     "TUNE_MAX_PENDING_TRIALS_PG": "1000",  # otherwise the first actors start one after the other
 }
@@ -69,10 +72,12 @@ class Cluster:
     Attributes:
         nodes: Its machines.
         scratch: A temporary folder, deleted when Ray ends.
+        is_own: Whether it was started here, and ends with what is run on it.
     """
 
     nodes: tuple[Node, ...]
     scratch: Path
+    is_own: bool = True
 
     @property
     def cpus(self) -> int:
@@ -167,10 +172,13 @@ def started(
             if address != RUNNING:
                 _init(address, local if address == "local" else {})
             alive = [node for node in ray.nodes() if node["Alive"]]
-            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch)
+            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch, address == "local")
             if address != "local":
                 if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
-                    raise RunError(f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}")
+                    raise RunError(
+                        f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}: lower "
+                        "launch.workers or launch.threads"
+                    )
                 _check_machines(alive, [Path.cwd(), *([folder.resolve()] if folder else [])])
             yield cluster
         finally:
@@ -227,11 +235,16 @@ def _missing_requirement(needed: str, folders: Sequence[Path]) -> str | None:
 def _init(address: str, options: Mapping[str, Any]) -> None:
     import ray
 
+    handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, configure_logging=False, **options)
     except Exception as error:
         must = "start" if address == "local" else "answer"
         raise RunError(f"Ray must {must} at {address}: {first_line(error)}") from error
+    finally:
+        # Ray replaces it by one that ends the process, and keeps it (Ray 2.60).
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, handler)
 
 
 def _node(resources: Mapping[str, float]) -> Node:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol, TextIO, TypeAlias
 
 from dice_ray.settings import Flat
+from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
 
 
@@ -56,9 +57,11 @@ class Driver:
         num_cpus: CPUs of a local Ray; all of the machine where not given.
         max_hours: A sweep or study stops after this time, and can be resumed.
         show: Makes the screen; nothing is shown where not given.
+        is_stopped: Asked after each step whether to stop there, such that the work can be resumed.
     """
 
     address: str | None = None
     num_cpus: int | None = None
     max_hours: float | None = None
     show: Show | None = None
+    is_stopped: Callable[[], bool] = never

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,13 +14,14 @@ from dice_ray.run import trained
 from dice_ray.run.build import build, choose_numerics, prepare
 from dice_ray.training import workers
 from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress, fit
 
 Events: TypeAlias = Generator[Evaluation | StepProgress, None, None]
 """What a run reports: progress after a step, or an evaluation. Closing the generator stops the run."""
 
 
-def train_here(config: RunConfig, folder: Path) -> Events:
+def train_here(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
     """Train a run, or a worker's part of it; from its first checkpoint on the folder can predict."""
     if config.launch.threads is not None:
         torch.set_num_threads(config.launch.threads)
@@ -28,7 +29,7 @@ def train_here(config: RunConfig, folder: Path) -> Events:
     if workers.rank() == 0:
         prepared = prepare(config)
         trained.store(config, folder, parts.task, prepared.facts, parts.model, parts.tokenizer, prepared.splits.digest)
-    yield from fit(parts, config.training, Checkpoints(folder))
+    yield from fit(parts, config.training, Checkpoints(folder), is_stopped)
 
 
 def check_machine(config: RunConfig) -> None:

@@ -7,6 +7,8 @@ not obvious (Ray 2.60):
   Tune: stopping a function trial hangs with its workers alive. Removing the workers' placement group ends them within a
   second. Rank 0 therefore sends its placement group first. Ray replaces workers that die, so a file marks the
   folder as stopped, and a worker that sees it ends at once.
+- A run that is asked to stop marks the folder as stopped too, and waits: its workers look for the mark after each step,
+  write a checkpoint and end, and Ray Train with them.
 - A placement group outlives a process that is killed, and holds its CPUs. Its id lies in the run's folder, and the next
   attempt removes it.
 - Workers that were restarted after a failure resume from the last checkpoint and report their history again: an
@@ -16,6 +18,7 @@ not obvious (Ray 2.60):
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +31,7 @@ from dice_ray.run.folder import PLACEMENT_GROUP, RAY_TRAIN, STOPPED
 from dice_ray.run.here import Events, train_here
 from dice_ray.settings import nested
 from dice_ray.training import workers
+from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
 
 if TYPE_CHECKING:
@@ -40,7 +44,7 @@ END_SECONDS: Final = 60.0
 """
 
 
-def train_on_ray(config: RunConfig, folder: Path) -> Events:
+def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
     """Train a run on Ray Train's workers; Ray must be running.
 
     Raises:
@@ -81,6 +85,8 @@ def train_on_ray(config: RunConfig, folder: Path) -> Events:
     running = pool.submit(trainer.fit)
     try:
         while not running.done() or not events.empty():
+            if is_stopped():
+                (folder / STOPPED).touch()
             try:
                 event = events.get(timeout=0.2)
             except Empty:
@@ -144,7 +150,7 @@ def _worker(settings: dict[str, Any]) -> None:
         events.put(group)
     reported = time.monotonic()
     try:
-        for event in train_here(config, folder):
+        for event in train_here(config, folder, (folder / STOPPED).exists):
             if is_rank_zero and (isinstance(event, Evaluation) or time.monotonic() - reported >= REPORT_SECONDS):
                 events.put(event)
                 reported = time.monotonic()

@@ -9,7 +9,6 @@ import torch
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.data.sources import describe
 from dice_ray.errors import reason_of
 from dice_ray.run import cluster
 from dice_ray.run.build import objective, prepare
@@ -24,8 +23,8 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.training.loop import Evaluation
 
 
-def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> float:
-    """Train a run in its folder; returns its best score on dev.
+def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> float | None:
+    """Train a run in its folder; returns its best score on dev, None if it was stopped before its end.
 
     Raises:
         RunError: Another process trains in the folder, or it holds something else.
@@ -56,7 +55,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         record = RunRecord(writer, name)
         record.opened(name, flat(config), tags | config.tags() | surroundings.tags(), as_yaml(config))
         source = config.data.source
-        record.data(describe(config.data), prepared.splits.digest, source.name, nested(source))
+        record.data(config.data_name, prepared.splits.digest, source.name, nested(source))
         writer.text(name, schema.DATA_FILE, loaded.as_json())
         status: schema.Status = "KILLED"
         ended: dict[str, str] = {}
@@ -68,7 +67,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 num_cpus = launch.workers * threads + 1  # one for Ray Train's controller
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG, folder=folder))
                 check_gpus(launch.workers * launch.gpus, ray.gpus)
-            for event in train(config, folder):
+            for event in train(config, folder, driver.is_stopped):
                 if screen:
                     screen.show(event)
                 if isinstance(event, Evaluation):
@@ -76,7 +75,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                     record.evaluated(event.step, event.metrics)
                 else:
                     record.steps(event.step, event.num_steps, vars(event))
-            status = "FINISHED"
+            if evaluations and evaluations[-1].finished:
+                status = "FINISHED"
         except Exception as error:  # also a mistake in a custom loss
             status, ended = "FAILED", {schema.FAILURE: reason_of(error)}
             raise
@@ -84,4 +84,4 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
             curve = [(event.step, event.metrics[metric]) for event in evaluations]
             metrics = [event.metrics for event in evaluations]
             record.ended(status, objective=metric, curve=curve, metrics=metrics, tags=ended)
-    return max(score for _, score in curve)
+    return max(score for _, score in curve) if status == "FINISHED" else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from dice_ray.run import trained
 from dice_ray.run.build import fix_precision, prepare
 from dice_ray.run.here import Events, train_here
 from dice_ray.run.ray_train import train_on_ray
+from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation
 
 
@@ -19,13 +20,15 @@ def uses_ray_train(config: RunConfig) -> bool:
     return config.launch.workers > 1 or config.launch.how == "ray_train"
 
 
-def train(config: RunConfig, folder: Path) -> Events:
+def train(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
     """Train a run, yielding progress after each step and evaluations; a run that was interrupted is resumed.
 
-    Closing the generator stops the run and frees its workers.
+    Closing the generator stops the run and frees its workers. Once `is_stopped()`, the run writes a checkpoint and
+    ends.
     """
     config = fix_precision(config)
-    return train_on_ray(config, folder) if uses_ray_train(config) else train_here(config, folder)
+    start = train_on_ray if uses_ray_train(config) else train_here
+    return start(config, folder, is_stopped)
 
 
 def evaluations(config: RunConfig, folder: Path) -> Generator[Evaluation, None, None]:

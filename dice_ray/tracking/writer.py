@@ -9,6 +9,10 @@ The protocol, in the order of what can go wrong:
   "sent" never covers an entry that the thread has not seen (see `spool.py`).
 - A store that is *away* (no answer, 5xx, 429) keeps everything waiting: the same entry is the first to be sent in the
   next second, by this process or the next. Sending one twice is harmless (see `runs.py`).
+- An answer is *in doubt* if a proxy may have given it (401, 403, 404): while a server is restarted behind one, it
+  answers so for seconds. The entry waits, with all later ones of its run, and other runs are sent. `close` asks again
+  for `PATIENCE` seconds; an answer that lasts is believed, and `close` raises. The entries stay in the spool, but for a
+  404 of MLflow's own: that run was deleted.
 - What a store *refuses* (another status below 500) it would refuse again: the entry is left out, the rest is sent, and
   `close` raises. But a deleted experiment refuses everything and can be restored, so after a refusal the experiment is
   looked at, and if it was deleted the entries wait.
@@ -49,6 +53,10 @@ from dice_ray.tracking.store import is_store_error, quiet, store_uri, without_pa
 
 SECONDS: Final = 1.0
 """Entries are sent after this time, or as soon as they fill a call."""
+PATIENCE: Final = 10.0
+"""How long an answer that is in doubt must last at the end to be believed."""
+IN_DOUBT: Final = (401, 403, 404)
+"""Statuses that a proxy gives in place of a server that is restarted."""
 
 
 class Writer:
@@ -82,6 +90,7 @@ class Writer:
         self._unsent: deque[RunEntry] = deque(self._spool.unsent if self._spool else ())
         self._refusals: list[str] = []
         self._is_deleted = False
+        self._doubt: str | None = None
         self._crash: Exception | None = None
         self._thread = Thread(target=self._work, name="dice_ray.tracking", daemon=True)
         self._thread.start()
@@ -134,8 +143,15 @@ class Writer:
             self._spool.close(is_sent=not self._unsent and self._crash is None)
         if self._crash is not None:
             raise self._crash
+        num_missing = len(self._unsent) + len(self._refusals)
+        if self._doubt and self._spool and not self._refusals:
+            raise RunError(
+                f"{without_password(self.uri)} must accept the runs of the experiment {self.experiment!r}, and has "
+                f"refused them for {PATIENCE:.0f} s ({self._doubt}): {num_missing} "
+                f"{'entry waits' if num_missing == 1 else 'entries wait'} in {self._spool.path}, and `dice-ray runs` "
+                "delivers them once it accepts them"
+            )
         if self._refusals or self._is_deleted or (self.failure and not self._spool):
-            num_missing = len(self._unsent) + len(self._refusals)
             kept = f" (they wait in {self._spool.path})" if self._spool and self._unsent else ""
             raise RunError(
                 f"the experiment {self.experiment!r} must be stored in {without_password(self.uri)}, "
@@ -175,6 +191,12 @@ class Writer:
                         # Else an entry that is in the spool, but not sent yet, would be above the mark.
                         if not self._unsent and self._queue.empty():
                             self._spool.mark_sent()
+            deadline = time.monotonic() + PATIENCE
+            while self._doubt is not None and time.monotonic() < deadline:
+                time.sleep(SECONDS)
+                runs = self._send(runs)
+            if self._doubt is not None:
+                self._send(runs, believes=True)
         except Exception as error:  # noqa: BLE001  an error of this program, which `close` raises
             self._crash = error
 
@@ -193,32 +215,59 @@ class Writer:
             num_points += len(entry.points) if isinstance(entry, Points) else 0
         return True
 
-    def _send(self, runs: Runs | None) -> Runs | None:
-        """Send the unsent entries in order, until the store is away; returns the open experiment, if it could be."""
-        from mlflow.exceptions import MlflowException
+    def _send(self, runs: Runs | None, *, believes: bool = False) -> Runs | None:
+        """Send the unsent entries in order, until the store is away; returns the open experiment, if it could be.
 
+        Args:
+            runs: The open experiment.
+            believes: Whether an answer that was in doubt has lasted.
+        """
         self._unsent = deque(merge_points(self._unsent))
+        self._doubt = None
+        waiting: list[RunEntry] = []
+        blocked: set[str | None] = set()
         try:
             # Opened here, not at the start: a store that is away is tried again each second.
             runs = runs or Runs(self.experiment, self.uri)
             while self._unsent:
+                entry = self._unsent.popleft()
+                # A child cannot be opened before its parent.
+                if entry.key in blocked or (isinstance(entry, Open) and entry.parent in blocked):
+                    waiting.append(entry)
+                    blocked.add(entry.key)
+                    continue
                 try:
-                    runs.send(self._unsent[0])
-                except (MlflowException, RunError) as error:
-                    if not _is_refusal(error):
+                    self._send_entry(runs, entry, believes)
+                except Exception as error:
+                    waiting.append(entry)
+                    blocked.add(entry.key)
+                    if not _is_in_doubt(error):
                         raise
-                    runs.check_active()  # raises for a deleted experiment, whose entries wait for its restoration
-                    self._refusals.append(_message(error))
-                self._unsent.popleft()
+                    self._doubt = _message(error)
         except RunError as error:
             self._is_deleted, self.failure = True, _message(error)
         except Exception as error:
             if not is_store_error(error):
                 raise
             self.failure = _message(error)
+            self._doubt = self.failure if _is_in_doubt(error) else self._doubt
         else:
-            self._is_deleted, self.failure = False, self._refusals[0] if self._refusals else None
+            self._is_deleted = False
+            self.failure = self._doubt or (self._refusals[0] if self._refusals else None)
+        finally:
+            self._unsent.extendleft(reversed(waiting))
         return runs
+
+    def _send_entry(self, runs: Runs, entry: RunEntry, believes: bool) -> None:
+        from mlflow.exceptions import MlflowException
+
+        try:
+            runs.send(entry)
+        except (MlflowException, RunError) as error:
+            if not _is_refusal(error) and not (believes and _is_deleted_run(error)):
+                raise
+            runs.check_active()  # raises for a deleted experiment, whose entries wait for its restoration
+            self._refusals.append(_message(error))
 
 
 def as_text(value: Any) -> str:
@@ -237,7 +286,25 @@ def _is_refusal(error: Exception) -> bool:
     if not isinstance(error, MlflowException):
         return True
     status: int = error.get_http_status_code()
-    return status < 500 and status != 429  # 429: too many requests, which are accepted later
+    # 429: too many requests, which are accepted later
+    return status < 500 and status != 429 and status not in IN_DOUBT
+
+
+def _is_in_doubt(error: Exception) -> bool:
+    """Whether a proxy may have answered in place of the store."""
+    from mlflow.exceptions import MlflowException
+
+    if isinstance(error, MlflowException):
+        return error.get_http_status_code() in IN_DOUBT
+    response = getattr(error, "response", None)  # of requests, which the artifacts are sent with
+    return getattr(response, "status_code", None) in IN_DOUBT
+
+
+def _is_deleted_run(error: Exception) -> bool:
+    """Whether it is MLflow's own answer that a run does not exist; that of a proxy has another code."""
+    from mlflow.exceptions import MlflowException
+
+    return isinstance(error, MlflowException) and error.error_code == "RESOURCE_DOES_NOT_EXIST"
 
 
 def _message(error: Exception) -> str:

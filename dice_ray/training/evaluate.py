@@ -6,7 +6,7 @@ results, and every worker then raises the same one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
+def never() -> bool:
+    """Whether to stop, where nothing asks for it."""
+    return False
+
+
+class Stopped(Exception):
+    """An evaluation was asked to stop; it changed nothing, and can be repeated."""
+
+
 @dataclass(frozen=True)
 class EncodedSplit:
     """A split's records and the rows that the encoder sees of them."""
@@ -41,6 +50,7 @@ def decoded(
     tokenizer: PreTrainedTokenizerBase,
     numerics: Numerics,
     tally: TrainingTally,
+    is_stopped: Callable[[], bool] = never,
 ) -> list[Any]:
     """The task's decoded predictions of all rows, in their order; each row is predicted by exactly one worker.
 
@@ -48,6 +58,7 @@ def decoded(
 
     Raises:
         RunError: A single row does not fit into memory.
+        Stopped: `is_stopped()` on any worker.
     """
     model.eval()
 
@@ -59,8 +70,11 @@ def decoded(
     lengths = [len(row["input_ids"]) for row in split.rows]
     remaining = batches.micro_batches(range(len(lengths)), lengths, tally.max_tokens, num_workers())[workers.rank()]
     predictions: dict[int, Any] = {}
-    error: RunError | None = None
+    error: RunError | Stopped | None = None
     while remaining and error is None:
+        if is_stopped():
+            error = Stopped()
+            break
         first, *others = remaining
         if (of_first := attempted(partial(predict, first))) is not None:
             predictions |= of_first

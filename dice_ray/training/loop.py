@@ -5,13 +5,16 @@ tally, each worker's random state, and the evaluations so far. The rows and the 
 its number. So a run that was killed anywhere and resumed yields the same evaluations, bit for bit, as one that was not
 (with `train/seconds` and `train/tokens_per_second` apart). A checkpoint is written before its evaluation is yielded:
 whoever received an evaluation can rely on it after a crash. A resumed run yields its stored evaluations again first.
+
+Stopping. A run that is asked to stop writes a checkpoint after the step it is in. In an evaluation it stops between two
+micro-batches: the checkpoint is that of the step before, and the resumed run begins with the evaluation.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +28,7 @@ from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
 from dice_ray.training.checkpoint import Checkpoints
-from dice_ray.training.evaluate import EncodedSplit, decoded
+from dice_ray.training.evaluate import EncodedSplit, Stopped, decoded, never
 from dice_ray.training.memory import release_free_memory
 from dice_ray.training.optim import set_rate
 from dice_ray.training.precision import Numerics, random_state, set_random_state
@@ -99,10 +102,13 @@ class StepProgress:
     tokens_per_second: float
 
 
-def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Generator[Evaluation | StepProgress]:
+def fit(
+    parts: Parts, config: TrainingConfig, checkpoints: Checkpoints, is_stopped: Callable[[], bool] = never
+) -> Generator[Evaluation | StepProgress]:
     """Train, yielding an evaluation or the progress after each step; closing the generator stops the training.
 
-    An interrupted run resumes from its last checkpoint. A finished one only yields its evaluations again.
+    An interrupted run resumes from its last checkpoint. A finished one only yields its evaluations again. Once
+    `is_stopped()` on any worker, the run writes a checkpoint and ends without being finished.
 
     Raises:
         NonFiniteError: A loss or gradient is not finite; the weights of that step are not changed.
@@ -131,15 +137,22 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
         return
 
     tally, saved, num_tokens = gradient.tally, time.monotonic(), 0
-    for step in range(first, num_steps):
+    # The run was stopped in the evaluation after its last step.
+    is_pending = first in evaluated and (not history or history[-1].step < first)
+    for step in range(first - is_pending, num_steps):
         in_step, epoch = steps.rows(step), (step + 1) * config.batch_size / len(rows)
         lr = set_rate(optimizer, config, step, num_steps)
-        _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
-        num_tokens += sum(gradient.lengths[row] for row in in_step)
-        is_evaluated = step + 1 in evaluated
+        if step >= first:
+            _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
+            num_tokens += sum(gradient.lengths[row] for row in in_step)
+        is_evaluated, stops = step + 1 in evaluated, False
         if is_evaluated:
             release_free_memory()
-            metrics, decisions = _dev_scores(parts, tally)
+            try:
+                metrics, decisions = _dev_scores(parts, tally, is_stopped)
+            except Stopped:
+                is_evaluated, stops = False, True
+        if is_evaluated:
             metrics = tally.take_metrics() | {"train/lr": lr} | metrics
             history.append(Evaluation(step + 1, epoch, metrics, step + 1 == num_steps))
             num_worse = _num_worse(history, parts.objective)
@@ -148,8 +161,11 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
             if num_worse == 0 and workers.rank() == 0:
                 checkpoints.save_best({"model": parts.model.state_dict(), "decisions": decisions, "step": step + 1})
         is_due = time.monotonic() - saved >= 60 * config.checkpoint_minutes
-        # Clocks differ between workers, but all of them must gather: rank 0 decides.
-        if is_evaluated or workers.any_of(is_due and workers.rank() == 0, device):
+        # Clocks differ between workers, and signals reach them at different times, but all of them must gather: what
+        # one of them decides holds for all. Rank 0 decides whether a checkpoint is due.
+        is_due, is_asked = workers.any_of((is_due and workers.rank() == 0, is_stopped()), device)
+        stops = stops or is_asked
+        if is_evaluated or is_due or stops:
             saved = time.monotonic()
             state = {"step": step + 1, "history": [asdict(past) for past in history], "tally": asdict(tally)}
             state |= {"rng": workers.gathered(random_state(device))}
@@ -158,8 +174,10 @@ def fit(parts: Parts, config: TrainingConfig, checkpoints: Checkpoints) -> Gener
                 checkpoints.save_last(state, finished=is_evaluated and history[-1].finished)
         if is_evaluated:
             yield history[-1]
-            if history[-1].finished:
+            if history[-1].finished or stops:
                 return
+        elif stops:
+            return
         else:
             speed = tally.padding, tally.tokens_per_second
             yield StepProgress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
@@ -201,10 +219,12 @@ def _take_step(
     gradient.tally.seconds += time.perf_counter() - begin
 
 
-def _dev_scores(parts: Parts, tally: TrainingTally) -> tuple[dict[str, float], dict[str, float]]:
+def _dev_scores(
+    parts: Parts, tally: TrainingTally, is_stopped: Callable[[], bool]
+) -> tuple[dict[str, float], dict[str, float]]:
     """The metrics of dev, and what it decides (a threshold)."""
     dev = parts.dev
-    items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, tally)
+    items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, tally, is_stopped)
     decisions = parts.task.decide(dev.records, dev.rows, items)
     scores = parts.task.score(dev.records, dev.rows, items, decisions)
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}

@@ -183,7 +183,8 @@ class Gradient:
         """The result of a stage; `None` on all workers if it runs out of memory on one."""
         result = attempted(stage)
         # Also reached after running out of memory: a worker that left here would let the others wait for ever.
-        return None if workers.any_of(result is None, self.numerics.device) else result
+        (is_missing,) = workers.any_of((result is None,), self.numerics.device)
+        return None if is_missing else result
 
     def _item_means(self, micro_batches: list[Batch], num_items: Mapping[str, Tensor], scale: LossScaler) -> Tensor:
         """This worker's part of the loss, after the backward pass of each micro-batch."""

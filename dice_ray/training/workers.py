@@ -6,7 +6,7 @@ of memory in the middle of a backward pass would leave the others waiting in a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -33,9 +33,11 @@ def gathered(item: Any) -> list[Any]:
     return items
 
 
-def any_of(condition: bool, device: torch.device) -> bool:
-    """Whether the condition holds on at least one worker."""
-    return condition if num_workers() == 1 else bool(sum_over_workers(torch.tensor(float(condition), device=device)))
+def any_of(conditions: Sequence[bool], device: torch.device) -> list[bool]:
+    """Whether each of the conditions holds on at least one worker."""
+    if num_workers() == 1:
+        return list(conditions)
+    return [bool(num) for num in sum_over_workers(torch.tensor(conditions, dtype=torch.float, device=device)).tolist()]
 
 
 def sum_gradients(parameters: Iterable[nn.Parameter]) -> None:

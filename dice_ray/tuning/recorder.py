@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Collection
@@ -29,10 +30,9 @@ from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.data.sources import describe
 from dice_ray.errors import DiceRayError
 from dice_ray.run.build import objective
-from dice_ray.run.driver import Screen, TrialCounts
+from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import TRIALS, stored_digest
 from dice_ray.settings import Flat, flat, nested
 from dice_ray.tracking import schema, surroundings
@@ -108,7 +108,9 @@ class Recorder:
         params = plan.model_dump(mode="json", exclude=left_out)
         parent = RunRecord(self._writer, plan.name)
         parent.opened(plan.name, params, tags | self._environment)
-        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(plan))
+        # A report names the command that reruns all that it shows, not only what was asked for last.
+        whole = plan.model_copy(update={"asked": None}) if isinstance(plan, StudyPlan) else plan
+        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(whole))
         for variant, digest in plan.digests.items():
             if digest:
                 _record_data(parent, plan.base(variant), digest)
@@ -228,15 +230,16 @@ class Recorder:
 
 def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
     source = config.data.source
-    record.data(describe(config.data), digest, source.name, nested(source))
+    record.data(config.data_name, digest, source.name, nested(source))
 
 
 class RecorderCallback(tune.Callback):
-    """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when the time is up."""
+    """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when it must stop."""
 
-    def __init__(self, recorder: Recorder, screen: Screen | None, max_hours: float | None) -> None:
-        self._recorder, self._screen = recorder, screen
-        self._max_seconds = math.inf if max_hours is None else 3600 * max_hours
+    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, *, is_own_ray: bool) -> None:
+        self._recorder, self._screen, self._is_stopped = recorder, screen, driver.is_stopped
+        self._max_seconds = math.inf if driver.max_hours is None else 3600 * driver.max_hours
+        self._can_leave = is_own_ray or threading.current_thread() is not threading.main_thread()
 
     def __getstate__(self) -> dict[str, Any]:
         """Empty: the Tuner pickles its callbacks when it is made, and threads and terminals cannot be pickled."""
@@ -261,9 +264,13 @@ class RecorderCallback(tune.Callback):
         counts = self._recorder.counts
         if self._screen is not None:
             self._screen.show(counts)
-        if counts.elapsed > self._max_seconds:
-            self._max_seconds = math.inf
-            signal.raise_signal(signal.SIGINT)  # as Ctrl-C: Tune ends cleanly, and its trials can be resumed
+        if self._is_stopped() or counts.elapsed > self._max_seconds:
+            # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
+            # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
+            # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).
+            if self._can_leave:
+                raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGUSR1)
 
 
 def last_reason(errors: str) -> str:

@@ -68,6 +68,9 @@ class Session:
             ids: Of all trials of the plan, which the counts are of.
             scheduler: Stops trials early.
             then: Called when they have ended.
+
+        Returns:
+            The counts, unfinished after Ctrl-C and at the end of `Driver.max_hours`.
         """
         from dice_ray.tuning.recorder import Recorder
         from dice_ray.tuning.searchers import CellSearcher
@@ -86,9 +89,8 @@ class Session:
                 log, address = self.folder / LOG, self.driver.address
                 started = cluster.started(address, num_cpus=self.driver.num_cpus, log=log, folder=self.folder)
                 ray = cache(lambda: stack.enter_context(started))
-                if num_trials:
-                    self._tune(ray(), searcher, num_trials, recorder, scheduler)
-                if specs := then():
+                has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
+                if has_ended and (specs := then()):
                     self._tune(ray(), CellSearcher(specs), len(specs), recorder)
         finally:
             recorder.close()
@@ -117,7 +119,8 @@ class Session:
         num_trials: int,
         recorder: Recorder,
         scheduler: TrialScheduler | None = None,
-    ) -> None:
+    ) -> bool:
+        """Run trials; False if they were interrupted."""
         from ray import tune
 
         from dice_ray.tuning.recorder import RecorderCallback
@@ -141,16 +144,20 @@ class Session:
             run_config=tune.RunConfig(
                 name=type(searcher).__name__,
                 storage_path=str(ray.scratch),
-                callbacks=[RecorderCallback(recorder, self.screen, self.driver.max_hours)],
+                callbacks=[RecorderCallback(recorder, self.screen, self.driver, is_own_ray=ray.is_own)],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # trials write their own
                 failure_config=tune.FailureConfig(max_failures=2),  # of an actor or a node
                 verbose=0,  # the recorder's screen shows progress
             ),
         )
-        tuner.fit()
+        try:
+            tuner.fit()
+        except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
+            return False
         # With a new Tuner: in this one Tune has given the lost trials up for good.
         if lost := recorder.to_resubmit():
-            self._tune(ray, CellSearcher(lost), len(lost), recorder)
+            return self._tune(ray, CellSearcher(lost), len(lost), recorder)
+        return True
 
 
 @contextmanager

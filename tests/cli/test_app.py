@@ -9,9 +9,11 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import torch
 import yaml
 from typer.core import TyperGroup
 from typer.main import get_command
@@ -28,6 +31,7 @@ from dice_ray.api import Result
 from dice_ray.cli import app as command_line
 from dice_ray.cli.printing import print_result
 from dice_ray.tracking import schema
+from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
@@ -145,19 +149,58 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
     assert "mine" in run("report", "train").stdout
 
 
-def test_ctrl_c_ends_a_run_with_130_and_no_traceback() -> None:
-    long = ("data.source.synthetic.size=100", "training.epochs=500", "training.evaluations=500")
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it(
+    tmp_path: Path, number: int, status: int
+) -> None:
+    """All steps since the last evaluation were lost, and nothing was said."""
+    long = ("data.source.synthetic.size=100", "training.epochs=500", "training.evaluations=20")
     settings = [argument for setting in long for argument in ("--set", setting)]
     with subprocess.Popen(
-        [DICE_RAY, "train", "synthetic_pairs", *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [DICE_RAY, "train", "synthetic_pairs", *settings, "--name", "mine"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         while not (line := process.stdout.readline()).startswith("epoch"):
             assert line, "it ended before its first evaluation"
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
+        evaluated = int(re.findall(r"step (\d+)", line)[0])
+        began = time.monotonic()
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
     assert "Traceback" not in errors
+    assert output.endswith("Interrupted. To continue:\n  dice-ray resume mine\n")
+    assert torch.load(tmp_path / "dice_ray_runs/mine/last.pt")["step"] > evaluated
+    assert read("train")["status"].tolist() == ["KILLED"]
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize(
+    ("number", "file", "status"), [(signal.SIGINT, "plan.yaml", 130), (signal.SIGTERM, "ledger.jsonl", 143)]
+)
+def test_a_signal_ends_a_sweep_from_its_start_on_and_names_the_command_that_resumes_it(
+    tmp_path: Path, number: int, file: str, status: int
+) -> None:
+    """The first Ctrl-C of a sweep said nothing while Ray started, and SIGTERM ended it with 15."""
+    settings = ("--set", "data.source.synthetic.size=100", "--set", "training.epochs=500", "--name", "sw")
+    with subprocess.Popen(
+        [DICE_RAY, "tune", "synthetic_pairs", *settings], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not (tmp_path / "dice_ray_runs/sw" / file).exists():
+            assert process.poll() is None
+            time.sleep(0.1)
+        began = time.monotonic()
+        process.send_signal(number)
+        output, errors = process.communicate(timeout=60)
+    assert process.returncode == status
+    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
+    assert "Traceback" not in errors
+    assert output.endswith("Interrupted. To continue:\n  dice-ray resume sw\n")
+    if file == "ledger.jsonl":
+        assert set(read("sw")["status"]) == {"KILLED"}
 
 
 # Errors
@@ -393,13 +436,12 @@ def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(
     content = "sentence1\tsentence2\tlabel\na\tb\t1\n"
     Path("f.tsv").write_text(content)
     Path("link.tsv").symlink_to("f.tsv")
-    arguments: tuple[str, ...]
-    for arguments in (
-        ("predict", "mine", "f.tsv", "--out", "f.tsv"),
-        ("predict", "mine", "f.tsv", "--out", "link.tsv"),
-        ("evaluate", "mine", "f.tsv", "--items", str(Path("f.tsv").absolute())),
+    for command, option, out in (
+        ("predict", "--out", "f.tsv"),
+        ("predict", "--out", "link.tsv"),
+        ("evaluate", "--items", str(Path("f.tsv").absolute())),
     ):
-        result = run(*arguments)
+        result = run(command, "mine", "f.tsv", option, out)
         assert (result.status, "must not be the input" in result.stderr) == (2, True), result
     for arguments in (
         ("predict", "mine", "f.tsv", "--out", "no/such/f.tsv"),
@@ -469,6 +511,6 @@ def test_a_result_that_mlflow_does_not_hold_has_no_best_in_json(
     if experiment == "another":
         with Writer("another") as writer:
             writer.open("a", name="a", params={}, tags={schema.KIND: "sweep"})
-    print_result(Result("sw", "sw"), as_json=True)
+    print_result(lambda: Result("sw", "sw"), as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert (document["name"], document["best"]) == ("sw", None)

@@ -16,7 +16,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
 from dice_ray.run import build, cluster, train
-from dice_ray.training.loop import Evaluation
+from dice_ray.training.loop import Evaluation, StepProgress
 from tests.kept_ray import KeptRay
 from tests.processes import WORKER, titled
 
@@ -186,3 +186,12 @@ class TestOnRayTrain:
         while titled(WORKER) and time.monotonic() < deadline:
             time.sleep(0.1)
         assert not titled(WORKER)
+
+    def test_a_run_that_is_asked_to_stop_writes_a_checkpoint(self, tmp_path: Path) -> None:
+        """Its workers were killed, and all steps since the last evaluation lost."""
+        events: list[Evaluation | StepProgress] = []
+        long = small(launch__workers=2, training__epochs=5000, training__evaluations=1)
+        for event in train.train(long, tmp_path, lambda: bool(events)):
+            events.append(event)
+        assert not [event for event in events if isinstance(event, Evaluation)]
+        assert torch.load(tmp_path / "last.pt")["step"] >= events[0].step

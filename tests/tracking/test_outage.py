@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread, Timer
 
 import pytest
 from pandas.testing import assert_frame_equal
@@ -217,3 +222,119 @@ def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_res
     Writer("gone", uri, tmp_path / "run").close()
     assert read("gone", uri)["status"].tolist() == ["FINISHED"]
     assert curves("gone", uri)["step"].tolist() == [1, 2]
+
+
+class Proxy(ThreadingHTTPServer):
+    """A proxy before a server, which answers with its own `status` where that is set."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Forward)
+        self.target, self.status = target, 0
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _Forward(BaseHTTPRequestHandler):
+    server: Proxy
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        status, content = self.server.status, b"<html>the proxy's own page</html>"
+        if not status:
+            headers = {"Content-Type": self.headers.get("Content-Type", "application/json")}
+            request = urllib.request.Request(self.server.target + self.path, body or None, headers, method=self.command)
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    status, content = answer.status, answer.read()
+            except urllib.error.HTTPError as error:
+                status, content = error.code, error.read()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    do_POST = do_PUT = do_PATCH = do_GET
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture
+def proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    server.start()
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with Proxy(server.uri) as proxy:
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        yield proxy
+        proxy.shutdown()
+
+
+def test_a_proxy_that_refuses_for_seconds_costs_no_point(proxy: Proxy, server: Server, tmp_path: Path) -> None:
+    """A 404, 403 or 401 for seconds ended the run as if its experiment were deleted, with points missing."""
+    proxy.status = 403  # already when the experiment is to be created
+    writer = Writer("flapping", proxy.uri, tmp_path / "run")
+    writer.open("sweep", name="sweep", params={}, tags={})
+    writer.open("a", name="a", params={"lr": 1}, tags={}, parent="sweep")
+    until(lambda: writer.failure is not None)
+    for step, status in enumerate((404, 403, 401)):
+        proxy.status = 0
+        writer.metrics("a", 2 * step, {"dev/f1": 0.1})
+        until(lambda: writer.failure is None)
+        proxy.status = status
+        writer.metrics("a", 2 * step + 1, {"dev/f1": 0.1})
+        writer.open(f"b{step}", name="b", params={}, tags={}, parent="sweep")
+        until(lambda: writer.failure is not None)
+    writer.text("a", "notes.txt", "hello")
+    writer.end("a", "FINISHED")
+    Timer(3, lambda: setattr(proxy, "status", 0)).start()  # it is still at it when the run has ended
+    writer.close()
+    assert list(unsent_spools(tmp_path)) == []
+    runs = read("flapping", server.uri)
+    killed = dict.fromkeys(("sweep", "b0", "b1", "b2"), "KILLED")
+    assert runs.set_index("id")["status"].to_dict() == {"a": "FINISHED"} | killed
+    assert list(curves("flapping", server.uri)["step"]) == list(range(6))
+    assert texts(runs, "notes.txt", server.uri) == {"a": "hello"}
+
+
+def test_an_answer_that_lasts_is_believed_at_the_end_and_nothing_is_lost(
+    proxy: Proxy, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dice_ray.tracking.writer.PATIENCE", 1)
+    writer = Writer("refused", proxy.uri, tmp_path / "run")
+    writer.open("a", name="a", params={}, tags={})
+    until(lambda: writer.failure is None and not writer._unsent)
+    proxy.status = 403
+    writer.metrics("a", 1, {"dev/f1": 0.1})
+    writer.end("a", "FINISHED")
+    with pytest.raises(RunError, match=r"refused them for 1 s \(.*403.*\): \d entries wait in .* `dice-ray runs`"):
+        writer.close()
+    proxy.status = 0
+    Writer("refused", proxy.uri, tmp_path / "run").close()
+    assert read("refused", server.uri)["status"].tolist() == ["FINISHED"]
+    assert curves("refused", server.uri)["step"].tolist() == [1]
+
+
+def test_a_run_that_was_deleted_does_not_hold_up_the_others(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dice_ray.tracking.writer.PATIENCE", 1)
+    writer = Writer("study", uri, tmp_path / "run")
+    for key in "ab":
+        writer.open(key, name=key, params={}, tags={})
+        writer.metrics(key, 1, {"dev/f1": 0.1})
+    client = quiet_client(uri)
+    until(lambda: client.get_experiment_by_name("study") is not None and len(curves("study", uri)) == 2)
+    database = sqlite3.connect(uri.removeprefix("sqlite:///"))
+    with closing(database), database:
+        (gone,) = database.execute("select run_uuid from tags where key = 'dice_ray.id' and value = 'a'").fetchone()
+        for table in ("metrics", "latest_metrics", "tags", "runs"):
+            database.execute(f"delete from {table} where run_uuid = ?", [gone])
+    for key in "ab":
+        writer.metrics(key, 2, {"dev/f1": 0.2})
+        writer.end(key, "FINISHED")
+    with pytest.raises(RunError, match="2 entries were not: "):
+        writer.close()
+    assert list(unsent_spools(tmp_path)) == []
+    assert curves("study", uri)["step"].tolist() == [1, 2]

@@ -7,7 +7,7 @@ import os
 import random
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,28 @@ def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_on
     del stopped
     assert timeless(train.evaluations(small(loss="dice"), tmp_path / "stopped")) == whole
     assert whole[: len(first)] == first
+    states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
+    torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("num_asks", "step", "num_evaluations"),
+    [pytest.param(3, 3, 0, id="step"), pytest.param(6, 5, 0, id="evaluation"), pytest.param(9, 5, 1, id="evaluated")],
+)
+def test_a_run_that_is_asked_to_stop_loses_no_step(
+    tmp_path: Path, num_asks: int, step: int, num_evaluations: int
+) -> None:
+    """Ctrl-C lost all steps since the last evaluation: between two, a checkpoint is due every ten minutes alone.
+
+    The run asks after each step, and before each of the four micro-batches of the evaluation after step 5.
+    """
+    config = small(loss="dice", training__tokens=700)
+    whole = timeless(train.evaluations(config, tmp_path / "whole"))
+    asks = count(1)
+    events = list(train.train(config, tmp_path / "stopped", lambda: next(asks) >= num_asks))
+    assert torch.load(tmp_path / "stopped/last.pt")["step"] == step
+    assert sum(isinstance(event, Evaluation) for event in events) == num_evaluations
+    assert timeless(train.evaluations(config, tmp_path / "stopped")) == whole
     states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
 

@@ -1,0 +1,67 @@
+"""Ends a run, sweep or study on Ctrl-C or SIGTERM such that it can be resumed.
+
+Python runs a signal handler between any two instructions of the main thread, also in the middle of an optimizer step.
+So once the work asks whether it should stop, a signal is only noted, and the work ends by itself at the next moment
+from which it can be resumed. Before that, while data are loaded or Ray starts, a signal raises KeyboardInterrupt at
+once. A second signal always does, and so does the time `GRACE` after SIGTERM: a machine that is taken away does not
+wait.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final
+
+GRACE: Final = 6.0
+"""Seconds that the work has to end by itself after SIGTERM."""
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stop:
+    """Whether the work should stop; call it to ask.
+
+    Attributes:
+        signal: The first signal that arrived; None as long as none did.
+        timer: Sends the second one, `GRACE` seconds after SIGTERM.
+    """
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._is_asked = False
+        self.timer = threading.Timer(GRACE, os.kill, (os.getpid(), signal.SIGTERM))
+        self.timer.daemon = True
+
+    def __call__(self) -> bool:
+        self._is_asked = True
+        return self.signal is not None
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Note a signal, or raise KeyboardInterrupt."""
+        is_first = self.signal is None
+        if is_first:
+            self.signal = number
+        if not is_first or not self._is_asked:
+            raise KeyboardInterrupt
+        if number == signal.SIGTERM:
+            self.timer.start()
+
+
+@contextmanager
+def stop_on_signals() -> Iterator[Stop]:
+    """Handle SIGINT and SIGTERM until the end of the block; in a thread other than the main one nothing is handled."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, stop.handle) for number in SIGNALS}
+    try:
+        yield stop
+    finally:
+        stop.timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
