@@ -5,17 +5,14 @@ INSTALLED := .venv/.installed
 READY := .venv/.ready
 
 .PHONY: help demo test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
-  bench-sweep bench-scale bench-search bench-tracking tree
+  bench-sweep bench-scale bench-search bench-tracking bench-uncertainty tree
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
 
 demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, on generated data
 	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 4
-	$(BIN)/dice-ray ablate loss_comparison --seeds 3
-	$(BIN)/dice-ray report loss_comparison
-	@printf '\nHow often does that hold? The two best losses over ten seeds more:\n\n'
-	$(BIN)/dice-ray ablate loss_comparison --arm cross_entropy --arm self_adjusting_dice --seeds 13
+	$(BIN)/dice-ray ablate loss_comparison
 	$(BIN)/dice-ray report loss_comparison
 
 test: $(READY) ## Run all tests, except those that need a browser, a GPU or the network, or take over 90 s
@@ -63,6 +60,9 @@ bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour
 
 bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tracking
+
+bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
+	$(BIN)/python -m tests.benchmarks.uncertainty
 
 tree: $(READY) ## Write the tree in README from the first sentences of the files' docstrings
 	$(BIN)/python -m tests.house.tree

@@ -1,4 +1,4 @@
-"""Hyperparameter importance in a sweep, for each loss separately, with the level that chance alone reaches."""
+"""Hyperparameter importance in a sweep, for each loss separately, with the level that chance reaches in a sweep."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Parameter:
 
     Attributes:
         importance: By PED-ANOVA; not normalised, so that importances do not sum to 1.
-        by_chance: The 95 % quantile over shuffled scores; an importance below it may be chance.
+        by_chance: The level that some parameter of the sweep exceeds in 5 % of shufflings of the scores; an importance
+            below it may be chance.
     """
 
     path: str
@@ -60,14 +61,13 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     if trials.empty:
         return [], {}
     score = scores(trials, parent_tag(frame, "metric")).dropna()
-    trials, branches, few = trials.loc[score.index], [], {}
+    trials, branches, few = trials.loc[score.index], list[Shuffled](), {}
     for loss, group in trials.groupby(losses(trials)):
         if len(group) < LEAST_TRIALS:
             few[str(loss)] = len(group)
         elif searched := _searched(group):
-            parameters = _parameters(group, searched, score[group.index].to_numpy(np.float64))
-            branches.append(LossImportance(str(loss), len(group), parameters))
-    return sorted(branches, key=lambda branch: -branch.num_trials), few
+            branches.append(_shuffled(str(loss), group, searched, score[group.index].to_numpy(np.float64)))
+    return sorted(by_chance(branches), key=lambda branch: -branch.num_trials), few
 
 
 def _searched(trials: pd.DataFrame) -> list[str]:
@@ -77,15 +77,54 @@ def _searched(trials: pd.DataFrame) -> list[str]:
     return [path for path in sorted(shared) if trials.get(f"params.{path}", pd.Series()).nunique() > 1]
 
 
-def _parameters(trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> tuple[Parameter, ...]:
+@dataclass(frozen=True)
+class Shuffled:
+    """The importance of the parameters of one loss, and what is left of it with shuffled scores (`shuffled_SP`)."""
+
+    loss: str
+    num_trials: int
+    importance: Mapping[str, float]
+    shuffled_SP: NDArray[np.floating]
+
+
+def _shuffled(loss: str, trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> Shuffled:
     optuna_study = _study({path: trials[f"params.{path}"].tolist() for path in paths})
     importance = _evaluate(optuna_study, score)
     # Shuffled scores have no relation to the parameters: what importance is left is that of chance.
     draw = np.random.default_rng(0)
     shuffled = [_evaluate(optuna_study, draw.permutation(score)) for _ in range(NUM_SHUFFLES)]
-    chance = {path: float(np.quantile([shuffle[path] for shuffle in shuffled], 0.95)) for path in paths}
-    ordered = sorted(paths, key=lambda path: -importance[path])
-    return tuple(Parameter(path, importance[path], chance[path]) for path in ordered)
+    chance_SP = np.array([[shuffle[path] for path in paths] for shuffle in shuffled])
+    return Shuffled(loss, len(trials), {path: importance[path] for path in paths}, chance_SP)
+
+
+def by_chance(branches: Sequence[Shuffled]) -> list[LossImportance]:
+    """The importances with the level that chance reaches, corrected over all parameters of the sweep.
+
+    A sweep has many parameters, and the largest of many exceeds a quantile of one by chance. The level is therefore
+    taken from the largest importance of each shuffling (Westfall and Young 1993), in units of the parameter's own
+    quantile: parameters with many choices reach higher importances than those with few.
+    """
+    if not branches:
+        return []
+    # With the importance itself: the quantile of the shuffled ones alone would fit them better than a new one.
+    own = [_quantile(np.vstack([[*branch.importance.values()], branch.shuffled_SP])) for branch in branches]
+    ratios = [branch.shuffled_SP / level_P for branch, level_P in zip(branches, own, strict=True)]
+    factor = float(_quantile(np.concatenate(ratios, 1).max(1)))
+    made = []
+    for branch, level_P in zip(branches, own, strict=True):
+        parameters = [
+            Parameter(path, importance, factor * level)
+            for (path, importance), level in zip(branch.importance.items(), level_P.tolist(), strict=True)
+        ]
+        ordered = tuple(sorted(parameters, key=lambda each: -each.importance))
+        made.append(LossImportance(branch.loss, branch.num_trials, ordered))
+    return made
+
+
+def _quantile(values: NDArray[np.floating]) -> NDArray[np.floating]:
+    """The 95 % quantile over shufflings, and never 0."""
+    # With the next higher of 100 values, an unshuffled one without any relation exceeds it in 5 of 101 sweeps.
+    return np.asarray(np.maximum(np.quantile(values, 0.95, axis=0, method="higher"), 1e-12))
 
 
 def _evaluate(optuna_study: Study, score: NDArray[np.floating]) -> dict[str, float]:

@@ -10,6 +10,7 @@ from analysis.best_trial import best_trial
 from analysis.columns import states
 from analysis.comparison import comparisons
 from analysis.findings import Findings
+from analysis.paper.tables import why_not_on_paper_data
 from analysis.tables.base import ScoreFormat
 from analysis.verdict import verdict
 
@@ -23,6 +24,8 @@ def summary(findings: Findings) -> Iterator[str]:
         collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
         if collapsed:
             yield f"{prefix}Runs that predict one class only: {', '.join(collapsed)}."
+    if why_not := why_not_on_paper_data(findings):
+        yield why_not
     if best := best_trial(findings):
         score_format = ScoreFormat.of(pd.Series([best.score]))
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"

@@ -151,15 +151,14 @@ def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> MoreSeeds 
     """The seeds that would show the lead of the best arm over its runner-up; if no arm is better, over the baseline."""
     num_tests, show = sum(arm.difference is not None for arm in comparison.arms), _format(comparison).show
     best, highest = comparison.best, _highest(compared)
-    arms: tuple[str, ...]
     if best and any(arm.difference and arm.difference.is_ahead for arm in compared):
-        by_seed, arms = best.by_seed, (best.name, best.runner_up)
+        by_seed, rows = best.by_seed, [best.name, best.runner_up]
         shows = f"a lead as large as that of {best.name} over {best.runner_up}: {show(best.difference.interval.mean)}"
     else:
-        by_seed, arms = highest.by_seed, (highest.name,)
+        by_seed, rows = highest.by_seed, [highest.name]
         shows = f"a difference as large as that of {_names([highest], show)}"
     num = seeds_needed(by_seed, num_tests, comparison.test_per_train)
-    names = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, *arms))
+    names = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, *rows))
     return MoreSeeds(num, tuple(names), shows) if num else None
 
 

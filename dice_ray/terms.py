@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -27,6 +28,8 @@ class TermFacts:
         classes: Class names in the order of the logits; a two-class term has two, also with one logit.
         counts: Number of unmasked items of each class in the training split.
         background: Index of the class that is not of interest, None if every class is; always 0 for a two-class term.
+        labels: Names of the labels of a multi-label term, in the order of its logits; their items lie side by side.
+        label_counts: Number of items of the training split with each of these labels.
     """
 
     name: str
@@ -34,12 +37,30 @@ class TermFacts:
     classes: tuple[str, ...]
     counts: tuple[int, ...]
     background: int | None = None
+    labels: tuple[str, ...] = ()
+    label_counts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         assert len(self.classes) == len(self.counts), (
             f"{self.name}: {len(self.classes)} classes, {len(self.counts)} counts"
         )
         assert len(self.classes) != 2 or self.background == 0, f"{self.name}: a two-class term has background 0"
+        assert len(self.labels) == len(self.label_counts), f"{self.name}: each label has a count"
+
+    @classmethod
+    def from_plain(cls, values: Mapping[str, Any]) -> TermFacts:
+        """The facts from their fields as JSON holds them."""
+        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+        return cls(**fields)
+
+    @property
+    def by_label(self) -> tuple[TermFacts, ...]:
+        """Each label of a multi-label term as a two-class term of its own; its classes are named after the label."""
+        num_items = self.num_items // max(len(self.labels), 1)
+        return tuple(
+            TermFacts(self.name, self.link, (f"without {label}", label), (num_items - count, count), background=0)
+            for label, count in zip(self.labels, self.label_counts, strict=True)
+        )
 
     @property
     def num_items(self) -> int:

@@ -15,11 +15,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import AfterValidator
 
 from dice_ray.errors import InputError, UnknownNameError, reason_of
+
+OURS: Final = ("dice_ray", "search_spaces")
+"""Packages that are installed wherever dice_ray is."""
 
 
 def absolute(address: str) -> str:
@@ -84,7 +87,7 @@ def digest(address: str) -> str:
     modules = [module_at(address.rpartition(":")[0])]
     if inspect.isfunction(function) or inspect.isclass(function):
         modules.append(sys.modules[function.__module__])
-    files = sorted({file for module in modules if (file := getattr(module, "__file__", None))})
+    files = list(dict.fromkeys(file for module in modules if (file := getattr(module, "__file__", None))))
     if not files:
         raise InputError(f"{address} must be in a file, from which other processes load it")
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:12]
@@ -93,6 +96,8 @@ def digest(address: str) -> str:
 def _absolute(where: str) -> str:
     if where.endswith(".py"):
         return str(Path(where).expanduser().absolute())
+    if where.partition(".")[0] in OURS:  # a working copy of dice_ray may be the current folder
+        return where
     path = Path.cwd().joinpath(*where.split("."))
     files = (path.with_suffix(".py"), path / "__init__.py")
     return next((str(file) for file in files if file.is_file()), where)
@@ -115,8 +120,8 @@ def _module_of_file(path: Path) -> ModuleType:
     folders = [str(path.parent)] if is_package else None
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # where a dataclass looks for its module
-    spec.loader.exec_module(module)
+    # Compiled here, since Python's cached bytecode can be that of an edit in the same second.
+    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
     return module

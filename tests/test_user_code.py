@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,7 +35,6 @@ def _private():
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], Path]]:
     """Writes a file in the working folder, which cannot be imported from, as in a console script."""
     monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder not in ("", str(tmp_path))])
-    before = set(sys.modules)
 
     def write(name: str, text: str) -> Path:
         path = tmp_path / name
@@ -43,8 +43,9 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callabl
         return path
 
     yield write
-    for name in sys.modules.keys() - before:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
 
 
 def test_a_module_of_the_current_folder_and_a_file_are_one_from_everywhere(
@@ -61,6 +62,20 @@ def test_a_module_of_the_current_folder_and_a_file_are_one_from_everywhere(
     monkeypatch.chdir("elsewhere")
     assert load(stored)().value == 0.5
     assert absolute(stored) == stored
+
+
+def test_an_edit_of_the_same_size_in_the_same_second_counts(
+    written: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's cached bytecode was run while the digest was of the new source; the cache lay in the user's folder."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    values = []
+    for value in (1, 2):
+        path = written("mine.py", f"def f(): return {value}")
+        os.utime(path, ns=(0, 0))
+        values.append(load("mine:f")())
+    assert values == [1, 2]
+    assert not path.with_name("__pycache__").exists()
 
 
 def test_a_file_hides_no_module_of_its_name(written: Callable[[str, str], Path]) -> None:
@@ -83,7 +98,9 @@ def test_a_module_of_a_package_can_import_from_its_package(written: Callable[[st
     assert load(address)() == 4
 
 
-def test_installed_modules_and_names_are_left_as_they_are() -> None:
+def test_installed_modules_and_names_are_left_as_they_are(written: Callable[[str, str], Path]) -> None:
+    """Also in the folder of a working copy: a plan with a shipped space runs on another machine."""
+    written("search_spaces/loss_tuning.py", "")
     for address in ("search_spaces.loss_tuning:focal", "tpe", "no_such_module:f"):
         assert absolute(address) == address
     assert load("search_spaces.loss_tuning:focal").__name__ == "focal"

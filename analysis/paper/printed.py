@@ -41,7 +41,7 @@ class Block:
     Attributes:
         title: As printed.
         metrics: The columns: our metric by the printed heading.
-        data: The name of the folder that our presets read the data from.
+        data: The data set, as presets name it in `tracking.published`.
         task: Our task for it, if several fit the data.
         imbalance: Our name of the altered training set.
     """

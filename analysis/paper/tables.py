@@ -1,8 +1,8 @@
 """The paper's tables with our results beside the printed ones, for studies on the paper's data sets.
 
 A report has Table 2 and Figure 1 for every study on a data set of the paper, and each of the Tables 3 to 10 for a study
-on its data and task. Tables 8 and 10 are about a change (of the training set, of alpha) that a study may make on
-another of the paper's data sets too.
+on its data and task. The preset says which data set of the paper its data are (`tracking.published`): a folder or file
+of that name may hold a part of them only, whose scores do not belong beside the printed ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pandas as pd
 from analysis.columns import by_seed, collapsed, column, constant, losses, scores
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
-from analysis.paper.printed import F1, Block, PrintedRow, PrintedTable
+from analysis.paper.printed import Block, PrintedRow, PrintedTable
 from analysis.paper.tables_3_to_10 import TABLE_8, TABLE_10, TABLES
 from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
 from analysis.tables.base import Mark, ReportTable, ScoreFormat
@@ -37,12 +37,26 @@ SYMBOLS: Final = {
 }
 """The names in the paper's Table 2, by our names of the losses."""
 DATA_SETS: Final = frozenset(block.data for printed in TABLES for block in printed.blocks)
-"""The data sets of the Tables 3 to 10, by the names of the folders that our presets read."""
+"""The data sets of the Tables 3 to 10, as presets name them."""
 
 
 def is_on_paper_data(findings: Findings) -> bool:
     """Whether a study was run on a data set of the paper."""
     return any(_data(compared) in DATA_SETS for compared in comparisons(findings))
+
+
+def why_not_on_paper_data(findings: Findings) -> str:
+    """A sentence on why the paper's tables are left out of a study on data that seem to be the paper's; else empty."""
+    if is_on_paper_data(findings):
+        return ""
+    names = [_only(compared, "tags.data") for compared in comparisons(findings)]
+    alike = dict.fromkeys(name for name in names if any(data in name for data in DATA_SETS))
+    if not alike:
+        return ""
+    return (
+        f"The paper's tables are left out: no preset says that {', '.join(alike)} is the published data set, whole and "
+        "in its published split (tracking.published)."
+    )
 
 
 def formulas(findings: Findings) -> list[ReportTable]:
@@ -104,7 +118,6 @@ class _Ours:
 
 
 def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable | None:
-    printed = _on_our_data(printed, compared)
     ours = [
         [_ours(each, block) for each in compared if _fits(printed, block, each, compared)] for block in printed.blocks
     ]
@@ -214,20 +227,6 @@ def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:
     return base.get(row.base, not is_xlnet) and (ours is same[0] or is_mrc)
 
 
-def _on_our_data(printed: PrintedTable, compared: Sequence[Comparison]) -> PrintedTable:
-    """Tables 8 and 10 with the data of our study, if it makes their change on other data than theirs."""
-    if any(_fits(printed, block, each, compared) for block in printed.blocks for each in compared):
-        return printed
-    if printed is TABLE_8 and (changed := [each for each in compared if _imbalance(each) != "none"]):
-        return replace(printed, blocks=tuple(replace(block, data=_data(changed[0])) for block in printed.blocks))
-    if printed is TABLE_10:
-        data = dict.fromkeys(_data(each) for each in compared if len(_alphas(each)) > 1)
-        more = tuple(Block(f"{each} (not in the paper)", F1, each) for each in data)
-        rows = tuple(replace(row, cells=(*row.cells, *((),) * len(more))) for row in printed.rows)
-        return replace(printed, blocks=(*printed.blocks, *more), rows=rows)
-    return printed
-
-
 def _fits(printed: PrintedTable, block: Block, comparison: Comparison, compared: Sequence[Comparison]) -> bool:
     """Whether a comparison belongs in a block; `compared` are all comparisons of the study."""
     is_pos = _only(comparison, "params.task.tagging.tags") == "plain"
@@ -254,7 +253,7 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
 
 
 def _data(comparison: Comparison) -> str:
-    return _only(comparison, "tags.data")
+    return _only(comparison, "tags.published")
 
 
 def _imbalance(comparison: Comparison) -> str:

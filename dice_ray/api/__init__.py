@@ -10,6 +10,7 @@ from dice_ray.api.data import (
     inspection_folder,
 )
 from dice_ray.api.known import losses, names, plot_losses
+from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
 from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
@@ -54,6 +55,7 @@ __all__ = [
     "train",
     "tune",
     "ui",
+    "valid_name",
     "validate",
     "write_report",
 ]

@@ -46,8 +46,8 @@ def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
 
     found = []
     for preset in presets:
-        config = validate(preset)
-        splits = sources.load(config.data, config.task.positive_label())
+        config = validate(preset).with_data_name(Path(preset).stem)
+        splits = sources.load(config.data, config.task.positive_label(), config.data_name)
         found.append(inspection.inspect(Path(preset).stem, config.task, splits))
     return found
 

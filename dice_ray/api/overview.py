@@ -26,7 +26,8 @@ class Experiment:
         kind: What it holds: a sweep, a study, or runs trained alone.
         runs: Number of its runs, without their parent, by MLflow's status.
         metric: The metric that is maximised.
-        best: Its best value; of a sweep that of the trial that is ranked first.
+        best: The value of its best run; of a sweep the one by which its first trial is ranked. None for a study: its
+            report says whether an arm wins, which no single cell shows.
         began: Start of its newest run, ISO 8601.
     """
 
@@ -46,7 +47,10 @@ class ComparedRun:
         run: Its name for commands: `NAME`, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, `STUDY/VARIANT/ARM/SEED`.
         state: `done`, `pruned` or `failed`; MLflow's status of a run that has not ended.
         metric: The metric that is maximised.
-        score: Its value at the retained checkpoint; None for a run that failed.
+        score: Its value at the retained checkpoint; of a trial that was run again, the mean of its reruns, by which it
+            is ranked. None for a run that failed.
+        reruns: The number of reruns of a trial that have a score.
+        rerun_of: The trial that a rerun repeats with another seed.
         params: The parameters that differ between the runs, by path.
         failure: Why it failed.
     """
@@ -58,6 +62,8 @@ class ComparedRun:
     seed: int | None
     params: dict[str, Any]
     failure: str | None
+    reruns: int = 0
+    rerun_of: str | None = None
 
 
 def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
@@ -75,7 +81,7 @@ def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
                 kinds[0] if kinds else "runs",
                 {str(status): int(num) for status, num in _children(frame)["status"].value_counts().items()},
                 first.metric if first else None,
-                trials[0].mean if trials else first.score if first else None,
+                trials[0].mean if trials else first.score if first and "study" not in kinds else None,
                 None if pd.isna(last) else last.isoformat(timespec="milliseconds"),
             )
         )
@@ -96,24 +102,28 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
         for name in children.columns
         if name.startswith("params.") and name != "params.training.seed" and children[name].nunique(dropna=False) > 1
     ]
-    ranks = {trial.id: rank for rank, trial in enumerate(ranked_in_frame(frame))}
+    trials = {trial.id: (rank, trial) for rank, trial in enumerate(ranked_in_frame(frame))}
     ranked_rows = []
     for row in children.to_dict("records"):
         metric = shared if shared is not None else _value(row, metric_column)
         params = {name.removeprefix("params."): value for name in varying if (value := _value(row, name)) is not None}
         state = _value(row, "state") or str(row["status"]).lower()
         score = None if metric is None or state == "failed" else _score(row, metric)
+        rank, trial = trials.get(row["id"], (len(trials), None))
+        rerun_of = _value(row, f"tags.{schema.RERUN_OF.removeprefix(schema.PREFIX)}")
         name = run_name(row["id"], _value(row, "arm"), row["seed"], _value(row, variant_column))
         run = ComparedRun(
             run=name if row["kind"] == "run" else f"{experiment}/{name}",
             state=state,
             metric=metric,
-            score=score,
+            score=trial.mean if trial else score,
             seed=_value(row, "seed"),
             params=params,
             failure=_value(row, "tags.failure") or None,
+            reruns=len(trial.rerun_scores) if trial else 0,
+            rerun_of=None if rerun_of is None else f"{experiment}/{rerun_of}",
         )
-        ranked_rows.append((ranks.get(row["id"], len(ranks)), -float("inf") if score is None else score, run))
+        ranked_rows.append((rank, -float("inf") if score is None else score, run))
     ranked_rows.sort(key=lambda row: (row[0], -row[1]))
     return [run for *_, run in ranked_rows]
 

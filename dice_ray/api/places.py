@@ -58,11 +58,20 @@ def check_name(name: str) -> str:
     return name
 
 
+def valid_name(stem: str) -> str:
+    """The name nearest to the stem of a file that `check_name` accepts.
+
+    >>> valid_name("my tickets (1)")
+    'my_tickets_1'
+    """
+    name = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-").rstrip("_") or "run"
+    return f"{name}_data" if name == TRAIN_EXPERIMENT else name
+
+
 def new_name(stem: str) -> str:
     """A name that begins with a stem and is not used yet."""
-    stem = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-") or "run"
     while True:
-        name = f"{stem}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
+        name = f"{valid_name(stem)}-{''.join(secrets.choice('abcdefghjkmnpqrstuvwxyz23456789') for _ in range(4))}"
         if not (runs_folder() / name).exists():
             return name
 

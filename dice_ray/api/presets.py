@@ -45,8 +45,24 @@ def resolved_yaml(preset: str | Path, settings: Written = ()) -> str:
 
 
 def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
-    """The preset, and a layer of settings over it."""
+    """The preset, and a layer of settings over it.
+
+    Settings that change the data are no longer the published data that a preset may stand for.
+    """
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
     above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)
-    return [read_layer(shipped.preset_file(preset)), above]
+    layers = [read_layer(shipped.preset_file(preset)), above]
+    if _change_data(above.values):
+        layers.insert(1, values_layer("other data", {"tracking.published": None}))
+    return layers
+
+
+def _change_data(values: Nested) -> bool:
+    """Whether settings name other files or splits; another folder may hold the same files."""
+    data = values.get("data")
+    if not isinstance(data, Mapping):
+        return data is not None
+    source = data.get("source", {"files": {}})
+    files = source.get("files") if isinstance(source, Mapping) else None
+    return data.get("test_share") is not None or not isinstance(files, Mapping) or not set(files) <= {"folder"}

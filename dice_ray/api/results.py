@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from analysis.figures.base import Figure
     from analysis.findings import Findings
     from analysis.report import Report
+    from analysis.verdict import MoreSeeds, Verdict
     from dice_ray.run.stopping import Stop
     from dice_ray.tuning.estimate import Estimate
 
@@ -49,6 +51,7 @@ class Result:
         experiment: In MLflow.
         is_finished: False where it was interrupted or `max_hours` were over; `resume` continues it.
         trained: The score of a run trained alone.
+        has_test: Whether the data of a run trained alone have a test split.
         estimate: Of a dry run, which leaves nothing else behind.
     """
 
@@ -56,6 +59,7 @@ class Result:
     experiment: str
     is_finished: bool = True
     trained: Best | None = None
+    has_test: bool = False
     estimate: Estimate | None = None
 
     @property
@@ -92,14 +96,45 @@ class Result:
 
     @property
     def best(self) -> Best:
-        """The run, the best trial of the sweep, or the best arm of the study.
-
-        The report says whether that arm is significantly better than the others.
+        """The run, the best trial of the sweep, or the winner of the study.
 
         Raises:
-            RunError: Nothing has a score, or the study is on several data sets.
+            RunError: Nothing has a score, or the study has no winner or is on several data sets.
         """
         return self.trained or _best(self.name, findings(self.experiment))
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What a finished study shows on each data set, encoder and variant; empty while MLflow is away."""
+        if self.trained or self.estimate or not self.is_finished:
+            return ()
+        shipped.folder_of("analysis")
+        from analysis.comparison import comparisons
+        from analysis.verdict import verdict
+
+        try:
+            return tuple(map(verdict, comparisons(findings(self.experiment))))
+        except (RunError, UnknownNameError):
+            return ()
+
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        """The outcome of each verdict in one sentence, as the report has it."""
+        made = self.verdicts
+        return tuple(
+            f"On {each.comparison.place}: {each.headline}" if len(made) > 1 else each.headline for each in made
+        )
+
+    @property
+    def more_seeds(self) -> MoreSeeds | None:
+        """The seeds that would answer the question of a study, on each of its data sets; None if it is answered."""
+        from analysis.verdict import MoreSeeds
+
+        asked = [each.more for each in self.verdicts if each.more]
+        if not asked:
+            return None
+        arms = dict.fromkeys(arm for more in asked for arm in more.arms) if all(more.arms for more in asked) else ()
+        return MoreSeeds(max(more.num for more in asked), tuple(arms))
 
     def report(self) -> Report:
         """The report of its experiment."""
@@ -234,6 +269,7 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
 def _best(name: str, of_experiment: Findings) -> Best:
     from analysis.best_trial import best_trial
     from analysis.comparison import comparisons
+    from analysis.verdict import verdict
 
     if made := comparisons(of_experiment):
         if len(made) > 1:
@@ -242,9 +278,10 @@ def _best(name: str, of_experiment: Findings) -> Best:
                 f"the best arm must be that of one data set, and {name} compares on {places}: see its report"
             )
         (comparison,) = made
-        if comparison.best is None:
-            raise RunError(f"the best arm must have a score, and no two arms of {name} have one")
-        arm = next(arm for arm in comparison.arms if arm.name == comparison.best.name)
+        shows = verdict(comparison)
+        if shows.winner is None:
+            raise RunError(f"the best arm must be a winner, and {name} has none: {shows.headline}")
+        arm = next(arm for arm in comparison.arms if arm.name == shows.winner.name)
         return Best(arm.name, comparison.metric, arm.score.mean)
     trial = best_trial(of_experiment)
     if trial is None:

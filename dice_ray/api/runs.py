@@ -39,8 +39,8 @@ def train(
     """
     from dice_ray.run.driver import Driver
 
-    config = validate(preset, settings)
-    return train_config(config, _checked_name(name, preset, config), Driver(show=show), register)
+    config, name = _named(preset, settings, name)
+    return train_config(config, name, Driver(show=show), register)
 
 
 def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:
@@ -58,7 +58,8 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
         stop.is_asked = False
         place = Place(folder, TRAIN_EXPERIMENT, name)
         tracking.keep_best(place, "dev", store_text=config.tracking.text, register=register)
-    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score))
+    has_test = config.data.has("test") or config.data.test_share is not None
+    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score), has_test=has_test)
 
 
 @dataclass(frozen=True)
@@ -82,12 +83,18 @@ def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = No
     from dice_ray.run.folder import check_config, with_stored_precision
     from dice_ray.run.rehearsal import rehearse
 
-    config = validate(preset, settings)
-    folder = runs_folder() / _checked_name(name, preset, config)
+    config, name = _named(preset, settings, name)
+    folder = runs_folder() / name
     config = fix_precision(with_stored_precision(config, folder))
     check_config(config, folder)
     return DryRun(as_yaml(config), folder, rehearse(config))
 
 
-def _checked_name(name: str | None, preset: str | Path, config: RunConfig) -> str:
-    return check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
+def _named(preset: str | Path, settings: Written, name: str | None) -> tuple[RunConfig, str]:
+    """The configuration with a name for its data, which a resumed run keeps, and the name of the run."""
+    from dice_ray.run.folder import stored_config
+
+    config = validate(preset, settings)
+    name = check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
+    stored = stored_config(runs_folder() / name)
+    return config.with_data_name(Path(preset).stem if stored is None else stored.tracking.data), name

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import shipped, tracking
-from dice_ray.api.places import Place, check_name, new_name, runs_folder
+from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
@@ -80,12 +80,15 @@ def tune(
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import own_point
     from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space
 
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
-    layers = _with_automatic(layers_of(preset, settings), name)
+    written = layers_of(preset, settings)
+    layers = _with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = shipped.space_address(space)
+    check_settings(written[-1], address_of_space)
     points = []
     # An earlier sweep has begun with the preset's own settings, and brute force comes to them anyway.
     if sampler in DRAWING_SAMPLERS and warm_start in (None, PUBLISHED):
@@ -198,7 +201,7 @@ def ablate(
     *,
     encoders: Sequence[str] = (),
     arms: Sequence[str] = (),
-    seeds: int = 3,
+    seeds: int = 5,
     tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
     max_hours: float | None = None,
@@ -238,20 +241,22 @@ def ablate(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
-    name = check_name(name or Path(study).stem)
+    name = check_name(name or valid_name(Path(study).stem))
     variants: dict[str | None, Variant] = {}
-    for variant, layers in layers_by_variant(presets, settings, encoders, file.variants).items():
-        config = resolve(layers)
+    for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
+        config = resolve(layers).with_data_name(data_name)
         check_test(config)
-        variants[variant] = Variant(layers=_with_automatic(layers, name, variant), digest=data_digest(config))
-    (base,) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
+        variants[variant] = Variant(
+            layers=_with_automatic(layers, name, data_name, variant), digest=data_digest(config)
+        )
+    ((data_name, base),) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
     plan = StudyPlan(
         name=name,
-        layers=_with_automatic(base, name),
+        layers=_with_automatic(base, name, data_name),
         arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
         baseline=file.baseline,
         seeds=tuple(range(1, seeds + 1)),
-        digest=data_digest(resolve(base)),
+        digest=data_digest(resolve(base).with_data_name(data_name)),
         variants={variant: content for variant, content in variants.items() if variant is not None},
         trial_timeout=trial_timeout,
     )
@@ -279,10 +284,13 @@ def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register:
         return _result(plan, folder, counts, register)
 
 
-def _with_automatic(layers: Sequence[Layer], name: str, variant: str | None = None) -> tuple[Layer, ...]:
+def _with_automatic(
+    layers: Sequence[Layer], name: str, data_name: str, variant: str | None = None
+) -> tuple[Layer, ...]:
     """The layers, and over them one with the automatically chosen values: all trials share them, on every machine.
 
-    A sweep or study that was started before keeps the values that were chosen then.
+    These are the precision, and the name of the data. A sweep or study that was started before keeps the values that
+    were chosen then.
     """
     from dice_ray.config.load import resolve, values_layer
     from dice_ray.run.build import fix_precision
@@ -291,13 +299,16 @@ def _with_automatic(layers: Sequence[Layer], name: str, variant: str | None = No
     from dice_ray.tuning.plan import AUTOMATIC
 
     config = resolve(layers)
-    if config.training.precision != "auto":
-        return tuple(layers)
     folder = runs_folder() / name
     stored = plan_file.read(folder) if holds_plan(folder) else None
-    is_stored = stored is not None and (variant is None or variant in stored.digests)
-    chosen = stored.base(variant) if stored is not None and is_stored else fix_precision(config)
-    return (*layers, values_layer(AUTOMATIC, {"training.precision": chosen.training.precision}))
+    before = stored.base(variant) if stored is not None and (variant is None or variant in stored.digests) else None
+    chosen: dict[str, str | None] = {}
+    if config.training.precision == "auto":
+        chosen["training.precision"] = (before or fix_precision(config)).training.precision
+    named = config.with_data_name(before.tracking.data if before is not None else data_name)
+    if named.tracking.data != config.tracking.data:
+        chosen["tracking.data"] = named.tracking.data
+    return (*layers, values_layer(AUTOMATIC, chosen)) if chosen else tuple(layers)
 
 
 def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, register: str | None) -> Result:

@@ -68,14 +68,16 @@ def read_study(study: str) -> StudyFile:
 
 def layers_by_variant(
     data: Sequence[str | Path], settings: Written, encoders: Sequence[str], variants: Mapping[str, Flat]
-) -> dict[str | None, list[Layer]]:
-    """The layers of each variant: every data set with every encoder with every variant of the study's file.
+) -> dict[str | None, tuple[str, list[Layer]]]:
+    """The name of the data and the layers of each variant: every data set with every encoder with every variant of the
+    study's file.
 
     A name has a part for each of the three that has several; where none has, there is one variant, with the key None.
     """
     from dice_ray.config.load import values_layer
 
-    by_name: dict[str | None, list[Layer]] = {}
+    by_name: dict[str | None, tuple[str, list[Layer]]] = {}
+    data_names = names_of(data)
     of_encoders: Sequence[str | None] = encoders or [None]
     of_file: Sequence[str | None] = [*variants] or [None]
     for preset, encoder, variant in product(data, of_encoders, of_file):
@@ -84,20 +86,39 @@ def layers_by_variant(
             layers.append(values_layer("--encoder", {"model.encoder": encoder}))
         if variant is not None:
             layers.append(values_layer(f"variant {variant}", variants[variant]))
-        parts = [Path(preset).stem] if len(data) > 1 else []
+        parts = [data_names[preset]] if len(data) > 1 else []
         parts += [Path(encoder).name] if encoder is not None and len(encoders) > 1 else []
         name = ", ".join([*parts, *([variant] if variant is not None else [])]) or None
         if name in by_name:
             raise InputError(f"the variants of a study must have different names, and two are {name!r}")
-        by_name[name] = layers
+        by_name[name] = data_names[preset], layers
     return by_name
+
+
+def names_of(presets: Sequence[str | Path]) -> dict[str | Path, str]:
+    """A name for the data of each preset: its own, with as many of its folders as make it different from the others.
+
+    >>> names_of(["mrpc", "a/mine.yaml", "b/mine.yaml"])
+    {'mrpc': 'mrpc', 'a/mine.yaml': 'a/mine', 'b/mine.yaml': 'b/mine'}
+    """
+    whole = {preset: Path(preset).with_suffix("").parts for preset in presets}
+    names = {}
+    for preset, parts in whole.items():
+        others = [other for each, other in whole.items() if each != preset]
+        size = next(
+            size
+            for size in range(1, len(parts) + 1)
+            if all(other[-size:] != parts[-size:] for other in others) or size == len(parts)
+        )
+        names[preset] = "/".join(parts[-size:])
+    return names
 
 
 def data_digest(config: RunConfig) -> str:
     """The digest of the data of a configuration."""
     from dice_ray.data import sources
 
-    return sources.load(config.data, config.task.positive_label()).digest
+    return sources.load(config.data, config.task.positive_label(), config.data_name).digest
 
 
 def check_test(config: RunConfig) -> None:
@@ -111,12 +132,12 @@ def check_test(config: RunConfig) -> None:
 
     if not config.data.has("test") and config.data.test_share is None:
         raise DataError(
-            f"a study compares on the test split, and the data has none ({sources.describe(config.data)}): name it as "
+            f"a study compares on the test split, and the data has none ({config.data_name}): name it as "
             "`test` in data.source, or let each seed draw one from the training split: data.test_share=0.2"
         )
     if not config.task.scores_every_class():
         return
-    splits = sources.load(config.data, config.task.positive_label())
+    splits = sources.load(config.data, config.task.positive_label(), config.data_name)
     classes = config.task.classes(splits.train)
     for split, found in rarest(config.task, classes, {"dev": splits.dev, "test": splits.test}).items():
         if found.count < LEAST_ITEMS:
@@ -124,7 +145,7 @@ def check_test(config: RunConfig) -> None:
                 f"draw more (data.{split}_share)" if split in splits.report.drawn else f"give a larger {split} file"
             )
             raise DataError(
-                f"a study on {sources.describe(config.data)} must have at least {LEAST_ITEMS} items of each class in "
+                f"a study on {config.data_name} must have at least {LEAST_ITEMS} items of each class in "
                 f"{split}, as {config.task.objective()} is undefined without them: it has {found.count} of "
                 f"{found.label!r} among {splits.report.sizes[split]} records. Label more of them, or {remedy}"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dice_ray.cli.options import JsonOption, PresetArgument, SetOption
-from dice_ray.cli.printing import print_json, print_next
+from dice_ray.cli.printing import print_commands, print_json
 
 
 def init(
@@ -41,10 +40,9 @@ def init(
         typer.echo(f"  {record!s:.200}")
     typer.echo(starter.imbalance)
     typer.echo(f"Written: {preset}")
-    quoted = shlex.quote(str(preset))
-    study = f"dice-ray ablate loss_comparison --data {quoted} --name {shlex.quote(Path(preset).stem)}"
-    own_splits = "" if test else " --set data.test_share=0.2"
-    print_next([f"dice-ray train {quoted}", f"dice-ray inspect {quoted}", f"{study}{own_splits}"])
+    own_splits = [] if test else ["--set", "data.test_share=0.2"]
+    study = ["ablate", "loss_comparison", "--data", str(preset), "--name", api.valid_name(Path(preset).stem)]
+    print_commands("Next:", ["train", str(preset)], ["inspect", str(preset)], [*study, *own_splits])
 
 
 def inspect(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from dice_ray.tuning.estimate import Estimate
 
 
-def print_next(commands: list[str]) -> None:
-    typer.echo("Next:")
-    for command in commands:
-        typer.echo(f"  {command}")
+def print_commands(heading: str, *commands: Sequence[str]) -> None:
+    """Print commands of `dice-ray`, each given by its arguments, as a shell takes them: THE place for that."""
+    typer.echo(heading)
+    for arguments in commands:
+        typer.echo(f"  {shlex.join(['dice-ray', *arguments])}")
 
 
 def print_json(value: Any) -> None:
@@ -58,7 +59,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def print_result(
     work: Callable[[], Result],
-    next_commands: Sequence[str] = (),
+    next_commands: Callable[[Result], Sequence[Sequence[str]]] = lambda result: (),
     price_per_hour: float | None = None,
     *,
     resume_with: Mapping[str, str | None] | None = None,
@@ -68,7 +69,7 @@ def print_result(
 
     Args:
         work: Calls `api.train`, `api.tune`, `api.ablate` or `api.resume`.
-        next_commands: Commands to suggest after a sweep or study, with `{0}` for its name.
+        next_commands: The arguments of commands to suggest after a finished sweep or study.
         price_per_hour: As in `print_estimate`.
         resume_with: Options that no plan stores, and that a resumed sweep or study needs too.
         as_json: Whether to print one JSON document instead of text.
@@ -91,22 +92,30 @@ def print_result(
         return
     if as_json:
         best = None
-        with suppress(RunError, UnknownNameError):  # MLflow is away, or each of several data sets has its own best arm
+        with suppress(RunError, UnknownNameError):  # MLflow is away, or a study has no winner or several data sets
             best = result.best if result.is_finished else None
         document = {"name": result.name, "experiment": result.experiment, "is_finished": result.is_finished}
-        print_json(document | {"best": best, "folder": result.folder, "log": result.log, "waiting": result.waiting})
+        document |= {"best": best, "folder": result.folder, "log": result.log, "waiting": result.waiting}
+        print_json(document | {"headlines": result.headlines})
     else:
         if result.trained is not None:
             typer.echo(f"\n{result.name}: best {result.trained.metric} {result.trained.score:.4f}")
-            next_commands = ("evaluate {0} test", "predict {0} FILE", "report train")
+            split = "test" if result.has_test else "dev"
+            commands = [["evaluate", result.name, split], ["predict", result.name, "FILE"], ["report", "train"]]
+        else:
+            commands = [list(command) for command in next_commands(result)]
         typer.echo(f"\n{result.name}: results in {result.folder} and in MLflow; third-party output: {result.log}")
         if result.waiting:
             typer.echo(f"MLflow did not answer: `dice-ray runs` sends it the results stored in {result.waiting}.")
         if result.is_finished:
-            print_next([f"dice-ray {command.format(result.name)}" for command in next_commands])
+            for headline in result.headlines:
+                typer.echo(headline)
+            print_commands("Next:", *commands)
         else:
-            given = [f" {option} {quote(value)}" for option, value in (resume_with or {}).items() if value is not None]
-            typer.echo(f"Interrupted. To continue:\n  dice-ray resume {result.name}{''.join(given)}")
+            given = [
+                word for option, value in (resume_with or {}).items() if value is not None for word in (option, value)
+            ]
+            print_commands("Interrupted. To continue:", ["resume", result.name, *given])
     if not result.is_finished:
         raise typer.Exit(status)
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dice_ray.cli.options import JsonOption
-from dice_ray.cli.printing import print_json, print_next, print_table
+from dice_ray.cli.printing import print_commands, print_json, print_table
 from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def report(
     typer.echo(made.text())
     page, *others = api.write_report(made, names, out)
     typer.echo(f"Written: {page}, and {len(others)} files with its tables and figures in the same folder")
-    print_next([*(f"dice-ray runs {shlex.quote(name)}" for name in names), "dice-ray ui"])
+    print_commands("Next:", *(["runs", name] for name in names), ["ui"])
 
 
 def runs(
@@ -131,5 +130,7 @@ def _print_runs(compared: list[ComparedRun]) -> None:
             f"{path}={value:.4g}" if isinstance(value, float) else f"{path}={value}"
             for path, value in run.params.items()
         )
-        rows.append((run.run, run.state, score, "" if run.seed is None else str(run.seed), run.failure or settings))
+        state = f"rerun, {run.state}" if run.rerun_of else run.state
+        score += f" (mean of {run.reruns} reruns)" if run.reruns else ""
+        rows.append((run.run, state, score, "" if run.seed is None else str(run.seed), run.failure or settings))
     print_table(("run", "state", metric or "score", "seed", "settings that differ"), rows)

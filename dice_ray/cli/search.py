@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +20,10 @@ from dice_ray.cli.options import (
     TimeoutOption,
 )
 from dice_ray.cli.printing import print_result
+
+if TYPE_CHECKING:
+    from analysis.verdict import MoreSeeds
+    from dice_ray.api import Result
 
 
 def tune(
@@ -43,14 +48,14 @@ def tune(
     sampler: Annotated[
         str | None,
         typer.Option(
-            help="tpe, random, brute_force, nsga2, or module:function that makes an Optuna sampler from a seed.",
+            help="tpe, random, brute_force, nsga2, or file.py:function that makes an Optuna sampler from a seed.",
             show_default="tpe, nsga2 for several objectives",
         ),
     ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Early stopping: asha, median, none, or module:function that makes an Optuna pruner.",
+            help="Early stopping: asha, median, none, or file.py:function that makes an Optuna pruner.",
             show_default="asha, none for several objectives",
         ),
     ] = None,
@@ -137,7 +142,12 @@ def tune(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    next_commands = ("runs {0}", "report {0}", "export-preset {0} {0}.yaml")
+
+    def next_commands(result: Result) -> list[list[str]]:
+        # A search for several objectives has no best trial to export.
+        export = [] if objectives else [["export-preset", result.name, f"{result.name}.yaml"]]
+        return [["runs", result.name], ["report", result.name], *export]
+
     resume_with = {"--register": register, "--address": address}
     print_result(work, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
@@ -163,7 +173,7 @@ def ablate(
     arm: Annotated[
         list[str] | None, typer.Option(help="Arm of the study to run; repeatable.", show_default="all arms")
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: each arm is run with the seeds 1, 2, ...")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: each arm is run with the seeds 1, 2, ...")] = 5,
     tuned_from: Annotated[
         list[str] | None,
         typer.Option(
@@ -206,7 +216,21 @@ def ablate(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    print_result(work, ("report {0}",), price_per_hour, resume_with={"--address": address}, as_json=as_json)
+    options = {"--data": data, "--encoder": encoder, "--set": settings, "--arm": arm, "--tuned-from": tuned_from}
+    options |= {"--name": [name] if name else None, "--address": [address] if address else None}
+
+    def next_commands(result: Result) -> list[list[str]]:
+        more = result.more_seeds
+        return [["report", result.name], *([with_more_seeds(study, options, more)] if more else [])]
+
+    print_result(work, next_commands, price_per_hour, resume_with={"--address": address}, as_json=as_json)
+
+
+def with_more_seeds(study: str, options: Mapping[str, Sequence[str] | None], more: MoreSeeds) -> list[str]:
+    """The arguments that run a study of these options again with more seeds of its arms, or of those in question."""
+    options = {**options, "--seeds": [str(more.num)]} | ({"--arm": list(more.arms)} if more.arms else {})
+    given = [word for option, values in options.items() for value in values or () for word in (option, value)]
+    return ["ablate", study, *given]
 
 
 def resume(
@@ -253,8 +277,12 @@ def resume(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
+
+    def next_commands(result: Result) -> list[list[str]]:
+        return [["runs", result.name], ["report", result.name]]
+
     resume_with = {"--register": register, "--address": address}
-    print_result(work, ("runs {0}", "report {0}"), price_per_hour, resume_with=resume_with, as_json=as_json)
+    print_result(work, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:

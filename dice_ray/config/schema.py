@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
 
-from dice_ray.data.sources import DataConfig, describe
+from dice_ray.data.sources import DataConfig, FilesConfig, describe
 from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
 from dice_ray.losses.mining import MiningConfig
@@ -43,14 +43,40 @@ class LaunchConfig(Settings):
     max_failures: int = Field(2, ge=0)
 
 
+PaperData: TypeAlias = Literal[
+    "ctb5",
+    "ctb6",
+    "ud14_chinese",
+    "wsj",
+    "ritter2011",
+    "conll03",
+    "ontonotes5",
+    "msra",
+    "ontonotes4",
+    "squad1",
+    "squad2",
+    "quoref",
+    "mrpc",
+    "qqp",
+    "sst2",
+    "sst5",
+]
+"""The data sets of the paper's Tables 3 to 10."""
+
+
 class TrackingConfig(Settings):
     """What is logged to MLflow in addition to settings, metrics and counts.
 
     Attributes:
+        data: The name of the data set in MLflow, tables and the cache; by default the preset's, if it reads files.
         text: Whether the best run's predictions are logged: they contain the texts of your data.
+        published: The data set of the paper that the data are, whole and in the published split. The paper's tables
+            show the scores of such data only.
     """
 
+    data: str | None = Field(None, min_length=1)
     text: bool = False
+    published: PaperData | None = None
 
 
 NEUTRAL_SECTIONS = ("launch", "tracking")
@@ -69,6 +95,17 @@ class RunConfig(Settings):
     launch: LaunchConfig = LaunchConfig()
     tracking: TrackingConfig = TrackingConfig()
 
+    @property
+    def data_name(self) -> str:
+        """What the data set is called."""
+        return self.tracking.data or describe(self.data)
+
+    def with_data_name(self, name: str | None) -> RunConfig:
+        """The same, with this name for data in files that have none: folders are called `data` and `downloads`."""
+        if not isinstance(self.data.source, FilesConfig) or self.tracking.data is not None:
+            return self
+        return self.model_copy(update={"tracking": self.tracking.model_copy(update={"data": name})})
+
     def with_threads(self, threads: int) -> RunConfig:
         """The same run with so many threads for each worker, unless it names a number itself."""
         if self.launch.threads is not None:
@@ -80,7 +117,8 @@ class RunConfig(Settings):
         content, test_per_train = digest(self.model.encoder), self.data.test_per_train()
         return {
             names.TASK: self.task.name,
-            names.DATA: describe(self.data),
+            names.DATA: self.data_name,
+            **({names.PUBLISHED: self.tracking.published} if self.tracking.published else {}),
             names.LOSS: self.loss.name,
             names.ENCODER: self.model.encoder,
             names.FRESH: self.model.fresh,

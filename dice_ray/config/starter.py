@@ -59,7 +59,7 @@ def start(file: Path, dev: Path | None = None, test: Path | None = None) -> Star
     guessed = guess(file)
     values = _values(guessed, file, {"dev": dev, "test": test})
     config = resolve([Layer("init", values)])
-    splits = sources.load(config.data)
+    splits = sources.load(config.data, name=file.name.partition(".")[0])
     config.task.classes(splits.train)
     inspection = inspect(file.name.partition(".")[0], config.task, splits)
     _check_labels(config, splits)

@@ -131,7 +131,7 @@ class DataConfig(Settings):
 
 
 def describe(config: DataConfig) -> str:
-    """A short name of the data set, for tags and tables."""
+    """A short name of a data set that was given none: what is generated, the name on the hub, or the folder."""
     if isinstance(config.source, SyntheticConfig):
         return f"synthetic:{config.source.kind}"
     if isinstance(config.source, HubConfig):
@@ -159,12 +159,13 @@ def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
     return result
 
 
-def load(config: DataConfig, positive: str | None = None) -> Splits:
+def load(config: DataConfig, positive: str | None = None, name: str | None = None) -> Splits:
     """Read all splits, draw those that the source lacks, and alter the training split; from the cache if possible.
 
     Args:
         config: The data.
         positive: The label of the positive class, which `imbalance` needs.
+        name: The name to list its entry of the cache by.
 
     Raises:
         DataError: A file is missing, malformed or changed while it was read, or a split has no record.
@@ -181,14 +182,14 @@ def load(config: DataConfig, positive: str | None = None) -> Splits:
             raise DataError(f"the files of {describe(config)} must not change while they are read, but one did")
         return report.sizes, {"report": report.plain(), "digest": digest}
 
-    entry = cache.get_or_write("records", key_before, {"data": describe(config)}, write)
+    entry = cache.get_or_write("records", key_before, {"data": name or describe(config)}, write)
     records = {split: Records(table, kind) for split, table in entry.tables.items()}
     report = LoadReport.of(entry.holds["report"])
     splits = Splits(records["train"], records["dev"], records.get("test", ()), report, entry.holds["digest"])
-    return _alter_train(config, splits, positive) if isinstance(config.imbalance, AlteredConfig) else splits
+    return _alter_train(config, splits, positive, name) if isinstance(config.imbalance, AlteredConfig) else splits
 
 
-def _alter_train(config: DataConfig, as_read: Splits, positive: str | None) -> Splits:
+def _alter_train(config: DataConfig, as_read: Splits, positive: str | None, name: str | None) -> Splits:
     assert isinstance(config.imbalance, AlteredConfig)
     assert positive is not None, "config.checks asks for a task with a positive class"
     imbalance, positive_label = config.imbalance, positive
@@ -222,7 +223,7 @@ def _alter_train(config: DataConfig, as_read: Splits, positive: str | None) -> S
         )
         return {"train": len(contents)}, {"report": report.plain(), "digest": str(digest)}
 
-    entry = cache.get_or_write("records", key(config, positive), {"data": describe(config)}, write)
+    entry = cache.get_or_write("records", key(config, positive), {"data": name or describe(config)}, write)
     train, report = Records(entry.tables["train"], config.yields()), LoadReport.of(entry.holds["report"])
     return replace(as_read, train=train, report=report, digest=entry.holds["digest"])
 

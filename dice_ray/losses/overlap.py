@@ -74,18 +74,27 @@ class Form:
         return torch.where(below == 0, 1, above / below.where(above > 0, 1))
 
 
-def set_sums(items: Items, form: Form, *, with_background: bool) -> Tensor:
-    """`sums_3C`: sum uy, sum v, sum y of each class; for two classes, of class 1 only unless `with_background`."""
+def set_sums(items: Items, form: Form, *, with_background: bool, num_labels: int = 1) -> Tensor:
+    """`sums_3C`: sum uy, sum v, sum y of each class; for two classes, of class 1 only unless `with_background`.
+
+    With several labels, whose items lie side by side, the two classes of each label have sums of their own.
+    """
     if items.is_two_class:
         columns = [_two_class(items, form, label) for label in ((0, 1) if with_background else (1,))]
+        if num_labels > 1:
+            sums = [[each_N.reshape(-1, num_labels).sum(0) for each_N in column] for column in columns]
+            return torch.cat([torch.stack(column) for column in sums], 1)
         return torch.stack([torch.stack([each_N.sum() for each_N in column]) for column in columns], 1)
     return _set_sums(items.logits, items.targets, _keep(items), form, False)[0]
 
 
-def set_sums_and_log_prob(items: Items, form: Form, *, with_background: bool) -> tuple[Tensor, Tensor]:
+def set_sums_and_log_prob(
+    items: Items, form: Form, *, with_background: bool, num_labels: int = 1
+) -> tuple[Tensor, Tensor]:
     """`sums_3C`, and `log_p_N` of the targets' classes, from a single softmax."""
     if items.is_two_class:
-        return set_sums(items, form, with_background=with_background), target_log_prob(items)
+        sums_3C = set_sums(items, form, with_background=with_background, num_labels=num_labels)
+        return sums_3C, target_log_prob(items)
     return _set_sums(items.logits, items.targets, _keep(items), form, True)
 
 

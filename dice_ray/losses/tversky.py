@@ -37,7 +37,7 @@ class TverskyConfig(ScopedConfig):
         return self
 
     def build(self, facts: TermFacts) -> TverskyLoss:
-        return TverskyLoss(self, facts.link, facts.background)
+        return TverskyLoss(self, facts.link, facts.background, self.num_labels(facts))
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         problems = super().problems(facts, path)

@@ -6,7 +6,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -18,16 +18,38 @@ if TYPE_CHECKING:
 
 
 class WeightingBranch(Branch, ABC):
-    """One way to weight classes."""
+    """One way to weight classes.
+
+    Attributes:
+        labels: Of a multi-label term: `pooled` weights the presence and the absence of any label alike, `per_label`
+            those of each label by its own counts.
+    """
+
+    labels: Literal["pooled", "per_label"] = "pooled"
 
     def class_weights(self, facts: TermFacts) -> tuple[float, ...]:
         """The weight a_t of each class; a class absent from the training split counts as one item, with a warning.
+
+        With `per_label`, the two weights of each label, one label after the other.
 
         Raises:
             ConfigError: The weighting does not fit the classes and counts.
         """
         if problems := self.problems(facts, self.name):
             raise ConfigError(problems)
+        return tuple(weight for part in self._parts(facts) for weight in self._weights(part))
+
+    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
+        """The values of this section, located at `path`, that do not fit the classes and counts of the term."""
+        if self.labels == "per_label" and not facts.labels:
+            must = f"must be pooled: term {facts.name!r} has one label for each item"
+            return [Problem(f"{path}.labels", must, self.labels)]
+        return self.problems_of(self._parts(facts), path)
+
+    def _parts(self, facts: TermFacts) -> tuple[TermFacts, ...]:
+        return facts.by_label if self.labels == "per_label" else (facts,)
+
+    def _weights(self, facts: TermFacts) -> tuple[float, ...]:
         absent = [name for name, count in zip(facts.classes, facts.counts, strict=True) if count == 0]
         if absent and not isinstance(self, GivenWeightsConfig):
             names = ", ".join(absent)
@@ -41,8 +63,8 @@ class WeightingBranch(Branch, ABC):
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         """The class weights for these counts, each of which is at least 1."""
 
-    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        """The values of this section, located at `path`, that do not fit the classes and counts of the term."""
+    def problems_of(self, parts: Sequence[TermFacts], path: str) -> list[Problem]:
+        """The values that do not fit the classes and counts of the term, or those of its labels."""
         return []
 
 
@@ -56,13 +78,16 @@ class LgConfig(WeightingBranch):
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         return tuple(math.log10(odds + self.k) for odds in _odds(counts))
 
-    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        odds = _odds([max(count, 1) for count in facts.counts])
-        lowest, name = min(zip(odds, facts.classes, strict=True))
+    def problems_of(self, parts: Sequence[TermFacts], path: str) -> list[Problem]:
+        lowest, name, term = min(
+            (odds, class_, facts.name)
+            for facts in parts
+            for odds, class_ in zip(_odds([max(count, 1) for count in facts.counts]), facts.classes, strict=True)
+        )
         # That is k >= 2 - n / max n_t: never above 1, so the default is valid for any counts.
         if self.k >= 1 - lowest:
             return []
-        must = f"must be at least {1 - lowest:g}, or class {name!r} of term {facts.name!r} has a weight below 0"
+        must = f"must be at least {1 - lowest:g}, or class {name!r} of term {term!r} has a weight below 0"
         return [Problem(f"{path}.k", must, f"{self.k:g}")]
 
 
@@ -87,7 +112,10 @@ class EffectiveNumberConfig(WeightingBranch):
 
 
 class GivenWeightsConfig(WeightingBranch):
-    """a_t by class name; the weight of a class that is not named is 1."""
+    """a_t by class name; the weight of a class that is not named is 1.
+
+    With `labels: per_label`, the classes are the labels, and `without NAME` for the absence of a label.
+    """
 
     name: ClassVar[str] = "given"
     weights: Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1)]
@@ -95,12 +123,13 @@ class GivenWeightsConfig(WeightingBranch):
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         return tuple(self.weights.get(name, 1.0) for name in classes)
 
-    def problems(self, facts: TermFacts, path: str) -> list[Problem]:
-        must = f"must name classes of term {facts.name!r}"
+    def problems_of(self, parts: Sequence[TermFacts], path: str) -> list[Problem]:
+        must = f"must name classes of term {parts[0].name!r}"
+        known = tuple(name for facts in parts for name in facts.classes)
         return [
-            Problem(f"{path}.weights", must, repr(name), suggestion=nearest(name, facts.classes), known=facts.classes)
+            Problem(f"{path}.weights", must, repr(name), suggestion=nearest(name, known), known=known)
             for name in self.weights
-            if name not in facts.classes
+            if name not in known
         ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -200,10 +201,9 @@ def _hub_answers() -> bool:
         return False
     try:
         urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10).close()
-    except urllib.error.HTTPError:
-        return True
-    except OSError:
-        return False
+    except OSError as error:
+        # A certificate that Python does not know, as on macOS, may be known to the library.
+        return isinstance(error, urllib.error.HTTPError) or isinstance(getattr(error, "reason", None), ssl.SSLError)
     return True
 
 

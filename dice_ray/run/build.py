@@ -102,7 +102,7 @@ class PreparedData:
 
 def prepare(config: RunConfig) -> PreparedData:
     """Load and encode the data of a run, from the cache where possible; the last two results stay open."""
-    sections = {name: nested(config)[name] for name in ("task", "data")}
+    sections = {name: nested(config)[name] for name in ("task", "data")} | {"tracking": {"data": config.tracking.data}}
     written = json.dumps({**sections, "model": {"encoder": config.model.encoder}}, sort_keys=True)
     return _prepare(written, json.dumps(sources.key(config.data, config.task.positive_label())))
 
@@ -111,8 +111,8 @@ def prepare(config: RunConfig) -> PreparedData:
 def _prepare(written: str, key: str) -> PreparedData:
     """The key is there for the cache alone: it changes with the content of the data files."""
     config = resolve([Layer("the run", json.loads(written))])
-    splits = sources.load(config.data, config.task.positive_label())
-    encoded = encode(config.task, config.model, splits, sources.describe(config.data))
+    splits = sources.load(config.data, config.task.positive_label(), config.data_name)
+    encoded = encode(config.task, config.model, splits, config.data_name)
     train, dev = EncodedSplit(splits.train, encoded.train), EncodedSplit(splits.dev, encoded.dev)
     return PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
 

@@ -175,7 +175,10 @@ def started(
             cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch, address == "local")
             if address != "local":
                 if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
-                    raise RunError(f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}")
+                    raise RunError(
+                        f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}: lower "
+                        "launch.workers or launch.threads"
+                    )
                 _check_machines(alive, [Path.cwd(), *([folder.resolve()] if folder else [])])
             yield cluster
         finally:

@@ -27,7 +27,7 @@ LOADER: Final = "dice_ray.served"
 def predictions(run: Path, split: Literal["dev", "test"]) -> tuple[str, str]:
     """The predictions of a run's best checkpoint on a split: name and content of the artifact."""
     best = trained.load(run)
-    splits = sources.load(best.config.data, best.config.task.positive_label())
+    splits = sources.load(best.config.data, best.config.task.positive_label(), best.config.data_name)
     predicted = best.predictions(getattr(splits, split))
     return f"{split}/predictions{predicted.suffix}", predicted.text()
 

@@ -9,7 +9,6 @@ import torch
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.data.sources import describe
 from dice_ray.errors import reason_of
 from dice_ray.run import cluster
 from dice_ray.run.build import objective, prepare
@@ -56,7 +55,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         record = RunRecord(writer, name)
         record.opened(name, flat(config), tags | config.tags() | surroundings.tags(), as_yaml(config))
         source = config.data.source
-        record.data(describe(config.data), prepared.splits.digest, source.name, nested(source))
+        record.data(config.data_name, prepared.splits.digest, source.name, nested(source))
         writer.text(name, schema.DATA_FILE, loaded.as_json())
         status: schema.Status = "KILLED"
         ended: dict[str, str] = {}

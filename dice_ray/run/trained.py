@@ -161,7 +161,7 @@ class Trained:
             if not Path(data).is_file():
                 raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
             return self.encoded(self._labelled_file(Path(data)))
-        splits = sources.load(self.config.data, self.config.task.positive_label())
+        splits = sources.load(self.config.data, self.config.task.positive_label(), self.config.data_name)
         check_digest(self.digest, splits.digest, f"to score {data}, the run")
         records = getattr(splits, data)
         if not records:
@@ -200,10 +200,7 @@ def load(folder: Path) -> Trained:
         )
     assert config is not None
     values = json.loads((folder / TASK).read_text(encoding="utf-8"))
-    facts = tuple(
-        TermFacts(**{**term, "classes": tuple(term["classes"]), "counts": tuple(term["counts"])})
-        for term in values["facts"]
-    )
+    facts = tuple(map(TermFacts.from_plain, values["facts"]))
     task = config.task.build(tuple(values["classes"]))
     numerics = precision.resolve(config.training.precision)
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)

@@ -49,6 +49,10 @@ class Encoding:
         return Rows(cache.get_or_write("rows", {**self.key, "split": "test"}, self.about, write).tables["test"])
 
 
+FACTS_VERSION = 2
+"""Raised when the stored facts of terms change: rows are encoded again."""
+
+
 def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) -> Encoding:
     """The rows of the training and dev splits, from the cache if they are in it."""
     pretrained = None if model.encoder == "tiny" else load_tokenizer(model, ())
@@ -57,16 +61,14 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
         "task": {config.name: nested(config)},
         "tokenizer": "tiny" if pretrained is None else _tokenizer_key(pretrained),
         "tokenizers": version("tokenizers"),
+        "facts": FACTS_VERSION,
     }
     about = {"data": data, "task": config.name, "encoder": model.encoder}
     entry = cache.get_or_write("rows", key, about, partial(_write, config, model, pretrained, splits))
     return Encoding(
         config.build(tuple(entry.holds["classes"])),
         pretrained or tiny_tokenizer(entry.holds["tokenizer"]),
-        tuple(
-            TermFacts(**{**facts, "classes": tuple(facts["classes"]), "counts": tuple(facts["counts"])})
-            for facts in entry.holds["facts"]
-        ),
+        tuple(map(TermFacts.from_plain, entry.holds["facts"])),
         Rows(entry.tables["train"]),
         Rows(entry.tables["dev"]),
         key,

@@ -252,8 +252,9 @@ class SeveralLabels(TextTask):
         return np.flatnonzero(probabilities_C > decisions["threshold"]).tolist()
 
     def facts(self, rows: Sequence[Row]) -> tuple[TermFacts, ...]:
-        counts = np.bincount(labels_of(rows).ravel(), minlength=2).tolist()
-        return (TermFacts("label", "sigmoid", ("without", "with"), tuple(counts), background=0),)
+        by_label = labels_of(rows).sum(0).tolist()
+        counts = (len(rows) * len(by_label) - sum(by_label), sum(by_label))
+        return (TermFacts("label", "sigmoid", ("without", "with"), counts, 0, self.classes, tuple(by_label)),)
 
     def decode(self, logits: Mapping[str, Tensor], batch: Batch) -> list[list[float]]:
         """The probability of each label."""

@@ -116,7 +116,7 @@ def check_warm_start(plan: SweepPlan, folder: Path) -> None:
         InputError: The space does not search a parameter of one of its trials, or in another range.
     """
     base, space = plan.base(), Space(plan.space)
-    digest = sources.load(base.data, base.task.positive_label()).digest
+    digest = sources.load(base.data, base.task.positive_label(), base.data_name).digest
     for trial in sweep_in(folder, base, digest).trials():
         replay = _Replay(trial.params)
         space(replay)

@@ -93,7 +93,10 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     base = plan.base()
     bases = {variant: plan.base(variant) for variant in plan.digests}
     plan = plan.bound_to(
-        {variant: sources.load(each.data, each.task.positive_label()).digest for variant, each in bases.items()}
+        {
+            variant: sources.load(each.data, each.task.positive_label(), each.data_name).digest
+            for variant, each in bases.items()
+        }
     )
     stored, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):
@@ -112,9 +115,9 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         needs = shared(base, ray.nodes, num_runs)
         num_at_once = min(needs.slots(ray.nodes), num_runs)
         if isinstance(plan, SweepPlan):
-            configs = _extremes(_sampled(plan, folder, num_runs)) or [base]
-        rehearsed = _rehearse(configs, needs)
-    runs = [rehearsed[_timing_key(config)].run for config in configs]
+            configs = _extremes(_sampled(plan, folder)) or [base]
+        rehearsed = _rehearse(configs, needs, all_must_run=isinstance(plan, StudyPlan))
+    runs = [rehearsed[key].run for key in map(_timing_key, configs) if key in rehearsed]
     to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
     least, most = seconds, seconds
@@ -161,17 +164,18 @@ def _check(result: Estimate) -> None:
         )
 
 
-def _sampled(plan: SweepPlan, folder: Path, num_runs: int) -> list[RunConfig]:
+def _sampled(plan: SweepPlan, folder: Path) -> list[RunConfig]:
     """Some of the trials that a sweep will run; those whose configuration is refused are left out."""
     from dice_ray.tuning.searchers import SweepSearcher
 
     history = ledger_in(folder)
-    if len(history.searched().outcomes) == plan.trials:
-        specs = ranking.reruns(plan, history)
-    else:
-        searcher = SweepSearcher(plan, history.searched())
-        suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_runs, NUM_SAMPLES, plan.trials))]
+    searched = history.searched()
+    if num_missing := plan.trials - len(searched.outcomes):
+        searcher = SweepSearcher(plan, searched)
+        suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_missing, NUM_SAMPLES))]
         specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
+    else:
+        specs = ranking.reruns(plan, history)
     configs = []
     for spec in specs:
         with suppress(ConfigError):
@@ -200,25 +204,38 @@ def _rehearsed(config: RunConfig, surroundings: Mapping[str, str]) -> _Rehearsed
     return _Rehearsed(time.time(), rehearse(config))
 
 
-def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> dict[str, _Rehearsed]:
-    """Rehearse each configuration that may take a different time, in processes with the resources of a trial."""
+def _rehearse(configs: Sequence[RunConfig], needs: Demand, *, all_must_run: bool) -> dict[str, _Rehearsed]:
+    """Rehearse each configuration that may take a different time, in processes with the resources of a trial.
+
+    Raises:
+        DiceRayError: The first steps of one fail, or of all of them unless `all_must_run`.
+    """
     import ray
 
     threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
     task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearsed)
     different = {_timing_key(config): config.with_threads(threads) for config in configs}
     surroundings = cluster.surroundings()
-    try:
-        # At once, as far as they fit: trials that run beside each other slow each other down.
-        results = ray.get([task.remote(config, surroundings) for config in different.values()])
-        return dict(zip(different, results, strict=True))
-    except ray.exceptions.RayTaskError as error:
-        cause = error.cause
-        if isinstance(cause, DiceRayError):
-            raise cause from None
-        raise RunError(f"the first steps of a trial must run, and raised {type(cause).__name__}: {cause}") from error
-    except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
-        raise RunError(f"the first steps of a trial must run, and their process died: {error}") from error
+    # At once, as far as they fit: trials that run beside each other slow each other down.
+    running = {key: task.remote(config, surroundings) for key, config in different.items()}
+    rehearsed, failures = {}, []
+    for key, run in running.items():  # of all of them: those that were left running would outlive an error
+        try:
+            rehearsed[key] = ray.get(run)
+        except ray.exceptions.RayError as error:
+            failures.append(error)
+    if failures and (all_must_run or not rehearsed):
+        raise _explained(failures[0]) from None
+    return rehearsed
+
+
+def _explained(error: Exception) -> DiceRayError:
+    """The error of a trial's first steps, or what happened to their process."""
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, DiceRayError):
+        return cause
+    what = f"their process died: {error}" if cause is None else f"raised {type(cause).__name__}: {cause}"
+    return RunError(f"the first steps of a trial must run, and {what}")
 
 
 def _timing_key(config: RunConfig) -> str:

@@ -163,9 +163,9 @@ class Plan(BaseModel):
         return ()
 
     def _problems_of_seeds(self, layer: Layer, variant: str | None) -> Iterator[Problem]:
-        paths = _paths(layer.values)
+        written = paths(layer.values)
         for path in self.seeded(variant):
-            if path in paths:
+            if path in written:
                 must = f"must not be set: {self.seeds_option} sets it for every trial"
                 yield Problem(path, must, origin=layer.origin)
 
@@ -225,7 +225,7 @@ def _resolved(layers: str) -> RunConfig:
 
 def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
     """What all trials must share, and so a trial must not set."""
-    for path in _paths(layer.values):
+    for path in paths(layer.values):
         if (section := path.partition(".")[0]) in NEUTRAL_SECTIONS:
             must = f"must not be set: {section} belongs to the preset or --set, all trials share it"
             yield Problem(path, must, origin=layer.origin)
@@ -233,10 +233,10 @@ def _problems_of_shared(layer: Layer) -> Iterator[Problem]:
             yield Problem(path, "must not be set: all trials are scored on one test split", origin=layer.origin)
 
 
-def _paths(values: Nested, prefix: str = "") -> list[str]:
+def paths(values: Nested, prefix: str = "") -> list[str]:
     """Each path that a layer sets."""
-    paths = []
+    found = []
     for key, value in values.items():
-        inner = _paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
-        paths += inner or [f"{prefix}{key}"]
-    return paths
+        inner = paths(dict(value), f"{prefix}{key}.") if isinstance(value, Mapping) else []
+        found += inner or [f"{prefix}{key}"]
+    return found

@@ -30,7 +30,6 @@ from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.data.sources import describe
 from dice_ray.errors import DiceRayError
 from dice_ray.run.build import objective
 from dice_ray.run.driver import Driver, Screen, TrialCounts
@@ -109,7 +108,9 @@ class Recorder:
         params = plan.model_dump(mode="json", exclude=left_out)
         parent = RunRecord(self._writer, plan.name)
         parent.opened(plan.name, params, tags | self._environment)
-        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(plan))
+        # A report names the command that reruns all that it shows, not only what was asked for last.
+        whole = plan.model_copy(update={"asked": None}) if isinstance(plan, StudyPlan) else plan
+        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(whole))
         for variant, digest in plan.digests.items():
             if digest:
                 _record_data(parent, plan.base(variant), digest)
@@ -229,7 +230,7 @@ class Recorder:
 
 def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
     source = config.data.source
-    record.data(describe(config.data), digest, source.name, nested(source))
+    record.data(config.data_name, digest, source.name, nested(source))
 
 
 class RecorderCallback(tune.Callback):

@@ -11,9 +11,10 @@ import optuna
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from dice_ray.errors import InputError, UnknownNameError, reason_of
+from dice_ray.config.load import Layer
+from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, reason_of
 from dice_ray.run.rehearsal import dev_metrics
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import SweepPlan, paths
 from dice_ray.tuning.space import Space
 from dice_ray.user_code import load
 
@@ -90,6 +91,32 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
         f"note: the sampler {name} draws {several} at random, whatever the earlier trials' scores, since not every "
         f"trial of {address} has them; tpe models them too"
     ]
+
+
+def check_settings(layer: Layer, address: str) -> None:
+    """A setting must not be of a parameter that the space of this address searches: each trial overrides it.
+
+    Raises:
+        ConfigError: One is, and the space does not always suggest its very value.
+    """
+    suggested: dict[str, set[object]] = {}
+    for trial in _try(Space(address), optuna.samplers.RandomSampler(seed=0), 1, 4 * NUM_TRIED) if layer.values else ():
+        for name, drawn in trial.params.items():
+            suggested.setdefault(name, set()).add(drawn)
+    must = f"must not be set: the space {address} searches it; leave it out, or choose a space without it"
+    problems = []
+    for path in paths(layer.values):
+        value: Any = layer.values
+        for number, key in enumerate(path.split(".")):
+            # A path through a branch chooses it: loss.dice.gamma makes the loss dice.
+            above = ".".join(path.split(".")[:number])
+            if above in suggested and key not in suggested[above]:
+                problems.append(Problem(above, must, repr(key), origin=layer.origin))
+            value = value[key]
+        if suggested.get(path, {value}) != {value}:
+            problems.append(Problem(path, must, f"{value!r:.60}", origin=layer.origin))
+    if problems:
+        raise ConfigError(problems)
 
 
 def _try(

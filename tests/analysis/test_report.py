@@ -75,7 +75,8 @@ def tell_study(writer: Writer) -> None:
     for arm, scores in F1.items():
         for seed, score in enumerate(scores):
             key = f"{list(F1).index(arm)}-{seed}"
-            tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: str(seed), schema.DATA: "mrpc"}
+            tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: str(seed)}
+            tags |= {schema.DATA: "mrpc", schema.PUBLISHED: "mrpc"}
             writer.open(key, name=key, params={"loss": "dice"}, tags=tags, parent="study")
             if math.isnan(score):
                 writer.metrics(key, 1, {"test/f1": 0.9, "test/f1_tuned": 0.9})
@@ -193,7 +194,7 @@ def test_an_arm_with_few_seeds_is_named_and_the_others_are_compared(frames: dict
 
 def test_each_data_set_has_its_table(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["study"].copy()
-    frame.loc[frame["seed"] > 2, "tags.data"] = "other"
+    frame.loc[frame["seed"] > 2, ["tags.data", "tags.published"]] = ["other", None]
     made = report(frame)
     assert [table.name for table in made.tables] == [
         *("comparison_1", "comparison_2", "across_data_sets", "paper_table_7", "paper_table_2", "without_score")

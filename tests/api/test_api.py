@@ -277,6 +277,8 @@ def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pyt
         "data: 36 train, 4 dev, 10 test records (dev is 0.1 of train, drawn with seed 0, stratified by label)",
         "  1 of 41 rows of train.tsv dropped: no label (line 42)",
     ]
+    assert set(read(TRAIN_EXPERIMENT)["tags.data"]) == {"mine"}, "not the folder, which is called data"
+    assert {entry.about["data"] for entry in api.cached()[:2]} == {"mine"}
     (file,) = tmp_path.rglob("artifacts/data.json")
     stored = json.loads(file.read_text())
     assert stored["read"]["train"]["dropped"] == {"no label": {"count": 1, "first": [42]}}

@@ -43,6 +43,26 @@ def test_trials_of_a_sweep(uri: str) -> None:
     assert line.runs == {"FINISHED": 3, "FAILED": 1}
 
 
+def test_reruns_are_no_trials_and_the_best_is_that_of_the_report(uri: str) -> None:
+    """Trial 0001 has the highest score of its own, and 0002 the highest mean over its reruns."""
+    with Writer("again", uri) as writer:
+        writer.open("again", name="again", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
+        runs: list[tuple[str, float, str | None]] = [("0001", 0.9, None), ("0002", 0.7, None)]
+        runs += [(f"{of}-{seed}", score, of) for of, score in (("0001", 0.4), ("0002", 0.6)) for seed in (1001, 1002)]
+        for id_, score, rerun_of in runs:
+            tags = {schema.KIND: "rerun" if rerun_of else "trial", schema.SEED: id_[-4:], schema.STATE: "done"}
+            tags |= {schema.RERUN_OF: rerun_of} if rerun_of else {}
+            writer.open(id_, name=id_, params={}, tags=tags, parent="again")
+            writer.metrics(id_, 5, {"dev/best_f1": score})
+            writer.end(id_, "FINISHED")
+        writer.end("again", "FINISHED")
+    rows = compared("again", read("again", uri))
+    assert [(row.run, row.score, row.reruns) for row in rows[:2]] == [("again/0002", 0.6, 2), ("again/0001", 0.4, 2)]
+    assert {(row.rerun_of, row.reruns) for row in rows[2:]} == {("again/0001", 0), ("again/0002", 0)}
+    (line,) = overview(["again"], uri)
+    assert line.best == 0.6
+
+
 def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
     with Writer("study", uri) as writer:
         writer.open("study", name="study", params={}, tags={schema.KIND: "study", schema.METRIC: "test/f1"})
@@ -53,6 +73,8 @@ def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
             writer.end(f"id {arm}", "FINISHED")
     found = [(row.run, row.seed, row.metric, row.score) for row in compared("study", read("study", uri))]
     assert found == [("study/strong/1", 1, "test/f1", 0.75), ("study/plain/1", 1, "test/f1", 0.5)]
+    (line,) = overview(["study"], uri)
+    assert (line.metric, line.best) == ("test/f1", None), "the best cell is not the best arm"
     with Writer("varied", uri) as writer:
         tags = {schema.KIND: "cell", schema.ARM: "plain", schema.SEED: "1", schema.VARIANT: "- negative"}
         writer.open("id varied", name="a", params={}, tags=tags)

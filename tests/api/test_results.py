@@ -32,16 +32,16 @@ def sweep() -> api.Result:
     return api.Result("search", "search")
 
 
-@pytest.fixture
-def study() -> api.Result:
+def study(num_seeds: int) -> api.Result:
+    """A study in which `dice` is better than `plain` with every seed."""
     with Writer("compare") as writer:
         tags = {schema.KIND: "study", schema.METRIC: "test/f1", schema.BASELINE: "plain"}
         writer.open("compare", name="compare", params={}, tags=tags)
         for arm, score in (("plain", 0.5), ("dice", 0.6)):
-            for seed in (1, 2):
+            for seed in range(1, num_seeds + 1):
                 tags = {schema.KIND: "cell", schema.ARM: arm, schema.SEED: str(seed), schema.STATE: "done"}
                 writer.open(f"{arm}{seed}", name=arm, params={}, tags=tags, parent="compare")
-                writer.metrics(f"{arm}{seed}", 1, {"test/f1": score + seed / 100})
+                writer.metrics(f"{arm}{seed}", 1, {"test/f1": score * (1 + seed / 100)})
                 writer.end(f"{arm}{seed}", "FINISHED")
         writer.end("compare", "FINISHED")
     return api.Result("compare", "compare")
@@ -52,10 +52,22 @@ def test_the_best_of_a_sweep_is_a_run_with_what_was_searched(sweep: api.Result) 
     assert len(sweep.frame) == 4
 
 
-def test_the_best_of_a_study_is_the_arm_that_the_report_names(study: api.Result) -> None:
-    assert (study.best.name, study.best.metric) == ("dice", "test/f1")
-    assert study.best.score == pytest.approx(0.615)
-    assert study.report().summary[0].startswith("Best: dice")
+def test_the_best_of_a_study_is_its_winner() -> None:
+    compared = study(6)
+    assert (compared.best.name, compared.best.metric) == ("dice", "test/f1")
+    assert compared.best.score == pytest.approx(0.621)
+    (headline,) = compared.headlines
+    assert headline == compared.report().summary[0]
+    assert headline.startswith("Winner: dice")
+    assert compared.more_seeds is None
+
+
+def test_a_study_of_two_seeds_has_no_best_and_asks_for_more() -> None:
+    compared = study(2)
+    with pytest.raises(RunError, match=r"compare has none: Too few seeds .* Run 3 more\."):
+        _ = compared.best
+    assert compared.more_seeds is not None
+    assert (compared.more_seeds.num, compared.more_seeds.arms) == (5, ())
 
 
 def test_without_a_score_there_is_no_best() -> None:
@@ -92,7 +104,8 @@ def test_the_report_is_written_and_kept_with_its_run(sweep: api.Result) -> None:
     assert parent["status"].tolist() == ["FINISHED"]
 
 
-def test_several_are_reported_side_by_side(sweep: api.Result, study: api.Result) -> None:
+def test_several_are_reported_side_by_side(sweep: api.Result) -> None:
+    study(2)
     made = dice_ray.report("search", "compare")
     assert made.title == "search, compare"
     assert api.write_report(made, ["search", "compare"])[0] == Path(

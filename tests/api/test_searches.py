@@ -15,13 +15,13 @@ from dice_ray.tuning.study_plan import StudyPlan
 
 
 def test_a_study_whose_asked_cells_all_failed_names_the_last_reason_in_one_line(tmp_path: Path) -> None:
-    """The first end in the ledger may be that of an earlier call, which did not fail."""
+    """The first end in the ledger may be that of an earlier call."""
     layers = tuple(layers_of("synthetic_pairs", ()))
     plan = StudyPlan(name="failed", layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1, 2))
     ledger = Ledger(tmp_path / "ledger.jsonl")
-    for cell, failure in zip(plan.grid().cells, (None, "ValueError: one\nof two"), strict=True):
+    for cell, failure in zip(plan.grid().cells, ("an earlier one", "ValueError: one\nof two"), strict=True):
         ledger.append(cell)
-        ledger.append(TrialOutcome(id=cell.id, state="failed" if failure else "done", failure=failure))
+        ledger.append(TrialOutcome(id=cell.id, state="failed", failure=failure))
     counts = TrialCounts(0, 0, 1, 0, 1, None, {}, 1.0)
     with pytest.raises(
         RunError, match=r"^all 1 trials of .* failed, the last one because ValueError: one of two \(out"

@@ -13,8 +13,12 @@ def test_every_loss_has_a_row_with_its_parameters_and_their_defaults() -> None:
     assert all(row.formula and row.source for row in table.values())
     assert table["weighted_cross_entropy"].parameters == (
         "weighting: lg",
+        "weighting.lg.labels: pooled",
         "weighting.lg.k: 1.0",
+        "weighting.inverse.labels: pooled",
+        "weighting.effective_number.labels: pooled",
         "weighting.effective_number.beta: 0.999",
+        "weighting.given.labels: pooled",
         "weighting.given.weights: none",
     )
     assert "gamma: .01, or 1 in example scope" in table["dice"].parameters

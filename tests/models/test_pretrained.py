@@ -212,6 +212,32 @@ def test_a_missing_folder_is_not_looked_up_on_the_hub(tmp_path: Path) -> None:
             load_tokenizer(ModelConfig(encoder=name), [])
 
 
+@pytest.mark.parametrize(("name", "meant"), [("tinny", "tiny"), ("Tiny", "tiny"), ("mini-lm", "minilm")])
+def test_a_misspelt_name_is_not_looked_up_on_the_hub(name: str, meant: str) -> None:
+    """The library would try for half a minute where the hub does not answer."""
+    with pytest.raises(RunError, match=f"got '{name}'; did you mean '{meant}'"):
+        load_tokenizer(ModelConfig(encoder=name), [])
+
+
+def test_without_the_hub_downloaded_files_are_used_and_others_refused_at_once(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    pretrained._hub_answers.cache_clear()
+    downloaded = tmp_path / "hub/models--some--bert"
+    (downloaded / "refs").mkdir(parents=True)
+    (downloaded / "refs/main").write_text("0" * 40)
+    (downloaded / "snapshots").mkdir()
+    folder.rename(downloaded / "snapshots" / ("0" * 40))
+    try:
+        assert pretrained.family("some/bert") == "bert"
+        with pytest.raises(RunError, match="got 'some/other': the hub does not answer, and it was not downloaded"):
+            pretrained.family("some/other")
+    finally:
+        pretrained._hub_answers.cache_clear()
+
+
 @pytest.mark.parametrize(("family", "longest"), [("bert", 512), ("roberta", 512), ("modernbert", 512)])
 def test_rows_longer_than_the_positions_are_refused_before_training(family: str, longest: int, tmp_path: Path) -> None:
     written = {

@@ -176,9 +176,12 @@ from dice_ray import errors, tune
 from dice_ray.run import cluster
 
 Path("mine.py").write_text(
+    "import os\\n"
     "from dice_ray.losses.cross_entropy import CrossEntropyLoss\\n"
     "def rate(trial): trial.suggest_float('training.lr', 1e-3, 2e-3)\\n"
-    "def build(facts): return CrossEntropyLoss(facts.link)\\n"
+    "def build(facts):\\n"
+    "    assert os.environ['DICE_RAY_RUNS'] == os.path.abspath('runs')\\n"
+    "    return CrossEntropyLoss(facts.link)\\n"
 )
 tiny = {"data.source.synthetic.size": 200, "training.epochs": 1, "loss.custom.target": "mine:build"}
 result = tune("synthetic_pairs", tiny, space="mine.py:rate", trials=1, name="joined")
@@ -201,7 +204,7 @@ def test_a_ray_that_runs_in_this_process_is_used_and_left_running(tmp_path: Path
     used, other, small = done.stdout.splitlines()
     assert used == "True True False"
     assert other.startswith("Ray runs in this process already, and is used: call ray.shutdown() to use address '10.0")
-    assert small == "the Ray that is used must have 3 CPUs, and has 2"
+    assert small == "the Ray that is used must have 3 CPUs, and has 2: lower launch.workers or launch.threads"
 
 
 def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:

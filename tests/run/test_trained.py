@@ -66,6 +66,16 @@ def test_a_file_is_scored_as_the_split_was_with_training_data_or_without(run: Pa
     assert 0.3 < wanted["test/f1_tuned"] != wanted["test/f1"]
 
 
+def test_loading_a_run_leaves_the_threads_of_the_process(run: Path, tmp_path: Path) -> None:
+    """A run that was trained with 1 thread slowed its host down, a web server for example."""
+    shutil.copytree(run / "run", tmp_path / "run")
+    config = (tmp_path / "run/config.yaml").read_text()
+    assert "threads: null" in config
+    (tmp_path / "run/config.yaml").write_text(config.replace("threads: null", "threads: 3"))
+    trained.load(tmp_path / "run")
+    assert torch.get_num_threads() == 1
+
+
 def test_predictions_at_the_tuned_threshold_have_its_score(run: Path) -> None:
     best = trained.load(run / "run")
     found = list(csv.DictReader(best.predict(run / "new.tsv", "tuned").text().splitlines(), delimiter="\t"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dice_ray import api
-from dice_ray.api.studies import layers_by_variant, read_study
+from dice_ray.api.studies import layers_by_variant, names_of, read_study
 from dice_ray.losses import LossConfig
 from dice_ray.settings import branches_of
 from dice_ray.tuning.study_plan import StudyPlan, Variant
@@ -23,12 +23,19 @@ LEFT_OUT = {"loss_comparison": 1, "formulations": 11}
 def plan_of(name: str) -> StudyPlan:
     study = read_study(name)
     preset, settings = ON.get(name, (study.data[0], {}))
-    found = layers_by_variant([preset], settings, [], study.variants)
+    found = {name: layers for name, (_, layers) in layers_by_variant([preset], settings, [], study.variants).items()}
     variants = {variant: Variant(layers=tuple(layers)) for variant, layers in found.items() if variant is not None}
     layers = tuple(next(iter(found.values())))
     return StudyPlan(
         name=name, layers=layers, arms=study.arms, baseline=study.baseline, seeds=(1, 2), variants=variants
     )
+
+
+def test_presets_of_one_name_have_data_of_different_names() -> None:
+    presets = ["mrpc", "a/mine.yaml", "b/mine.yaml", "other.yaml"]
+    assert list(names_of(presets).values()) == ["mrpc", "a/mine", "b/mine", "other"]
+    assert list(names_of(["/x/c/mine.yaml", "/y/c/mine.yaml"]).values()) == ["x/c/mine", "y/c/mine"]
+    assert list(names_of(["mine.yaml", "c/mine.yaml"]).values()) == ["mine", "c/mine"]
 
 
 @pytest.mark.parametrize("name", api.names()["studies"])

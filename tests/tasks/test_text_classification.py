@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,9 @@ def test_several_labels_are_as_many_items_of_two_classes() -> None:
     rows = task.encode(SEVERAL, tokenizer)
     (facts,) = task.facts(rows)
     assert (facts.link, facts.counts, facts.background) == ("sigmoid", (8, 7), 0)
+    by_label = dict(zip(facts.labels, facts.label_counts, strict=True))
+    assert by_label == Counter(label for record in SEVERAL for label in record.labels)
+    assert [part.counts for part in facts.by_label] == [(5 - count, count) for count in by_label.values()]
     term = task.terms({"label": torch.zeros(2, 3)}, task.collate(rows, [1, 2], tokenizer))["label"]
     assert term.targets.tolist() == [[1, 1, 0], [0, 0, 1]]
 

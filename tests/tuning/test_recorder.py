@@ -20,7 +20,7 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.recorder import Recorder, last_reason
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study_plan import Asked, StudyPlan
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -178,14 +178,21 @@ def test_a_trial_collapsed_where_its_best_evaluation_or_its_test_did(tmp_path: P
     for id_, test in (("of dev", {}), ("of test", {"test/f1": 0.0, "test/collapsed": 1.0})):
         ledger.append(DICE.model_copy(update={"id": id_, "arm": "dice"}))
         ledger.append(TrialOutcome(id=id_, test=test, **ended))
-    arms = {"dice": {"loss": "dice"}}
+    plan = StudyPlan(
+        name="study",
+        layers=layers,
+        arms={"dice": {"loss": "dice"}},
+        baseline="dice",
+        seeds=(4, 5),
+        asked=Asked(arms=("dice",), seeds=(4,)),
+    )
     with Writer("study") as writer:
-        recorder = Recorder(
-            StudyPlan(name="study", layers=layers, arms=arms, baseline="dice", seeds=(4,)), ledger, writer, ["of dev"]
-        )
+        recorder = Recorder(plan, ledger, writer, ["of dev"])
         recorder.open(())
         recorder.close()
     assert read("study").set_index("id")["tags.collapsed"].dropna().to_dict() == {"of dev": "false", "of test": "true"}
+    (stored,) = tmp_path.rglob("artifacts/plan.yaml")
+    assert "asked: null" in stored.read_text(), "a report reruns all that it shows"
 
 
 def test_a_trial_whose_data_cannot_be_described_is_noted(

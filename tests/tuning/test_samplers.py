@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from optuna.samplers import BaseSampler, TPESampler
 
-from dice_ray.errors import InputError
-from dice_ray.tuning.samplers import notes
+from dice_ray.config.load import set_layer
+from dice_ray.errors import ConfigError, InputError
+from dice_ray.tuning.samplers import check_settings, notes
 
 LOSSES = "search_spaces.loss_tuning:loss_tuning"
 ONE_LOSS = "search_spaces.loss_tuning:dice"
@@ -43,3 +45,26 @@ def test_what_would_be_drawn_at_random_is_told(name: str) -> None:
 def test_what_cannot_suggest_is_told_before_the_search() -> None:
     with pytest.raises(InputError, match=r"of_a_grid must suggest a trial of .*:dice, and raised ValueError"):
         notes(GRID, ONE_LOSS)
+
+
+@pytest.mark.parametrize(
+    ("settings", "space", "path"),
+    [
+        (["training.lr=1e-4"], "joint_tuning", "training.lr"),
+        (["loss=dice"], "joint_tuning", "loss"),
+        (["loss.dice.gamma=1"], "joint_tuning", "loss.dice.gamma"),
+        (["loss=dice"], "focal", "loss"),
+        (["loss.dice.gamma=1"], "focal", "loss"),
+        (["loss=focal"], "focal", None),
+        (["training.lr=1e-4"], "loss", None),
+    ],
+)
+def test_a_setting_of_what_the_space_searches_is_an_error(settings: list[str], space: str, path: str | None) -> None:
+    """Each trial would override it, without a word."""
+    module = "search_spaces.loss_tuning:loss_tuning" if space == "loss" else f"search_spaces.joint_tuning:{space}"
+    with nullcontext() if path is None else pytest.raises(ConfigError) as caught:
+        check_settings(set_layer(settings), module)
+    if caught is not None:
+        (problem,) = caught.value.problems
+        assert (problem.path, problem.origin) == (path, "--set")
+        assert "searches it" in problem.must

@@ -57,6 +57,7 @@ def test_a_study_is_bound_to_the_source_of_a_custom_loss(tmp_path: Path, arm: Fl
     assert list(first.code) == [f"{file}:build"]
     assert first.identity("ce", 1) == study().identity("ce", 1), "the other cells are what they were"
     stored = store(first, tmp_path / "study")
+    assert f"'{file}:build'" in str(stored.model_dump()["arms"])
     (tmp_path / "moved").mkdir()
     (tmp_path / "moved/mine.py").write_text(LOSS)
     with chdir(tmp_path / "moved"):
@@ -81,6 +82,7 @@ def test_a_sweep_is_bound_to_the_source_of_its_loss_and_stores_absolute_addresse
     layers = (*LAYERS, Layer("--set", {"loss": {"custom": {"target": "mine:build"}}}))
     plan = SWEEP.model_validate(SWEEP.model_dump() | {"layers": layers, "space": "mine.py:f", "sampler": "mine:g"})
     assert (plan.space, plan.sampler, plan.scheduler) == (f"{tmp_path}/mine.py:f", f"{tmp_path}/mine.py:g", "asha")
+    assert f"'{tmp_path}/mine.py:build'" in str(plan.layers)
     plan = plan.with_code([plan.base()])
     assert store(plan, tmp_path / "sweep") == read(tmp_path / "sweep") == plan
     (tmp_path / "mine.py").write_text("def build(facts): pass")

@@ -81,6 +81,17 @@ def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: 
     assert not elsewhere.exists()
 
 
+def test_a_trial_whose_loss_was_rewritten_since_the_plan_was_made_fails(
+    tmp_path: Path, layers: tuple[Layer, ...]
+) -> None:
+    """Edited while a study runs, the new loss would be scored under the identity of the old one."""
+    (tmp_path / "mine.py").write_text("def build(facts): ...")
+    mine = (*layers, values_layer("--set", {"loss.custom.target": "mine.py:build"}))
+    plan = SweepPlan(name="mine", layers=mine, space=SPACE, trials=1, code={f"{tmp_path}/mine.py:build": "before"})
+    (result,) = trial._results(trial.Work(plan, tmp_path, 1), TrialSpec(id="0001", params={}, seed=0))
+    assert "mine must be resumed with the loss that it was started with" in result["failure"]
+
+
 def test_a_search_never_reads_the_test_split(
     tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:

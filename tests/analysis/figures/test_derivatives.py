@@ -35,9 +35,9 @@ def test_dsc_turns_over_at_one_half_and_its_correction_nowhere() -> None:
 
 
 def test_a_report_shows_it_for_dsc_on_the_papers_data_only() -> None:
-    def findings(loss: str, data: str = "mrpc") -> Findings:
-        return Findings(study({"cross_entropy": [0.5], loss: [0.6]}, data=data))
+    def findings(loss: str, published: str = "mrpc") -> Findings:
+        return Findings(study({"cross_entropy": [0.5], loss: [0.6]}, published=published))
 
     assert [figure.name for figure in signs_of_dsc(findings("self_adjusting_dice"))] == ["figure_1"]
     assert signs_of_dsc(findings("focal")) == []
-    assert signs_of_dsc(findings("self_adjusting_dice", "synthetic:pairs")) == []
+    assert signs_of_dsc(findings("self_adjusting_dice", "mine")) == []
