@@ -77,7 +77,7 @@ def splits(inspections: Sequence[Inspection]) -> ReportTable:
     ]
     frame = pd.DataFrame(rows)
     notes = [
-        f"{data.name}, {line.strip()}"
+        f"{data.name}: {line.strip()}"
         for data in inspections
         for line in str(data.load).splitlines()
         if not line.startswith("data:")

@@ -35,8 +35,8 @@ def test_without_a_published_set_nothing_is_said_of_the_paper() -> None:
 
 def test_what_was_dropped_and_what_stands_twice_is_said() -> None:
     text = imbalance_report([inspection("mine", 30, 3)]).text()
-    assert "mine, 2 of 12 rows of a.txt dropped: no label (line 3, line 7)" in text
-    assert "mine, 4 of 5 dev records also occur in train" in text
+    assert "mine: 2 of 12 rows of a.txt dropped: no label (line 3, line 7)" in text
+    assert "mine: 4 of 5 dev records also occur in train" in text
 
 
 def test_the_file_holds_all_labels() -> None:
