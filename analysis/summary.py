@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.best_trial import best_trial
-from analysis.columns import states
+from analysis.columns import column, states
 from analysis.comparison import comparisons
 from analysis.findings import Findings
 from analysis.paper.tables import why_not_on_paper_data
@@ -24,6 +24,9 @@ def summary(findings: Findings) -> Iterator[str]:
         collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
         if collapsed:
             yield f"{prefix}Runs that predict one class only: {', '.join(collapsed)}."
+    parents = findings.frame[findings.frame["kind"].isin(["run", "sweep", "study"])]
+    for warnings in dict.fromkeys(column(parents, "tags.few_items").dropna()):
+        yield from str(warnings).splitlines()
     if why_not := why_not_on_paper_data(findings):
         yield why_not
     if best := best_trial(findings):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pandas as pd
 
@@ -21,11 +21,9 @@ from analysis.comparison import CONSTANT, TUNED, Arm, BestArm, Comparison
 from analysis.power import MOST_SEEDS, collapse_bound, seeds_needed, smallest_visible
 from analysis.statistics import ALPHA, FEW_SEEDS, NO_SPREAD
 from analysis.tables.base import ScoreFormat
+from dice_ray.errors import counted
 
 Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_difference", "different", "winner"]
-
-FEW_ITEMS: Final = 20
-"""With fewer test items of a class, one item moves the F1 of that class by several points."""
 
 
 @dataclass(frozen=True)
@@ -215,8 +213,7 @@ def _sentences(of: Verdict) -> Iterator[str]:
         yield "Each tuned arm has the settings that one search found: this compares these settings, not the losses."
     if rarest := comparison.rarest_class:
         name, num = rarest
-        few = f": fewer than about {FEW_ITEMS}, so that single items decide its scores. Label more, or test on more"
-        yield f"The rarest class in test, {name}, has {num} items{few if num < FEW_ITEMS else ''}."
+        yield f"The rarest class in test, {name}, has {counted(num, 'item')}."
 
 
 def _of_winner(of: Verdict) -> str:

@@ -28,6 +28,13 @@ def test_the_winner_is_the_one_that_the_table_names() -> None:
     assert made.text().splitlines()[2] == first
 
 
+def test_the_warning_of_few_items_is_repeated() -> None:
+    """One that the study stored at its start: for dev too, of which a report knows nothing else."""
+    made = study(cells(5, 0.1))
+    made.frame.loc[made.frame["kind"] == "study", "tags.few_items"] = "Warning: a\nWarning: b"
+    assert [sentence for sentence in summary(made) if sentence.startswith("Warning")] == ["Warning: a", "Warning: b"]
+
+
 def test_each_data_set_has_its_own_sentences() -> None:
     sentences = list(summary(study([*cells(5, 0.1, **{"tags.data": "a"}), *cells(5, -0.1, **{"tags.data": "b"})])))
     assert sentences[0].startswith("On a: Winner: dice")
