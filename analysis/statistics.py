@@ -87,7 +87,7 @@ def t_interval(scores: Sequence[float], test_per_train: float = 0.0) -> Interval
 
     The interval of a share is that of the logit of the mean, with the delta method: it never leaves [0, 1], and covers
     the mean of skewed scores near 0 or 1 more often than an interval on the plain scale that is cut off there
-    (`tests/benchmarks/intervals.py`). No method finds a chance to collapse that no seed shows: see
+    (`tests/benchmarks/uncertainty.py`). No method finds a chance to collapse that no seed shows: see
     `power.collapse_bound`.
 
     Args:
