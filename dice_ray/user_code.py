@@ -25,6 +25,10 @@ OURS: Final = ("dice_ray", "search_spaces")
 """Packages that are installed wherever dice_ray is."""
 
 
+_EXECUTED_NOW: dict[Path, ModuleType] = {}
+"""The modules whose files are being executed."""
+
+
 def absolute(address: str) -> str:
     """The address with the absolute path of its file, if it names a file or a module in the current folder.
 
@@ -104,7 +108,13 @@ def _absolute(where: str) -> str:
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    """The module of a file, executed anew. It can import what lies beside it, as a script can."""
+    """The module of a file, executed anew. It can import what lies beside it, as a script can.
+
+    A file that loads itself while it is executed, as a script does that trains with a loss of its own, gets the module
+    as far as it is executed: to execute it again would never end.
+    """
+    if path in _EXECUTED_NOW:
+        return _EXECUTED_NOW[path]
     is_package = path.stem == "__init__"
     names, root = [] if is_package else [path.stem], path.parent
     while (root / "__init__.py").is_file():
@@ -121,7 +131,10 @@ def _module_of_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path, submodule_search_locations=folders)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where a dataclass looks for its module
-    # Compiled here, since Python's cached bytecode can be that of an edit in the same second.
-    exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+    sys.modules[name] = _EXECUTED_NOW[path] = module  # in sys.modules, since a dataclass looks there for its module
+    try:
+        # Compiled here, since Python's cached bytecode can be that of an edit in the same second.
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+    finally:
+        del _EXECUTED_NOW[path]
     return module

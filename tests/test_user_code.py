@@ -157,3 +157,9 @@ def test_the_digest_is_of_the_file_of_the_address_and_of_the_one_that_defines_th
         file.write("\ndef helper(): return 2")
     third = digests()
     assert (third[0] != second[0], third[1] != second[1]) == (True, True)
+
+
+def test_a_file_that_loads_itself_is_not_executed_without_end(written: Callable[[str, str], Path]) -> None:
+    """As a script does that calls `train` with a loss of its own."""
+    written("mine.py", "from dice_ray.user_code import load\ndef rate():\n    return 1\nfound = load('mine:rate')()\n")
+    assert load("mine:rate")() == 1
