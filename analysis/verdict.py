@@ -193,18 +193,19 @@ def _sentences(of: Verdict) -> Iterator[str]:
         )
     elif of.outcome == "too_few_seeds":
         yield (
-            f"Too few seeds to say which arm is better: {_seeds(of.num_seeds)} shared with {baseline}, and "
+            f"Too few seeds to say which arm is better: {counted(of.num_seeds, 'seed')} shared with {baseline}, and "
             f"{FEW_SEEDS} are needed. Run {FEW_SEEDS - of.num_seeds} more."
         )
     elif of.outcome == "no_difference":
-        yield f"No difference shown: over {_seeds(of.num_seeds)}, no arm differs significantly from {baseline}."
+        seeds = counted(of.num_seeds, "seed")
+        yield f"No difference shown: over {seeds}, no arm differs significantly from {baseline}."
     elif of.outcome == "winner":
         yield _of_winner(of)
     yield from _of_different(of)
     if of.outcome == "different":
         yield f"No winner: {of.why_no_winner}."
     if of.compared and of.not_compared:
-        names = ", ".join(f"{arm.name} ({_seeds(_num_shared(arm))})" for arm in of.not_compared)
+        names = ", ".join(f"{arm.name} ({counted(_num_shared(arm), 'seed')})" for arm in of.not_compared)
         yield f"Not compared, with fewer than {FEW_SEEDS} seeds shared with {baseline}: {names}."
     yield _of_levels(of)
     yield from _of_power(of)
@@ -228,7 +229,7 @@ def _of_winner(of: Verdict) -> str:
     rows = {arm.name: arm for arm in of.comparison.arms}
     shared = best.difference.interval.num
     is_shared = {shared} == {rows[name].score.num for name in (best.name, best.runner_up)}
-    over = "" if is_shared else f" on the {_seeds(shared)} that both have"
+    over = "" if is_shared else f" on the {counted(shared, 'seed')} that both have"
     lead = _format(of.comparison).show(best.difference.interval.mean, "+")
     return (
         f"Winner: {best.name}, significantly better than every {among} arm {where}; {lead} over {best.runner_up}{over}."
@@ -262,7 +263,7 @@ def _of_levels(of: Verdict) -> str:
     levels = [f"{arm.name} has {show.show_interval(arm.score)}" for arm in _of_baseline(comparison)[:1]]
     levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
     place = f" on {comparison.place}" if comparison.place else ""
-    seeds = f", {_seeds(of.num_seeds)}" if of.num_seeds else ""
+    seeds = f", {counted(of.num_seeds, 'seed')}" if of.num_seeds else ""
     return f"{show.heading(comparison.metric)}{place}{seeds}: {', '.join(filter(None, levels))}."
 
 
@@ -313,7 +314,3 @@ def _names(rows: Sequence[Arm], show: Callable[[float, str], str]) -> str:
 
 def _num_shared(arm: Arm) -> int:
     return arm.difference.interval.num if arm.difference else 0
-
-
-def _seeds(num: int) -> str:
-    return f"{num} seed" if num == 1 else f"{num} seeds"

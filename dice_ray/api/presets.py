@@ -52,10 +52,10 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
     above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)
-    layers = [read_layer(shipped.preset_file(preset)), above]
-    if _change_data(above.values):
-        layers.insert(1, values_layer("other data", {"tracking.published": None}))
-    return layers
+    of_preset = read_layer(shipped.preset_file(preset))
+    if "published" in (of_preset.values.get("tracking") or ()) and _change_data(above.values):
+        return [of_preset, values_layer("other data", {"tracking.published": None}), above]
+    return [of_preset, above]
 
 
 def _change_data(values: Nested) -> bool:

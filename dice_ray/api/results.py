@@ -130,11 +130,11 @@ class Result:
     @property
     def more_seeds(self) -> MoreSeeds | None:
         """The seeds that would answer the question of a study, on each of its data sets; None if it is answered."""
-        from analysis.verdict import MoreSeeds
-
         asked = [each.more for each in self.verdicts if each.more]
         if not asked:
             return None
+        from analysis.verdict import MoreSeeds
+
         arms = dict.fromkeys(arm for more in asked for arm in more.arms) if all(more.arms for more in asked) else ()
         return MoreSeeds(max(more.num for more in asked), tuple(arms))
 

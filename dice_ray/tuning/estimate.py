@@ -116,7 +116,10 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         num_at_once = min(needs.slots(ray.nodes), num_runs)
         if isinstance(plan, SweepPlan):
             configs = _extremes(_sampled(plan, folder)) or [base]
-        rehearsed = _rehearse(configs, needs, all_must_run=isinstance(plan, StudyPlan))
+        rehearsed, failures = _rehearse(configs, needs)
+    if failures and (isinstance(plan, StudyPlan) or not rehearsed):
+        raise failures[0]
+    notes += [f"Left out: a trial that the space suggests fails in its first steps: {error}" for error in failures]
     runs = [rehearsed[key].run for key in map(_timing_key, configs) if key in rehearsed]
     to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
@@ -204,11 +207,11 @@ def _rehearsed(config: RunConfig, surroundings: Mapping[str, str]) -> _Rehearsed
     return _Rehearsed(time.time(), rehearse(config))
 
 
-def _rehearse(configs: Sequence[RunConfig], needs: Demand, *, all_must_run: bool) -> dict[str, _Rehearsed]:
+def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str, _Rehearsed], list[DiceRayError]]:
     """Rehearse each configuration that may take a different time, in processes with the resources of a trial.
 
-    Raises:
-        DiceRayError: The first steps of one fail, or of all of them unless `all_must_run`.
+    Returns:
+        The rehearsals by the key of the configuration, and the errors of those that fail.
     """
     import ray
 
@@ -218,15 +221,13 @@ def _rehearse(configs: Sequence[RunConfig], needs: Demand, *, all_must_run: bool
     surroundings = cluster.surroundings()
     # At once, as far as they fit: trials that run beside each other slow each other down.
     running = {key: task.remote(config, surroundings) for key, config in different.items()}
-    rehearsed, failures = {}, []
+    rehearsed, failures = {}, list[DiceRayError]()
     for key, run in running.items():  # of all of them: those that were left running would outlive an error
         try:
             rehearsed[key] = ray.get(run)
         except ray.exceptions.RayError as error:
-            failures.append(error)
-    if failures and (all_must_run or not rehearsed):
-        raise _explained(failures[0]) from None
-    return rehearsed
+            failures.append(_explained(error))
+    return rehearsed, failures
 
 
 def _explained(error: Exception) -> DiceRayError:

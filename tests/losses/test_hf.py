@@ -6,14 +6,16 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 from dice_ray.errors import ConfigError, LossInputError
-from dice_ray.losses import CrossEntropyConfig, DiceConfig, FocalConfig
+from dice_ray.losses import CrossEntropyConfig, DiceConfig, FocalConfig, SelfAdjustingDiceConfig
 from dice_ray.losses.base import LossBranch
-from dice_ray.losses.hf import compute_loss_func
+from dice_ray.losses.hf import ERROR, TrainerLoss, compute_loss_func
+from dice_ray.losses.tversky import TverskyConfig
 from dice_ray.terms import TermFacts
 
 TAGS = TermFacts("tag", "softmax", ("O", "A", "B"), (80, 15, 5), 0)
@@ -86,7 +88,7 @@ def test_a_batch_scope_loss_is_weighted_by_the_items_of_its_micro_batch_with_a_w
     logits, labels = torch.randn(2, 5, 3), torch.randint(3, (2, 5))
     labels[0, 0] = -100
     with pytest.warns(
-        UserWarning, match=r"on each micro-batch, not on the whole step of 36 items: gradients are off by 12 to 83 %"
+        UserWarning, match=rf"on each micro-batch, not on the whole step of 36 items: gradients are off by {ERROR}"
     ):
         value = loss({"logits": logits}, labels, num_items_in_batch=torch.tensor(36))
     with warnings.catch_warnings():
@@ -113,3 +115,29 @@ def test_unsuitable_losses_and_missing_labels_are_refused() -> None:
         compute_loss_func(DiceConfig(scope="example", average="pooled"), TAGS)
     with pytest.raises(LossInputError, match="must hold labels"):
         compute_loss_func(CrossEntropyConfig(), TAGS)({"logits": torch.zeros(2, 3)}, None)
+
+
+@pytest.mark.filterwarnings("ignore:The Trainer evaluates this loss")
+def test_the_error_that_the_warning_names_is_that_of_random_steps() -> None:
+    pair = TermFacts("label", "softmax", ("no", "yes"), (80, 20), 0)
+    generator, errors = torch.Generator().manual_seed(0), []
+    for number in range(360):
+        config = (DiceConfig(), SelfAdjustingDiceConfig(), TverskyConfig())[number % 3]
+        size, parts, share = (64, 256)[number // 3 % 2], (4, 8, 16)[number // 6 % 3], (0.05, 0.2)[number // 18 % 2]
+        labels = (torch.rand(size, generator=generator) < share).long()
+        logits = torch.randn(size, 2, generator=generator) + 1.5 * nn.functional.one_hot(labels, 2)
+        whole, split = (
+            gradient(compute_loss_func(config, pair), logits, labels, num_parts) for num_parts in (1, parts)
+        )
+        errors.append(float((split - whole).norm() / whole.norm()))
+    low, high = np.quantile(errors, [0.1, 0.9])
+    assert f"{100 * low:.0f} to {100 * high:.0f} %" == ERROR
+
+
+def gradient(loss: TrainerLoss, logits: Tensor, labels: Tensor, num_parts: int) -> Tensor:
+    """The gradient of a step, as the Trainer adds it up over micro-batches."""
+    leaf = logits.clone().requires_grad_()
+    parts = zip(leaf.chunk(num_parts), labels.chunk(num_parts), strict=True)
+    step = torch.stack([loss({"logits": part}, of_part, len(labels)) for part, of_part in parts]).sum()
+    (result,) = torch.autograd.grad(step, leaf)
+    return result
