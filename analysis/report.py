@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,12 +140,14 @@ class Report:
             contents |= {f"{table.name}.csv": table.csv(), f"{table.name}.tex": table.latex()}
         contents |= {origin.file: origin.plan for origin in self.origins if origin.plan is not None}
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
-            (folder / name).write_text(content, encoding="utf-8")
-        pictures = {folder / f"{figure.name}.{ending}": figure for figure in self.figures for ending in ("png", "svg")}
-        for file, figure in pictures.items():
-            figure.save(file)
-        written = [*(folder / name for name in contents), *pictures]
+        # All files are whole before the first one is replaced: a full disk leaves the previous report as it was.
+        with tempfile.TemporaryDirectory(prefix=".report-", dir=folder) as unfinished:
+            for name, content in contents.items():
+                (Path(unfinished) / name).write_text(content, encoding="utf-8")
+            pictures = {f"{figure.name}.{ending}": figure for figure in self.figures for ending in ("png", "svg")}
+            for name, figure in pictures.items():
+                figure.save(Path(unfinished) / name)
+            written = [(Path(unfinished) / name).replace(folder / name) for name in (*contents, *pictures)]
         _delete_stale(folder, written)
         return written
 

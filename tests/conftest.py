@@ -57,13 +57,13 @@ def on_kept_ray(kept_ray: KeptRay) -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that start Ray first, since they take longest; those on the kept Ray one after the other."""
+    """Tests that start Ray first, since they take longest; those of a file on the kept Ray one after the other."""
     items.sort(key=lambda item: (item.get_closest_marker("ray") is None, _keeps_ray(item)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Each file in one process, and all tests that start Ray in the same one: no two Rays run at once.
+    """Each file in one process, its tests that start Ray apart from the others: both processes begin with those.
 
     `--dist loadgroup` of pytest-xdist 3.8 would do this, but groups nothing under pytest 9.2 (its issue 1386).
     """
@@ -77,7 +77,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 def _group(nodeid: str) -> str:
     file, test = re.split(r"::|\[", nodeid)[:2]
-    return "ray" if test in _marked_ray(file) else file
+    return f"ray in {file}" if test in _marked_ray(file) else file
 
 
 @cache

@@ -135,6 +135,8 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     typer.echo(f"time        about {_clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
     typer.echo(f"memory      {_memory_per_process(run)}")
     typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
+    if run.few_items:
+        typer.echo(run.few_items)
 
 
 def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:

@@ -58,6 +58,7 @@ class Rehearsal:
         peak_memory: Of this process, in bytes.
         peak_gpu_memory: In bytes; 0 without a GPU.
         weights: Bytes of the model's weights on the disk.
+        few_items: A warning if dev or test has few items of its rarest class.
     """
 
     records: dict[str, int]
@@ -74,6 +75,7 @@ class Rehearsal:
     peak_memory: int
     peak_gpu_memory: int
     weights: int
+    few_items: str | None
 
 
 def peak_memory() -> int:
@@ -125,4 +127,5 @@ def rehearse(config: RunConfig) -> Rehearsal:
         peak_memory=peak_memory(),
         peak_gpu_memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
         weights=weights,
+        few_items=prepared.report().few_items(),
     )

@@ -4,7 +4,8 @@ Python runs a signal handler between any two instructions of the main thread, al
 So once the work asks whether it should stop, a signal is only noted, and the work ends by itself at the next moment
 from which it can be resumed. Before that, while data are loaded or Ray starts, a signal raises KeyboardInterrupt at
 once. A second signal always does, and so does the time `GRACE` after SIGTERM: a machine that is taken away does not
-wait.
+wait. Nothing is raised while Python imports a module: its lock would stay held, and whoever imports that module next
+would wait for ever. The signal is sent again until the import is done.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from typing import Final
 
 GRACE: Final = 6.0
 """Seconds that the work has to end by itself after SIGTERM."""
+RETRY: Final = 0.05
+"""Seconds after which a signal that arrived within an import is sent again."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -47,9 +50,20 @@ class Stop:
         if is_first:
             self.signal = number
         if not is_first or not self.is_asked:
+            if _imports(frame):
+                self.signal = None if is_first else self.signal
+                threading.Timer(RETRY, os.kill, (os.getpid(), number)).start()
+                return
             raise KeyboardInterrupt
         if number == signal.SIGTERM:
             self.timer.start()
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Whether one of the functions that run belongs to Python's import system."""
+    while frame is not None and "importlib._bootstrap" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame is not None
 
 
 @contextmanager

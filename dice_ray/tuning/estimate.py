@@ -121,6 +121,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         raise failures[0]
     notes += [f"Left out: a trial that the space suggests fails in its first steps: {error}" for error in failures]
     runs = [rehearsed[key].run for key in map(_timing_key, configs) if key in rehearsed]
+    notes += dict.fromkeys(run.few_items for run in runs if run.few_items)
     to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
     least, most = seconds, seconds

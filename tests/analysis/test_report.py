@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Hashable, Sequence
@@ -382,6 +383,19 @@ def test_a_report_deletes_what_the_one_before_left_and_nothing_else(
     assert {file.name for file in folder.iterdir()} == after | {"mine.csv", "comparison.tex", "report.sha256"}
     assert (tmp_path / "outside.csv").is_file()
     assert subprocess.run(["sha256sum", "--check", "--quiet", notes.name], cwd=folder, check=False).returncode == 0
+
+
+def test_a_full_disk_leaves_the_previous_report_whole(reports: dict[str, Report], tmp_path: Path) -> None:
+    reports["study"].write(tmp_path)
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before["report.md"]), hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            replace(reports["study"], title="a new report").write(tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from dataclasses import replace
 from dice_ray.data.records import (
     ENOUGH_ITEMS,
     LoadReport,
+    QueryRecord,
     QuestionRecord,
     Rarest,
     ReadReport,
@@ -28,7 +29,7 @@ CLEAN = LoadReport(
 )
 
 
-def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> None:
+def test_what_the_document_of_a_record_is() -> None:
     def question(id: str, group: str) -> QuestionRecord:
         return QuestionRecord(id, "", "", (), False, group)
 
@@ -40,6 +41,8 @@ def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> No
     sentences = [TaggedRecord(id, ("a",), ("O",), document) for id, document in (("1", ""), ("4", "3"), ("6", "3"))]
     assert documents(sentences) == {"1": "", "4": "3", "6": "3"}
     assert documents([replace(sentence, document="") for sentence in sentences]) == {}
+    queries = [QueryRecord(f"7.{type}", ("a",), type, type, (), "7") for type in ("PER", "LOC")]
+    assert documents(queries) == {"7.PER": "7", "7.LOC": "7"}, "the queries on one sentence"
 
 
 def test_the_digest_of_data_is_that_of_versions_without_documents() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +41,19 @@ def test_work_that_does_not_end_by_itself_is_interrupted_after_sigterm(monkeypat
         signal.raise_signal(signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             signal.pause()
+
+
+def test_an_import_is_not_torn_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception would leave the lock of the module held: the next import of it would wait for ever."""
+    module = "import signal, time\nsignal.raise_signal(signal.SIGINT)\ntime.sleep(.01)\nis_whole = True\n"
+    (tmp_path / "slow_module.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def import_it() -> None:
+        importlib.import_module("slow_module")
+        signal.pause()
+
+    with stop_on_signals() as stop, pytest.raises(KeyboardInterrupt):
+        import_it()
+    assert sys.modules["slow_module"].is_whole
+    assert stop.signal == signal.SIGINT

@@ -29,6 +29,11 @@ def batches(trial: Trial) -> None:
     trial.suggest_categorical("training.batch_size", [8, 128])
 
 
+def batches_and_a_missing_encoder(trial: Trial) -> None:
+    if trial.suggest_categorical("training.batch_size", [8, 128]) == 8:
+        trial.suggest_categorical("model.encoder", ["tiny", "missing"])
+
+
 def of_a_grid(seed: int) -> BaseSampler:
     return GridSampler({"training.lr": [1e-4, 1e-2]}, seed=seed)
 

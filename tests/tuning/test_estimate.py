@@ -38,6 +38,7 @@ REHEARSAL = Rehearsal(
     peak_memory=GIB,
     peak_gpu_memory=0,
     weights=GIB // 8,
+    few_items=None,
 )
 ESTIMATE = Estimate(
     plan="name: x\n",
@@ -135,7 +136,10 @@ def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
         3.0,
     )
     assert printed["rehearsal"]["records"] == {"train": 200, "dev": 100, "test": 100}
-    print_dry_run(DryRun("task: x", Path("runs/x"), REHEARSAL), as_json=True)
+    dry_run = DryRun("task: x", Path("runs/x"), replace(REHEARSAL, few_items="Warning: few"))
+    print_dry_run(dry_run, as_json=False)
+    assert capsys.readouterr().out.endswith("\nWarning: few\n")
+    print_dry_run(dry_run, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert (printed["config"], printed["folder"], printed["rehearsal"]["num_steps"]) == ("task: x", "runs/x", 21)
 
@@ -151,8 +155,12 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     scratch = tmp_path_factory.mktemp("scratch")
     monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     plan = SweepPlan(name="dry", layers=layers, space=SPACE, trials=3, scheduler="none", seeds=1, top=2)
-    found = estimate(plan, tmp_path / "dry", Driver(num_cpus=2))
-    assert (found.num_runs, found.num_at_once, found.needs.cpus) == (5, 2, 1)
+    some_fail = plan.model_copy(update={"space": f"{SPACE}_and_a_missing_encoder", "trials": 8})
+    found = estimate(some_fail, tmp_path / "dry", Driver(num_cpus=2))
+    *left_out, few_items = found.notes
+    assert left_out[0].startswith("Left out: a trial that the space suggests fails in its first steps: ")
+    assert few_items.startswith("Warning: too few items of the rarest class: dev has ")
+    assert (found.num_runs, found.num_at_once, found.needs.cpus) == (10, 2, 1)
     assert {found.fastest.num_steps, found.rehearsal.num_steps} == {5, 75}, "those of the space, not of the preset"
     assert found.seconds_to_start + found.fastest.seconds < found.least_seconds < found.seconds
     assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory
