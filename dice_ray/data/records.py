@@ -114,20 +114,13 @@ class QueryRecord:
     def content(self) -> tuple[str, ...]:
         return self.query, *self.words
 
-    @property
-    def document(self) -> str:
-        """Its sentence: the queries of one sentence are right or wrong together."""
-        return self.group
-
 
 Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | QueryRecord
 
 
 def documents(records: Sequence[Record]) -> dict[str, str]:
     """The document of each record, by the record's id; empty if no document has several records."""
-    known = {
-        each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord | QueryRecord)
-    }
+    known = {each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord)}
     return known if any(known.values()) and len(set(known.values())) < len(known) else {}
 
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from dice_ray.data.records import (
     ENOUGH_ITEMS,
     LoadReport,
-    QueryRecord,
     QuestionRecord,
     Rarest,
     ReadReport,
@@ -29,7 +28,7 @@ CLEAN = LoadReport(
 )
 
 
-def test_what_the_document_of_a_record_is() -> None:
+def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> None:
     def question(id: str, group: str) -> QuestionRecord:
         return QuestionRecord(id, "", "", (), False, group)
 
@@ -41,8 +40,6 @@ def test_what_the_document_of_a_record_is() -> None:
     sentences = [TaggedRecord(id, ("a",), ("O",), document) for id, document in (("1", ""), ("4", "3"), ("6", "3"))]
     assert documents(sentences) == {"1": "", "4": "3", "6": "3"}
     assert documents([replace(sentence, document="") for sentence in sentences]) == {}
-    queries = [QueryRecord(f"7.{type}", ("a",), type, type, (), "7") for type in ("PER", "LOC")]
-    assert documents(queries) == {"7.PER": "7", "7.LOC": "7"}, "the queries on one sentence"
 
 
 def test_the_digest_of_data_is_that_of_versions_without_documents() -> None:

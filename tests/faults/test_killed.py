@@ -20,7 +20,9 @@ def scratch() -> Iterator[Path]:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("what", ["driver", pytest.param("trial", marks=pytest.mark.slow), "machine"])
+@pytest.mark.parametrize(
+    "what", ["driver", *(pytest.param(each, marks=pytest.mark.slow) for each in ("trial", "machine"))]
+)
 def test_nothing_is_lost_and_nothing_doubled(what: str, tmp_path: Path, scratch: Path) -> None:
     kill = KILLS[what](tmp_path, scratch)
     assert not kill.faults(), kill.moment

@@ -148,10 +148,10 @@ class TestOnRayTrain:
 
     def test_a_failure_of_a_worker_comes_back_as_it_was(self, tmp_path: Path) -> None:
         with pytest.raises(NonFiniteError, match=r"at step \d+"):
-            list(train.evaluations(small(launch__workers=2, launch__max_failures=0, training__lr=1e30), tmp_path))
+            list(train.evaluations(small(launch__how="ray_train", training__lr=1e30), tmp_path))
 
-    def test_a_worker_that_is_killed_is_replaced_and_the_run_goes_on(self, tmp_path: Path) -> None:
-        long = {"training__epochs": 6, "training__evaluations": 3}
+    def test_a_worker_that_is_killed_is_replaced_as_often_as_allowed(self, tmp_path: Path) -> None:
+        long = {"training__epochs": 6, "training__evaluations": 4}
         one = list(train.evaluations(small(**long), tmp_path / "one"))
         running = train.evaluations(small(**long, launch__workers=2, launch__max_failures=1), tmp_path / "two")
         told = [next(running)]
@@ -162,23 +162,18 @@ class TestOnRayTrain:
         alive = titled(WORKER)
         assert len(alive) == 2
         assert not set(alive) & set(killed)
-        told += running
-        assert [each.step for each in told] == [each.step for each in one]
+        told += [next(running)]
+        assert [each.step for each in told] == [each.step for each in one[:3]]
         assert [each.metrics["train/loss"] for each in told] == pytest.approx(
-            [each.metrics["train/loss"] for each in one], rel=1e-3
+            [each.metrics["train/loss"] for each in one[:3]], rel=1e-3
         )
-
-    def test_a_worker_that_dies_too_often_ends_the_run(self, tmp_path: Path) -> None:
-        long = {"training__epochs": 50, "training__evaluations": 50}
-        running = train.evaluations(small(**long, launch__how="ray_train", launch__max_failures=0), tmp_path)
-        next(running)
-        (worker,) = titled(WORKER)
-        worker.kill()
+        alive[0].kill()
         with pytest.raises(RunError, match="Ray Train stopped"):
             list(running)
 
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
-        running = train.evaluations(small(launch__workers=2, training__epochs=200, training__evaluations=200), tmp_path)
+        long = {"training__epochs": 200, "training__evaluations": 200}
+        running = train.evaluations(small(**long, launch__how="ray_train"), tmp_path)
         next(running)
         assert titled(WORKER)
         running.close()

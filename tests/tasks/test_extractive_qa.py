@@ -310,9 +310,9 @@ def test_words_are_counted_once_for_each_question() -> None:
 @pytest.mark.real_data
 @pytest.mark.parametrize(("file", "version"), [("squad1/dev-v1.1.subset35.json", "v1"), ("squad2/dev-v2.0.json", "v2")])
 def test_scores_equal_the_published_evaluation(data_folder: Path, file: str, version: str) -> None:
-    """On random pieces of the contexts, half of them an answer of some annotator, and random odds of no answer."""
+    """On random pieces of the contexts of every fifth question, half of them an answer, and random odds of none."""
     found, _ = gather(data_folder / file, SquadConfig().read(data_folder / file), "error")
-    records = [record for record in found if isinstance(record, QuestionRecord)]
+    records = [record for record in found if isinstance(record, QuestionRecord)][::5]
     state = random.Random(0)
     rows: list[Row] = []
     decoded = []
@@ -357,7 +357,7 @@ def test_a_tiny_encoder_learns_the_generated_questions(tmp_path: Path, formulati
         "task": {"extractive_qa": {"formulation": formulation}},
         "data": {"source": {"synthetic": {"kind": "questions", "positive_share": 0.6, "noise": 0.25}}},
         "loss": loss,
-        "training": {"epochs": 8, "batch_size": 16, "lr": 2e-3},
+        "training": {"epochs": 5, "batch_size": 16, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
     best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))

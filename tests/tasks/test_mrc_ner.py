@@ -364,7 +364,7 @@ def test_a_tiny_encoder_learns_the_generated_queries(tmp_path: Path) -> None:
         "task": {"mrc_ner": {"spans": "nested"}},
         "data": {"source": {"synthetic": {"kind": "queries", "size": 2400}}},
         "loss": "dice",
-        "training": {"epochs": 4, "batch_size": 32, "lr": 2e-3},
+        "training": {"epochs": 2, "batch_size": 32, "lr": 2e-3},
     }
     config = resolve([Layer("preset", preset)])
     best = max(evaluation.metrics["dev/f1"] for evaluation in train.evaluations(config, tmp_path))
