@@ -11,9 +11,9 @@ help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
 
 demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, on generated data
-	$(BIN)/dice-ray tune synthetic_pairs --space loss_tuning --trials 4
-	$(BIN)/dice-ray ablate loss_comparison
-	$(BIN)/dice-ray report loss_comparison
+	$(BIN)/dice-ray tune synthetic_rare --space loss_tuning --trials 4
+	$(BIN)/dice-ray ablate rare_positives
+	$(BIN)/dice-ray report rare_positives
 
 test: $(READY) ## Run all tests, except those that need a browser, a GPU or the network, or take over 90 s
 	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)"
