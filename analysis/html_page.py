@@ -18,11 +18,14 @@ from analysis.tables.base import ReportTable, plain
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from analysis.card import Card
+
 FOLDER: Final = Path(__file__).with_name("templates")
 
 
 def page(
     title: str,
+    cards: Sequence[Card],
     summary: Sequence[str],
     tables: Sequence[ReportTable],
     figures: Sequence[Figure],
@@ -37,6 +40,7 @@ def page(
     template = _environment().get_template("page.html")
     return template.render(
         title=title,
+        cards=cards,
         summary=summary,
         tables=tables,
         figures=figures,
@@ -48,9 +52,9 @@ def page(
     )
 
 
-def fragment(summary: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """Summary and tables only, for a notebook."""
-    return _environment().get_template("fragment.html").render(summary=summary, tables=tables)
+def fragment(cards: Sequence[Card], summary: Sequence[str], tables: Sequence[ReportTable]) -> str:
+    """Verdict, summary and tables only, for a notebook."""
+    return _environment().get_template("fragment.html").render(cards=cards, summary=summary, tables=tables)
 
 
 @cache
