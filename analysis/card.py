@@ -92,7 +92,10 @@ def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:
     """The rows of dev and test and their rarest class, as stored at the start of the study."""
     variants = column(compared.cells, "tags.variant").dropna().unique()
     stored: Mapping[str, Any] = findings.data.get(str(variants[0]) if len(variants) else "", {})
-    rarest = {split: f", {found['count']:,} of {found['label']}" for split, found in stored.get("rarest", {}).items()}
+    rarest = {
+        split: f", {found['count']:,} of them {found['label']} (the rarest class)"
+        for split, found in stored.get("rarest", {}).items()
+    }
     sizes = {split: f"{stored['sizes'][split]:,} rows" for split in ("dev", "test") if split in stored.get("sizes", {})}
     return {split: f"{size}{rarest.get(split, '')}" for split, size in sizes.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -17,6 +18,7 @@ from analysis.tables.base import ReportTable, plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
     from analysis.card import Card
 
@@ -68,14 +70,30 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": plain, "inline": inline}
+    environment.filters |= {"plain": plain, "inline": inline, "breakable": breakable}
     return environment
 
 
+def breakable(cell: object) -> Markup:
+    """A cell that may break after an underscore of a name, and has an interval in a line of its own."""
+    from markupsafe import Markup, escape
+
+    text = plain(cell)
+    if interval := re.fullmatch(r"(\S*) ?(\[[^]]*\])", text):
+        return Markup('{} <span class="interval">{}</span>').format(*interval.groups())
+    return Markup(str(escape(text)).replace("_", "_<wbr>"))
+
+
 def inline(figure: Figure) -> str:
-    """A figure as an inline SVG: text in the colour of the page, and unique ids, prefixed with the figure's name."""
+    """A figure as an inline SVG: text in the colour of the page, and unique ids, prefixed with the figure's name.
+
+    Its title is shown on hover, and its alternative text is read aloud.
+    """
     svg = figure.svg().replace(INK, "currentColor")
-    svg = re.sub(r'^<svg[^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" role="img">', svg, count=1, flags=re.DOTALL)
+    opened = re.match(r'<svg[^>]*?viewBox="([^"]+)"[^>]*>', svg, flags=re.DOTALL)
+    assert opened, "matplotlib writes a view box"
+    title, alt = html.escape(plain(figure.title)), html.escape(plain(figure.alt))
+    svg = f'<svg viewBox="{opened[1]}" role="img" aria-label="{alt}"><title>{title}</title>{svg[opened.end() :]}'
     # Inside HTML there are no XML namespaces, and `href` needs no prefix.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL).replace("xlink:href", "href")
     # An id must be unique in the page, and matplotlib uses the same ones in several figures.

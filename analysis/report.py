@@ -81,7 +81,11 @@ class Report:
     def markdown(self) -> str:
         """The report for a repository page, with the pictures in files beside it."""
         figures = [
-            f"![{in_markdown(figure.title)}]({figure.name}.svg)\n\n{in_markdown(figure.caption)}"
+            (
+                figure.is_first,
+                f"![{in_markdown(figure.alt)}]({figure.name}.svg)\n\n"
+                f"**{in_markdown(figure.title)}.** {in_markdown(figure.caption)}",
+            )
             for figure in self.figures
         ]
         reruns = [
@@ -92,9 +96,10 @@ class Report:
         parts = [
             f"# {in_markdown(self.title)}",
             *(card.markdown() for card in self.cards),
+            *(figure for is_first, figure in figures if is_first),
             *map(in_markdown, self.summary),
             *(table.markdown() for table in self.tables),
-            *figures,
+            *(figure for is_first, figure in figures if not is_first),
             *reruns,
         ]
         return "\n\n".join(parts) + "\n"

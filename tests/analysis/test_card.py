@@ -43,8 +43,8 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
     assert card.lines == {
         "use": "plain, since no arm is shown to be better",
         "data": "tiny",
-        "dev": "1,000 rows, 98 of refund",
-        "test": "1,200 rows, 103 of refund",
+        "dev": "1,000 rows, 98 of them refund (the rarest class)",
+        "test": "1,200 rows, 103 of them refund (the rarest class)",
         "metric": "test/f1",
         "seeds": "5",
         "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --seeds {made.more.num} --arm plain --arm dice",
@@ -82,7 +82,7 @@ def test_each_variant_has_its_card_and_sizes() -> None:
     frame = pd.concat([frames[0], frames[1][frames[1]["kind"] == "cell"]], ignore_index=True)
     findings = replace(found(CLOSE, {"whole": DATA, "small": small}), frame=frame)
     whole, other = cards(findings)
-    assert (whole.name, whole.facts["test"]) == ("whole", "1,200 rows, 103 of refund")
+    assert (whole.name, whole.facts["test"]) == ("whole", "1,200 rows, 103 of them refund (the rarest class)")
     assert (other.name, other.facts["test"]) == ("small", "20 rows")
 
 

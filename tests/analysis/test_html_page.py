@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from html import escape
 from html.parser import HTMLParser
 
 import pandas as pd
@@ -83,6 +84,7 @@ def test_no_two_elements_have_one_id_and_every_reference_has_its_element(text: s
 def test_a_picture_takes_the_colour_of_the_page() -> None:
     svg = inline(FIGURE)
     assert svg.startswith('<svg viewBox="0 0 ')
+    assert f'role="img" aria-label="{escape(NASTY)}"><title>{escape(NASTY)}</title>' in svg
     assert "currentColor" in svg
     assert INK not in svg
 
