@@ -19,6 +19,7 @@ from analysis.paper.tables import formulas, paper_tables
 from analysis.summary import summary
 from analysis.tables.base import ReportTable, in_latex, in_markdown, plain
 from analysis.tables.classes import by_class
+from analysis.tables.errors import confusion, worst_items
 from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
 from analysis.tables.pareto import pareto_front
 from analysis.tables.runs import trained_alone, without_score
@@ -33,6 +34,8 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     comparison,
     across_data_sets,
     by_class,
+    confusion,
+    worst_items,
     paper_tables,
     formulas,
     pareto_front,
