@@ -61,6 +61,13 @@ class Findings:
         texts = self.texts(self.frame[self.frame["kind"] == "study"], schema.LEFT_OUT_FILE).values()
         return [arm for text in texts for arm in json.loads(text)]
 
+    @cached_property
+    def data(self) -> dict[str, dict[str, Any]]:
+        """What a study stored of its data (`sizes`, `rarest`), by variant; the key of a study without any is empty."""
+        texts = self.texts(self.frame[self.frame["kind"] == "study"], schema.DATA_FILE).values()
+        stored = [json.loads(text) for text in texts]
+        return {variant: of for each in stored for variant, of in ({"": each} if "sizes" in each else each).items()}
+
     def _tables(self, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
         texts = self.texts(self.frame[self.frame["kind"] == "cell"], file)
         tables = {}

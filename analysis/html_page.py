@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -17,12 +18,16 @@ from analysis.tables.base import ReportTable, plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
+
+    from analysis.card import Card
 
 FOLDER: Final = Path(__file__).with_name("templates")
 
 
 def page(
     title: str,
+    cards: Sequence[Card],
     summary: Sequence[str],
     tables: Sequence[ReportTable],
     figures: Sequence[Figure],
@@ -37,6 +42,7 @@ def page(
     template = _environment().get_template("page.html")
     return template.render(
         title=title,
+        cards=cards,
         summary=summary,
         tables=tables,
         figures=figures,
@@ -48,9 +54,9 @@ def page(
     )
 
 
-def fragment(summary: Sequence[str], tables: Sequence[ReportTable]) -> str:
-    """Summary and tables only, for a notebook."""
-    return _environment().get_template("fragment.html").render(summary=summary, tables=tables)
+def fragment(cards: Sequence[Card], summary: Sequence[str], tables: Sequence[ReportTable]) -> str:
+    """Verdict, summary and tables only, for a notebook."""
+    return _environment().get_template("fragment.html").render(cards=cards, summary=summary, tables=tables)
 
 
 @cache
@@ -64,14 +70,30 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": plain, "inline": inline}
+    environment.filters |= {"plain": plain, "inline": inline, "breakable": breakable}
     return environment
 
 
+def breakable(cell: object) -> Markup:
+    """A cell that may break after an underscore of a name, and has an interval in a line of its own."""
+    from markupsafe import Markup, escape
+
+    text = plain(cell)
+    if interval := re.fullmatch(r"(\S*) ?(\[[^]]*\])", text):
+        return Markup('{} <span class="interval">{}</span>').format(*interval.groups())
+    return Markup(str(escape(text)).replace("_", "_<wbr>"))
+
+
 def inline(figure: Figure) -> str:
-    """A figure as an inline SVG: text in the colour of the page, and unique ids, prefixed with the figure's name."""
+    """A figure as an inline SVG: text in the colour of the page, and unique ids, prefixed with the figure's name.
+
+    Its title is shown on hover, and its alternative text is read aloud.
+    """
     svg = figure.svg().replace(INK, "currentColor")
-    svg = re.sub(r'^<svg[^>]*?viewBox="([^"]+)"[^>]*>', r'<svg viewBox="\1" role="img">', svg, count=1, flags=re.DOTALL)
+    opened = re.match(r'<svg[^>]*?viewBox="([^"]+)"[^>]*>', svg, flags=re.DOTALL)
+    assert opened, "matplotlib writes a view box"
+    title, alt = html.escape(plain(figure.title)), html.escape(plain(figure.alt))
+    svg = f'<svg viewBox="{opened[1]}" role="img" aria-label="{alt}"><title>{title}</title>{svg[opened.end() :]}'
     # Inside HTML there are no XML namespaces, and `href` needs no prefix.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL).replace("xlink:href", "href")
     # An id must be unique in the page, and matplotlib uses the same ones in several figures.

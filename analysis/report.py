@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from analysis import html_page
+from analysis.card import Card, cards
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
 from analysis.findings import Findings
@@ -19,6 +20,7 @@ from analysis.paper.tables import formulas, paper_tables
 from analysis.summary import summary
 from analysis.tables.base import ReportTable, in_latex, in_markdown, plain
 from analysis.tables.classes import by_class
+from analysis.tables.errors import confusion, worst_items
 from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
 from analysis.tables.pareto import pareto_front
 from analysis.tables.runs import trained_alone, without_score
@@ -33,6 +35,8 @@ TABLES: Final[tuple[MakeTables, ...]] = (
     comparison,
     across_data_sets,
     by_class,
+    confusion,
+    worst_items,
     paper_tables,
     formulas,
     pareto_front,
@@ -58,6 +62,7 @@ class Report:
         figures: In the order of `FIGURES`.
         summary: The main results, in sentences.
         origins: How to rerun each sweep and study.
+        cards: The verdict of each comparison of a study.
     """
 
     title: str
@@ -65,16 +70,26 @@ class Report:
     figures: tuple[Figure, ...] = ()
     summary: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
+    cards: tuple[Card, ...] = ()
 
     def text(self) -> str:
         """The report for a terminal, without figures."""
-        parts = [plain(self.title), "\n".join(map(plain, self.summary)), *(table.text() for table in self.tables)]
+        parts = [
+            plain(self.title),
+            *(card.text() for card in self.cards),
+            "\n".join(map(plain, self.summary)),
+            *(table.text() for table in self.tables),
+        ]
         return "\n\n".join(filter(None, parts)) + "\n"
 
     def markdown(self) -> str:
         """The report for a repository page, with the pictures in files beside it."""
         figures = [
-            f"![{in_markdown(figure.title)}]({figure.name}.svg)\n\n{in_markdown(figure.caption)}"
+            (
+                figure.is_first,
+                f"![{in_markdown(figure.alt)}]({figure.name}.svg)\n\n"
+                f"**{in_markdown(figure.title)}.** {in_markdown(figure.caption)}",
+            )
             for figure in self.figures
         ]
         reruns = [
@@ -84,16 +99,18 @@ class Report:
         ]
         parts = [
             f"# {in_markdown(self.title)}",
+            *(card.markdown() for card in self.cards),
+            *(figure for is_first, figure in figures if is_first),
             *map(in_markdown, self.summary),
             *(table.markdown() for table in self.tables),
-            *figures,
+            *(figure for is_first, figure in figures if not is_first),
             *reruns,
         ]
         return "\n\n".join(parts) + "\n"
 
     def html(self) -> str:
         """The report as one page that needs no other file and no network."""
-        return html_page.page(self.title, self.summary, self.tables, self.figures, self.origins)
+        return html_page.page(self.title, self.cards, self.summary, self.tables, self.figures, self.origins)
 
     def latex(self) -> str:
         """A LaTeX document that reads the tables and pictures from the files beside it."""
@@ -116,6 +133,7 @@ class Report:
                 r"\date{}",
                 r"\begin{document}",
                 r"\maketitle",
+                *(card.latex() for card in self.cards),
                 *(rf"{in_latex(sentence)}\par" for sentence in self.summary),
                 *(rf"\input{{{table.name}.tex}}" for table in self.tables),
                 *(line for figure in figures for line in figure),
@@ -153,7 +171,7 @@ class Report:
 
     def _repr_html_(self) -> str:
         """Summary and tables, for a notebook."""
-        return html_page.fragment(self.summary, self.tables)
+        return html_page.fragment(self.cards, self.summary, self.tables)
 
 
 def _delete_stale(folder: Path, written: Sequence[Path]) -> None:
@@ -185,6 +203,11 @@ def side_by_side(experiments: Mapping[str, Findings]) -> Report:
         tuple(_named(name, figure) for name, each in reports.items() for figure in each.figures),
         tuple(f"{name}: {sentence}" for name, each in reports.items() for sentence in each.summary),
         tuple(origin for each in reports.values() for origin in each.origins),
+        tuple(
+            replace(card, name=f"{name}: {card.name}" if card.name else name)
+            for name, each in reports.items()
+            for card in each.cards
+        ),
     )
 
 
@@ -207,4 +230,4 @@ def report(findings: Findings) -> Report:
     frame = findings.frame
     parents = frame.loc[frame["kind"].isin(["sweep", "study"]), "name"]
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
-    return Report(title, tuple(tables), tuple(figures), tuple(summary(findings)), origins(findings))
+    return Report(title, tuple(tables), tuple(figures), tuple(summary(findings)), origins(findings), cards(findings))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
@@ -24,6 +24,16 @@ from analysis.tables.base import ScoreFormat
 from dice_ray.errors import counted
 
 Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_difference", "different", "winner"]
+ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS"]
+"""Whether the arms can be told apart."""
+ANSWERS: Final[dict[Outcome, ToldApart]] = {
+    "nothing": "TOO FEW SEEDS",
+    "all_collapsed": "NO",
+    "too_few_seeds": "TOO FEW SEEDS",
+    "no_difference": "NO",
+    "different": "YES",
+    "winner": "YES",
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,16 @@ class Verdict:
     winner: BestArm | None = None
     why_no_winner: str = ""
     more: MoreSeeds | None = None
+
+    @property
+    def answer(self) -> ToldApart:
+        """Whether the arms can be told apart."""
+        return ANSWERS[self.outcome]
+
+    @property
+    def use(self) -> str:
+        """The arm to use, as far as the comparison shows one."""
+        return _use(self)
 
     @property
     def headline(self) -> str:
@@ -179,6 +199,19 @@ def _is_tuned(row: Arm) -> bool:
 def _format(comparison: Comparison) -> ScoreFormat:
     """How the table of the comparison writes its scores."""
     return ScoreFormat.of(pd.Series([arm.score.mean for arm in comparison.arms]))
+
+
+def _use(of: Verdict) -> str:
+    baseline = of.comparison.baseline
+    if of.winner:
+        return of.winner.name
+    if better := [arm.name for arm in of.different if arm.difference and arm.difference.is_ahead]:
+        return f"{' or '.join(better)}; no winner, because {of.why_no_winner}"
+    if of.outcome in ("nothing", "too_few_seeds"):
+        return "not known yet"
+    if of.outcome == "all_collapsed" or _of_baseline(of.comparison)[0].score.mean <= _predictor(of.comparison):
+        return f"no arm: {baseline} is not better than the {CONSTANT}"
+    return f"{baseline}, since no arm is shown to be better{' and some are worse' if of.different else ''}"
 
 
 def _sentences(of: Verdict) -> Iterator[str]:

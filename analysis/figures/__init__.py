@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from analysis.figures.base import Figure
 from analysis.figures.curves import training_curves
 from analysis.figures.derivatives import signs_of_dsc
+from analysis.figures.forest import forests
 from analysis.figures.study import gain_by_ratio, planes, tversky_alpha
 from analysis.figures.sweep import best_so_far, importance
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 MakeFigures: TypeAlias = "Callable[[Findings], list[Figure]]"
 
 FIGURES: Final[tuple[MakeFigures, ...]] = (
+    forests,
     planes,
     gain_by_ratio,
     tversky_alpha,

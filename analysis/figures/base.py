@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import io
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pandas as pd
 
-from analysis.tables.base import ScoreFormat
+from analysis.tables.base import ScoreFormat, plain
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure as Canvas
@@ -29,6 +31,9 @@ yellow and black). With more names than colours, the markers differ."""
 MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*")
 WIDTH: Final = 6.3
 """In inches: the text width of a page, where letters of 8 points are readable."""
+
+HOVER: Final = "hover: "
+"""Prefix of the id of an artist by which its text gets into the SVG: matplotlib writes no titles."""
 
 _STYLE: Final[dict[Any, Any]] = {
     **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize"), 8),
@@ -57,6 +62,14 @@ class Figure(ABC):
     name: str
     title: str
 
+    is_first: ClassVar[bool] = False
+    """Whether it stands above the tables."""
+
+    @property
+    def alt(self) -> str:
+        """What it shows, for readers who do not see it."""
+        return self.title
+
     @property
     @abstractmethod
     def caption(self) -> str:
@@ -73,17 +86,23 @@ class Figure(ABC):
 
     def save(self, file: Path) -> None:
         """Write it on white in the format of the file's suffix; equal figures give equal files."""
-        undated = {"Date": None} if file.suffix == ".svg" else None
+        if file.suffix == ".svg":
+            file.write_text(self._svg("white"), encoding="utf-8")
+            return
         with self._drawn() as canvas:
-            canvas.savefig(file, dpi=200, facecolor="white", metadata=undated)
+            canvas.savefig(file, dpi=200, facecolor="white")
 
     def svg(self) -> str:
         """The picture as an SVG element without a background."""
+        text = self._svg("none")
+        return text[text.index("<svg") :]
+
+    def _svg(self, facecolor: str) -> str:
         buffer = io.StringIO()
         with self._drawn() as canvas:
-            canvas.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
-        text = buffer.getvalue()
-        return text[text.index("<svg") :]
+            canvas.savefig(buffer, format="svg", facecolor=facecolor, metadata={"Date": None, "Creator": None})
+        # The writer of matplotlib escapes an id, so that its text is safe within an element too.
+        return re.sub(rf' id="{HOVER}([^"]*)">', r"><title>\1</title>", buffer.getvalue())
 
     _repr_svg_ = svg  # the name under which a notebook looks for it
 
@@ -109,6 +128,11 @@ class Line:
     y: tuple[float, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
+
+
+def on_hover(artist: Artist, text: str) -> None:
+    """Show a text when the mouse is over an artist in the SVG."""
+    artist.set_gid(f"{HOVER}{plain(text)}")
 
 
 def color_of(names: Iterable[str], baseline: str | None = None) -> dict[str, str]:

@@ -11,8 +11,20 @@ import pandas as pd
 
 from analysis.columns import by_seed, collapsed, column, place_of, scores, test_per_train
 from analysis.comparison import TUNED, Comparison, comparisons
-from analysis.figures.base import COLORS, MARKERS, QUIET, Figure, Line, color_of, draw_line, label_score, marker_of
+from analysis.figures.base import (
+    COLORS,
+    MARKERS,
+    QUIET,
+    Figure,
+    Line,
+    color_of,
+    draw_line,
+    label_score,
+    marker_of,
+    on_hover,
+)
 from analysis.statistics import FEW_SEEDS, Interval, t_interval
+from analysis.tables.base import ScoreFormat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -28,15 +40,15 @@ class ArmPoint:
     """The precision and recall of an arm.
 
     Attributes:
-        seeds: Precision and recall of each of its cells.
-        is_collapsed: Whether every cell predicts one class only.
+        seeds: Precision and recall of each cell that predicts both classes.
+        collapsed: The same of each cell that predicts one class only.
     """
 
     arm: str
     precision: Interval
     recall: Interval
     seeds: tuple[tuple[float, float], ...]
-    is_collapsed: bool
+    collapsed: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -47,34 +59,51 @@ class Plane(Figure):
     points: tuple[ArmPoint, ...]
 
     @property
-    def drawn(self) -> tuple[ArmPoint, ...]:
-        """The arms that predict both classes in some cell."""
-        return tuple(point for point in self.points if not point.is_collapsed)
+    def living(self) -> tuple[ArmPoint, ...]:
+        """The arms that predict both classes in some cell; the axes show their range."""
+        return tuple(point for point in self.points if point.seeds)
 
     @property
     def caption(self) -> str:
-        collapsed_arms = ", ".join(point.arm for point in self.points if point.is_collapsed)
+        has_collapsed = any(point.collapsed for point in self.points)
         return (
             "Precision and recall on the test split at the threshold of .5. Large: the mean of each arm over its "
             "seeds; small: each seed. Lines join points of equal F1."
-            + (f" Not drawn, because they predict one class only: {collapsed_arms}." if collapsed_arms else "")
+            + (" Hollow, moved to the edge if outside: runs that predict one class only." if has_collapsed else "")
         )
+
+    @property
+    def alt(self) -> str:
+        return f"{self.title}: {'; '.join(map(_words, self.points))}."
 
     height: ClassVar[float] = 3.6
 
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
-        names = [point.arm for point in self.drawn]
+        names = [point.arm for point in self.points]
         colors, markers = color_of(names, self.baseline), marker_of(names)
-        for point in self.drawn:
+        looks: dict[str, dict[str, Any]] = {
+            name: {"color": colors[name], "marker": markers[name], "linestyle": "none"} for name in names
+        }
+        for point in self.living:
             precisions, recalls = zip(*point.seeds, strict=True)
-            look: dict[str, Any] = {"color": colors[point.arm], "marker": markers[point.arm], "linestyle": "none"}
+            look = looks[point.arm]
             axes.plot(recalls, precisions, markersize=3, alpha=0.6, zorder=2, **look)
-            axes.plot(point.recall.mean, point.precision.mean, markersize=7, zorder=3, label=point.arm, **look)
+            (mean,) = axes.plot(
+                point.recall.mean, point.precision.mean, markersize=7, zorder=3, label=point.arm, **look
+            )
+            on_hover(mean, _words(point))
         axes.margins(0.08)
-        # The lines of equal F1 fill the range of the points, and must not widen it.
+        # The lines of equal F1 and the collapsed runs must not widen the range of the others.
         axes.autoscale_view()
         axes.autoscale(False)
+        for point in self.points:
+            if point.collapsed:
+                precision_N, recall_N = np.array(point.collapsed).T
+                look = {**looks[point.arm], "markerfacecolor": "none", "markersize": 5, "clip_on": False}
+                if not point.seeds:
+                    look["label"] = f"{point.arm} (collapsed)"
+                axes.plot(recall_N.clip(*axes.get_xlim()), precision_N.clip(*axes.get_ylim()), zorder=4, **look)
         recall_R, precision_P = np.linspace(*axes.get_xlim(), 200), np.linspace(*axes.get_ylim(), 200)
         recall_PR, precision_PR = np.meshgrid(recall_R.clip(1e-6), precision_P.clip(1e-6))
         f1_PR = 2 * recall_PR * precision_PR / (recall_PR + precision_PR)
@@ -91,8 +120,8 @@ def planes(findings: Findings) -> list[Figure]:
     figures: list[Figure] = []
     for number, place, compared in places(findings):
         points = [_point(str(arm), group, compared.metric) for arm, group in compared.cells.groupby("arm")]
-        points = sorted((point for point in points if point.seeds), key=lambda point: -point.precision.mean)
-        if not all(point.is_collapsed for point in points):
+        points = sorted((point for point in points if point.precision.num), key=lambda point: -point.precision.mean)
+        if any(point.seeds for point in points):
             figures.append(
                 Plane(f"precision_recall{number}", f"Precision and recall{place}", compared.baseline, tuple(points))
             )
@@ -103,13 +132,19 @@ def _point(arm: str, cells: pd.DataFrame, metric: str) -> ArmPoint:
     scored = scores(cells, metric).notna()
     both = pd.DataFrame({name: column(cells, f"metrics.test/{name}") for name in ("precision", "recall")})
     both = both[scored].astype("float64").dropna()
+    is_collapsed = collapsed(cells, metric)[both.index]
     return ArmPoint(
         arm,
         t_interval(both["precision"].tolist(), test_per_train(cells)),
         t_interval(both["recall"].tolist(), test_per_train(cells)),
-        tuple(both.itertuples(index=False, name=None)),
-        bool(collapsed(cells, metric)[both.index].all()),
+        *(tuple(of.itertuples(index=False, name=None)) for of in (both[~is_collapsed], both[is_collapsed])),
     )
+
+
+def _words(point: ArmPoint) -> str:
+    percent = ScoreFormat(percent=True)
+    num = f", {len(point.collapsed)} of {point.precision.num} runs collapsed" if point.collapsed else ""
+    return f"{point.arm} precision {percent.show(point.precision.mean)}, recall {percent.show(point.recall.mean)}{num}"
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 import pandas as pd
@@ -48,6 +49,9 @@ class ReportTable:
         shown: The cells as text, under the headings of the report.
         notes: Sentences below the table that explain it.
         marks: Emphasised and de-emphasised cells, by row number and heading.
+        folds: The numbers of the first rows that the page folds away, with the name of what is folded up to the next
+            one. All other formats show all rows.
+        tips: What a heading means, for readers who hover over it.
     """
 
     name: str
@@ -56,6 +60,21 @@ class ReportTable:
     shown: pd.DataFrame
     notes: tuple[str, ...] = ()
     marks: Mapping[tuple[int, str], Mark] = field(default_factory=dict)
+    folds: Mapping[int, str] = field(default_factory=dict)
+    tips: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def bodies(self) -> list[tuple[str, range, bool]]:
+        """The rows in parts: the name of a part that is folded, its rows, and whether it is open, as with a bold cell.
+
+        The name of rows that are not folded is empty.
+        """
+        starts = [0, *self.folds, len(self.shown)]
+        bold = {row for (row, _), mark in self.marks.items() if mark == "bold"}
+        return [
+            (self.folds.get(start, ""), range(start, end), bool(bold & {*range(start, end)}))
+            for start, end in pairwise(starts)
+        ]
 
     def text(self) -> str:
         """The table for a terminal."""

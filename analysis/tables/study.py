@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
 from analysis.columns import column
-from analysis.comparison import TUNED, Arm, Comparison, comparisons
+from analysis.comparison import CONSTANT, TUNED, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.new_data import over_data_sets
 from analysis.statistics import ALPHA, Difference, holm
@@ -33,14 +33,34 @@ def comparison(findings: Findings) -> list[ReportTable]:
 
 
 def _table(name: str, compared: Comparison) -> ReportTable:
-    score_format = ScoreFormat.of(pd.Series([arm.score.mean for arm in compared.arms]))
+    arms, folds = _in_order(compared)
+    score_format = ScoreFormat.of(pd.Series([arm.score.mean for arm in arms]))
     counts = ("seeds", "shared_seeds", "seeds_ahead", "collapsed", "failed")
-    data = pd.DataFrame([_numbers(arm) for arm in compared.arms]).astype(dict.fromkeys(counts, "Int64"))
-    unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in compared.arms))
+    data = pd.DataFrame([_numbers(arm) for arm in arms]).astype(dict.fromkeys(counts, "Int64"))
+    unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in arms))
     data = data[[name for name in data if not str(name).startswith(unknown)]]
-    shown = pd.DataFrame([_cells(arm, compared, score_format) for arm in compared.arms])
+    shown = pd.DataFrame([_cells(arm, compared, score_format) for arm in arms])
     title = f"{compared.metric} by arm" + (f" on {compared.place}" if compared.place else "")
-    return ReportTable(name, title, data, shown, tuple(_notes(compared)), _marks(compared, shown))
+    marks = _marks(arms, compared, shown)
+    return ReportTable(name, title, data, shown, tuple(_notes(compared)), marks, folds, _tips(compared))
+
+
+def _in_order(compared: Comparison) -> tuple[list[Arm], dict[int, str]]:
+    """One row for each arm, best first, and the constant predictor; then the rows to fold, by where each kind starts.
+
+    Folded are the scores at the tuned threshold, and the arms whose runs all predict one class only.
+    """
+    arms = sorted(compared.arms, key=lambda arm: (arm.name == CONSTANT, math.isnan(arm.score.mean), -arm.score.mean))
+    tuned = [arm for arm in arms if arm.name.endswith(TUNED)]
+    dead = [arm for arm in arms if arm.collapsed and arm.collapsed == arm.score.num]
+    first = [arm for arm in arms if arm not in tuned and arm not in dead]
+    if all(arm.name == CONSTANT for arm in first):
+        first, dead = [*dead, *first], []
+    kinds = (
+        (len(first), tuned, "At the threshold tuned on dev"),
+        (len(first) + len(tuned), dead, "Arms whose runs all collapsed"),
+    )
+    return [*first, *tuned, *dead], {start: name for start, rows, name in kinds if rows}
 
 
 def _numbers(arm: Arm) -> dict[str, Any]:
@@ -84,16 +104,33 @@ def _cells(arm: Arm, compared: Comparison, score_format: ScoreFormat) -> dict[st
     if any(each.pr_auc for each in compared.arms):
         cells[PR_AUC] = score_format.show_interval(arm.pr_auc) if arm.pr_auc else ""
     cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
-    cells["failed"] = "" if arm.failed is None else str(arm.failed)
+    if any(each.failed for each in compared.arms):
+        cells["failed"] = "" if arm.failed is None else str(arm.failed)
     return cells
 
 
-def _marks(compared: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]:
+def _tips(compared: Comparison) -> dict[str, str]:
+    """What each heading means."""
+    baseline = compared.baseline
+    return {
+        "seeds": "The number of runs with a score",
+        f"minus {baseline}": f"The mean difference to {baseline} over the seeds that both have, with its interval",
+        "ahead in": f"In how many of these seeds the arm is better than {baseline}",
+        HOLM_P: "The p value of this difference on this test set, corrected for the number of rows by Holm's method",
+        ON_NEW_DATA: "The interval of the same difference for other seeds and other test items of the same kind",
+        HOLM_P_ON_NEW_DATA: "The p value of the difference on new data, corrected in the same way",
+        PR_AUC: "The area under the precision-recall curve, which needs no threshold",
+        "collapsed": "How many runs predict one class only at the threshold of .5",
+        "failed": "How many runs have no score",
+    }
+
+
+def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> dict[tuple[int, str], Mark]:
     """The winner in bold; differences to the baseline that are not significant in grey."""
     marks: dict[tuple[int, str], Mark] = {}
     score, minus = shown.columns[1], shown.columns[3]
     winner = verdict(compared).winner
-    for number, arm in enumerate(compared.arms):
+    for number, arm in enumerate(arms):
         if winner and arm.name == winner.name:
             marks[number, score] = "bold"
         if arm.difference and not arm.difference.is_significant:

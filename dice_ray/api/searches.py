@@ -12,7 +12,7 @@ from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
-from dice_ray.api.studies import check_test, data_digest, layers_by_variant, read_study
+from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study
 from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -259,6 +259,7 @@ def ablate(
         digest=data_digest(resolve(base).with_data_name(data_name)),
         variants={variant: content for variant, content in variants.items() if variant is not None},
         trial_timeout=trial_timeout,
+        command=command_of(study, presets if data else (), settings, encoders, tuned_from, name),
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])

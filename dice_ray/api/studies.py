@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -93,6 +95,34 @@ def layers_by_variant(
             raise InputError(f"the variants of a study must have different names, and two are {name!r}")
         by_name[name] = data_names[preset], layers
     return by_name
+
+
+def command_of(
+    study: str,
+    data: Sequence[str | Path],
+    settings: Written,
+    encoders: Sequence[str],
+    tuned_from: Sequence[str],
+    name: str,
+) -> str:
+    """The command that runs a study, without its arms and seeds.
+
+    >>> command_of("loss_comparison", ["mrpc"], {"training.epochs": 2}, [], [], "two")
+    'dice-ray ablate loss_comparison --data mrpc --set training.epochs=2 --name two'
+    """
+    if isinstance(settings, Mapping):
+        settings = [
+            f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in settings.items()
+        ]
+    options = {
+        "--data": data,
+        "--encoder": encoders,
+        "--set": settings,
+        "--tuned-from": tuned_from,
+        "--name": [name] * (name != study),
+    }
+    given = [word for option, values in options.items() for value in values for word in (option, str(value))]
+    return shlex.join(["dice-ray", "ablate", study, *given])
 
 
 def names_of(presets: Sequence[str | Path]) -> dict[str | Path, str]:

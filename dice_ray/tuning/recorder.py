@@ -101,10 +101,10 @@ class Recorder:
             schema.RESULTS_VERSION: str(RESULTS_VERSION),
         }
         if isinstance(plan, StudyPlan):
-            tags[schema.BASELINE] = plan.baseline
+            tags |= {schema.BASELINE: plan.baseline} | ({schema.COMMAND: plan.command} if plan.command else {})
         if self._objectives:
             tags[schema.OBJECTIVES] = " ".join(signed_metric(name) for name in self._objectives)
-        left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "code", "asked"}
+        left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "code", "command", "asked"}
         params = plan.model_dump(mode="json", exclude=left_out)
         parent = RunRecord(self._writer, plan.name)
         parent.opened(plan.name, params, tags | self._environment)

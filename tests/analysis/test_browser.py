@@ -55,7 +55,7 @@ class Opened:
         self.page.goto(file.as_uri())
 
     def column(self, table: str, number: int) -> list[str]:
-        return self.page.locator(f"#{table} tbody td:nth-child({number})").all_inner_texts()
+        return self.page.locator(f"#{table} tbody td:nth-child({number})").all_text_contents()
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,10 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a study and a sweep; the sweep's points are a picture within a picture."""
     curves = points(*((f"{number:04d}", step, "dev/f1", 0.5) for number in (1, 2) for step in (1, 2)))
     trials = [{"params.loss": loss, "metrics.dev/f1": 0.5} for loss in ("self_adjusting_dice", NASTY)]
-    compared = study(cells(5, 0.1, **{"tags.data": NASTY, "metrics.test/precision": 0.5, "metrics.test/recall": 0.6}))
+    tuned = {"metrics.test/f1_tuned": 0.5}
+    compared = study(
+        cells(5, 0.1, **{"tags.data": NASTY, "metrics.test/precision": 0.5, "metrics.test/recall": 0.6, **tuned})
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_figures, "NUM_POINTS", 1)
         made = side_by_side({"study": compared, "sweep": sweep(trials, curves=curves)})
@@ -116,6 +119,35 @@ def test_a_click_sorts_numbers_by_value_and_another_turns_them_over(opened: Open
     assert opened.column("sorted", 1) == ["a", "b", "c", "d"]
     assert opened.page.locator("#sorted th").nth(1).get_attribute("aria-sort") is None
     assert opened.messages == []
+
+
+def test_rows_are_folded_until_they_are_asked_for_and_shown_without_a_script(browser: Browser, file: Path) -> None:
+    with_script = Opened(browser, file)
+    tuned = with_script.page.locator("#study-comparison tbody[data-fold]")
+    button = with_script.page.get_by_role("button", name="At the threshold tuned on dev (2)")
+    assert not tuned.is_visible()
+    button.click()
+    assert tuned.is_visible()
+    with_script.page.locator("#study-comparison th button").nth(0).click()
+    assert with_script.column("study-comparison", 1)[-2:] == ["dice, tuned threshold", "plain, tuned threshold"]
+    button.click()
+    assert not tuned.is_visible()
+    assert with_script.messages == []
+    with_script.page.close()
+    without = browser.new_page(java_script_enabled=False)
+    without.goto(file.as_uri())
+    assert without.locator("#study-comparison tbody[data-fold]").is_visible()
+    without.close()
+
+
+def test_names_stay_in_view_on_a_telephone(opened: Opened) -> None:
+    opened.page.set_viewport_size({"width": 400, "height": 800})
+    table = opened.page.locator("#study-comparison .wide")
+    table.evaluate("wide => { wide.scrollLeft = 200 }")
+    name, box = table.locator("tbody td").first.bounding_box(), table.bounding_box()
+    assert name is not None
+    assert box is not None
+    assert name["x"] == box["x"]
 
 
 def test_light_and_dark_are_readable(opened: Opened) -> None:

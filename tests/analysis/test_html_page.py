@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from html import escape
 from html.parser import HTMLParser
 
 import pandas as pd
 import pytest
 
+from analysis.card import Card
 from analysis.figures.base import INK
 from analysis.figures.imbalance import Bars, ImbalanceBars
 from analysis.html_page import fragment, inline, page
@@ -26,6 +28,7 @@ TABLE = ReportTable(
     (NASTY,),
     {(1, "f1"): "bold", (0, "f1"): "grey"},
 )
+CARD = Card(NASTY, "NO", NASTY, {"data": NASTY}, NASTY, is_command=True)
 ORIGIN = Origin("study", f"name: {NASTY}\n", {NASTY: NASTY})
 
 
@@ -43,7 +46,7 @@ class Tags(HTMLParser):
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page(NASTY, [NASTY], [TABLE], [FIGURE, ImbalanceBars("other", "b", FIGURE.bars)], [ORIGIN])
+    return page(NASTY, [CARD], [NASTY], [TABLE], [FIGURE, ImbalanceBars("other", "b", FIGURE.bars)], [ORIGIN])
 
 
 def test_nothing_of_the_data_becomes_markup(text: str) -> None:
@@ -52,8 +55,8 @@ def test_nothing_of_the_data_becomes_markup(text: str) -> None:
     assert "img" not in [tag for tag, _ in tags]
     assert not [name for _, attributes in tags for name in attributes if name.startswith("on")]
     escaped = "&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=&#34;alert(2)&#34;&gt;"
-    assert text.count(escaped) >= 8
-    assert "<script>" not in fragment([NASTY], [TABLE])
+    assert text.count(escaped) >= 13
+    assert "<script>" not in fragment([CARD], [NASTY], [TABLE])
 
 
 def test_nothing_is_loaded_and_only_its_own_script_runs(text: str) -> None:
@@ -81,6 +84,7 @@ def test_no_two_elements_have_one_id_and_every_reference_has_its_element(text: s
 def test_a_picture_takes_the_colour_of_the_page() -> None:
     svg = inline(FIGURE)
     assert svg.startswith('<svg viewBox="0 0 ')
+    assert f'role="img" aria-label="{escape(NASTY)}"><title>{escape(NASTY)}</title>' in svg
     assert "currentColor" in svg
     assert INK not in svg
 
@@ -92,6 +96,6 @@ def test_numbers_stand_right_and_marks_are_classes(text: str) -> None:
 
 def test_the_page_says_how_to_run_it_again(text: str) -> None:
     assert "cp study.plan.yaml dice_ray_runs/study/plan.yaml\ndice-ray resume study\n" in text
-    bare = page("a", [], [TABLE], [], [Origin("study", None, {})])
+    bare = page("a", [], [], [TABLE], [], [Origin("study", None, {})])
     assert "The plan of study is not stored." in bare
     assert "dice-ray resume" not in bare

@@ -191,7 +191,10 @@ def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path)
         tested[seeds[id_]].add(ids)
     assert [len(ids) for ids in tested.values()] == [1, 1], "arms are compared on the same items"
     assert tested[1] != tested[2]
-    assert "each seed drew its own test split" in study.report().text().lower()
+    text = study.report().text()
+    assert "each seed drew its own test split" in text.lower()
+    given = "--set training.epochs=1 --set data.test_share=0.25"
+    assert f"to settle it  dice-ray ablate mine.py --data mine.yaml {given} --name own --seeds 5\n" in text
     assert dice_ray.evaluate("own/strong/2").scores.metrics["f1"] == pytest.approx(
         float(cells[(cells["arm"] == "strong") & (cells["seed"] == 2)]["metrics.test/f1"].iloc[0])
     )

@@ -149,6 +149,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("analysis/verdict.py", "if highest.score.mean > leader.score.mean:", "if False:", "analysis/test_verdict.py"),
     Fault("analysis/verdict.py", "    if most < FEW_SEEDS:\n", "    if most < 2:\n", "analysis/test_verdict.py"),
     Fault("analysis/verdict.py", "if all(_is_constant(arm, comparison) for arm in scored):", "if False:", "analysis/test_verdict.py"),
+    Fault("analysis/verdict.py", '"no_difference": "NO"', '"no_difference": "YES"', "analysis/test_card.py"),
+    Fault("analysis/tables/errors.py", "if id_ not in dead", "if id_", "analysis/tables/test_errors.py"),
     Fault("analysis/comparison.py", "failed=int(runs.sum()) - len(row.scores)", "failed=0", "analysis/test_report.py"),
     Fault("analysis/comparison.py", "arms.append(Arm(CONSTANT, predictor))", "pass", "analysis/test_report.py"),
     Fault("analysis/columns.py", 'np.isfinite(values) & (runs["state"] != "failed")', "np.isfinite(values)", "analysis/test_report.py"),

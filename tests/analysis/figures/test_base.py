@@ -18,7 +18,7 @@ from analysis.statistics import t_interval
 
 NASTY = "$x_1$ <script>alert(1)</script> & $y"
 LINE = Line(NASTY, (0.1, 1.0, 10.0), (0.2, 0.3, 0.4), (0.1, 0.2, float("nan")), (0.3, 0.4, float("nan")))
-POINT = ArmPoint(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0.6), (0.5, 0.5)), False)
+POINT = ArmPoint(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0.6), (0.5, 0.5)), ((0.0, 0.0),))
 FIGURES: list[Figure] = [
     figure_1(points=9),
     ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 100, 10), Bars("none", 5, 0))),

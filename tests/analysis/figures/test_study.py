@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure as Canvas
 
 from analysis.comparison import comparisons
 from analysis.figures.study import ALPHA, RATIO, GainByRatio, Plane, TverskyAlpha, gain_by_ratio, planes, tversky_alpha
@@ -37,8 +38,23 @@ def test_arms_stand_at_their_mean_precision_and_recall() -> None:
     assert by_arm["plain"].precision == t_interval([0.4, 0.6])
     assert by_arm["plain"].seeds == ((0.4, 0.7), (0.6, 0.5))
     assert by_arm["sharp"].seeds == ((0.9, 0.3),)
-    assert [point.arm for point in figure.drawn] == ["sharp", "plain"]
-    assert "predict one class only: none." in figure.caption
+    assert by_arm["none"].collapsed == ((0.0, 0.0),) * 2
+    assert [point.arm for point in figure.living] == ["sharp", "plain"]
+    assert figure.alt.endswith("none precision 0.00, recall 0.00, 2 of 2 runs collapsed.")
+
+
+def test_the_axes_show_the_runs_that_predict_both_classes() -> None:
+    """Finds collapsed runs that widen the axes until the others are one spot, and ones that vanish from them."""
+    cells = [cell("plain", seed, 0.5, **pr(0.7 + seed / 100, 0.8 + seed / 100)) for seed in (1, 2)]
+    cells += [cell("none", 1, 0.0, **pr(0.0, 0.0), **{"tags.collapsed": "true"})]
+    (figure,) = planes(study(cells))
+    canvas = Canvas()
+    figure.draw(canvas)
+    axes = canvas.axes[0]
+    assert axes.get_xlim()[0] > 0.8
+    assert axes.get_ylim()[0] > 0.7
+    (hollow,) = [line for line in axes.lines if line.get_markerfacecolor() == "none"]
+    assert hollow.get_xydata().tolist() == [[axes.get_xlim()[0], axes.get_ylim()[0]]]  # type: ignore[union-attr]
 
 
 def test_over_splits_of_their_own_the_intervals_of_figures_are_wider() -> None:

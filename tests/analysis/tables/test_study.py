@@ -44,6 +44,12 @@ def rows(table: ReportTable) -> dict[str, dict[str, Any]]:
     return {str(row["arm"]): {str(name): value for name, value in row.items()} for row in table.data.to_dict("records")}
 
 
+def marked(table: ReportTable, arm: str, mark: str) -> set[str]:
+    """The headings of the cells of an arm that have a mark."""
+    number = table.data["arm"].tolist().index(arm)
+    return {name for (row, name), of_cell in table.marks.items() if (row, of_cell) == (number, mark)}
+
+
 def test_on_new_data_is_the_bootstrap_of_the_stored_counts() -> None:
     (table,) = comparison(with_items(study(ACCURACY, "test/accuracy")))
     parts = {arm: np.stack([of_all_counts(counts(RIGHT[f"{arm}-{seed}"])) for seed in range(10)]) for arm in ACCURACY}
@@ -147,8 +153,7 @@ def test_what_this_test_set_is_significant_a_few_items_may_not() -> None:
         "Winner: dice, significantly better than every other arm on this test set, not shown on new data"
         in table.text()
     )
-    grey = {name for (row, name), mark in table.marks.items() if mark == "grey" and row == 1}
-    assert grey == {"on new data", "Holm p, new data"}
+    assert marked(table, "dice", "grey") == {"on new data", "Holm p, new data"}
 
 
 def test_an_arm_whose_items_are_lost_has_no_interval_on_new_data() -> None:
@@ -168,8 +173,8 @@ def test_the_winner_beats_every_other_row_on_both_questions() -> None:
     over = 100 * (np.mean(ACCURACY["dice"]) - np.mean(ACCURACY["focal"]))
     place = "on this test set and on new data"
     assert sentence == f"Winner: dice, significantly better than every other arm {place}; +{over:.2f} over focal."
-    assert table.marks[1, "test/accuracy (%)"] == "bold"
-    assert (1, "minus cross_entropy") not in table.marks
+    assert marked(table, "dice", "bold") == {"test/accuracy (%)"}
+    assert not marked(table, "dice", "grey")
 
 
 def test_an_arm_that_ran_on_easy_seeds_alone_is_not_best_by_that() -> None:
@@ -245,7 +250,7 @@ def test_how_often_an_arm_is_ahead_is_counted_over_shared_seeds() -> None:
     scores = {"cross_entropy": [0.5, 0.6, 0.7, np.nan], "dice": [0.6, 0.6, 0.8, 0.9], "focal": [np.nan] * 4}
     (table,) = comparison(findings(study(scores), {}))
     assert [rows(table)[arm]["seeds_ahead"] for arm in ("dice", "focal")] == [2, 0]
-    assert table.shown["ahead in"].tolist() == ["", "2 of 3", "0 of 0"]
+    assert table.shown["ahead in"].tolist() == ["2 of 3", "", "0 of 0"]
 
 
 def test_the_area_under_the_curve_stands_beside_the_score() -> None:
@@ -259,7 +264,7 @@ def test_the_area_under_the_curve_stands_beside_the_score() -> None:
     plain = rows(table)["cross_entropy"]
     assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == [area.mean, area.low, area.high]
     assert rows(table)["dice"]["pr_auc"] == pytest.approx(0.7), "the last value of a failed cell does not count"
-    assert table.shown["PR-AUC"].tolist()[0].startswith("80.00 [")
+    assert table.shown["PR-AUC"].tolist()[1].startswith("80.00 [")
     assert pd.isna(rows(table)["dice, tuned threshold"]["pr_auc"]), "no threshold changes it: it stands once"
 
 
@@ -296,14 +301,12 @@ def test_arms_that_are_equally_good_seldom_win(num_best: int, jitter: float | No
 
 def test_what_is_not_told_apart_is_grey() -> None:
     (table,) = comparison(findings(study({"cross_entropy": [0.7, 0.71, 0.69], "dice": [0.7, 0.72, 0.68]}), {}))
-    assert {name for (row, name), mark in table.marks.items() if mark == "grey" and row == 1} == {
-        *("minus cross_entropy", "Holm p")
-    }
+    assert marked(table, "dice", "grey") == {"minus cross_entropy", "Holm p"}
     assert r"\textcolor{gray}{1.000}" in table.latex()
     assert "| *1.000* |" in table.markdown()
     assert "*" not in table.text()
     (untested,) = comparison(findings(study({"cross_entropy": [0.5, 0.75], "dice": [0.25, 0.5]}), {}))
-    assert untested.marks[1, "Holm p"] == "grey", "one difference in all seeds has no p"
+    assert "Holm p" in marked(untested, "dice", "grey"), "one difference in all seeds has no p"
 
 
 def test_few_seeds_tell_nothing_apart_however_small_their_p() -> None:
@@ -311,8 +314,36 @@ def test_few_seeds_tell_nothing_apart_however_small_their_p() -> None:
     (three,) = comparison(findings(study({arm: of_arm[:3] for arm, of_arm in scores.items()}), {}))
     (five,) = comparison(findings(study(scores), {}))
     assert rows(three)["dice"]["holm_p"] < ALPHA
-    assert three.marks[1, "Holm p"] == three.marks[1, "minus cross_entropy"] == "grey"
-    assert (1, "Holm p") not in five.marks
+    assert marked(three, "dice", "grey") == {"minus cross_entropy", "Holm p"}
+    assert not marked(five, "dice", "grey")
+
+
+def test_an_arm_has_one_row_and_the_rest_is_folded() -> None:
+    """Finds a table that shows the tuned or collapsed rows among the losses, or hides the winner or every arm."""
+    frame = study({"cross_entropy": [0.5] * 5, "dice": [0.6, 0.7, 0.6, 0.7, 0.6], "tversky": [0.0] * 5})
+    frame["metrics.test/collapsed"] = (frame["arm"] == "tversky").astype(float)
+    frame["metrics.test/f1_tuned"] = frame["metrics.test/f1"] + 0.1 * frame["seed"]
+    frame["metrics.test/constant_f1"] = 0.2
+    (table,) = comparison(findings(frame, {}))
+    parts = {name: table.data["arm"].iloc[rows.start : rows.stop].tolist() for name, rows, _ in table.bodies}
+    assert [*parts.values()] == [
+        ["dice", "cross_entropy", "constant predictor"],
+        [f"{arm}, tuned threshold" for arm in ("dice", "cross_entropy", "tversky")],
+        ["tversky"],
+    ]
+    assert "failed" not in table.shown
+    assert set(table.tips) >= {*table.shown} - {"arm", "test/f1 (%)"}
+    frame["metrics.test/collapsed"] = 1.0
+    (table,) = comparison(findings(frame, {}))
+    assert table.data["arm"].tolist()[:3] == ["dice", "cross_entropy", "tversky"], "not folded"
+
+
+def test_a_folded_winner_is_shown() -> None:
+    frame = study(ACCURACY, "test/accuracy")
+    frame["metrics.test/accuracy_tuned"] = frame["metrics.test/accuracy"] + frame["arm"].eq("dice") * 0.1
+    (table,) = comparison(findings(frame, {}))
+    assert marked(table, f"dice{TUNED}", "bold")
+    assert [is_open for _, _, is_open in table.bodies] == [False, True]
 
 
 def test_what_is_missing_is_named() -> None:

@@ -1,0 +1,115 @@
+"""The verdict of each comparison at a glance: can the arms be told apart, what to use, and what would settle it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from analysis.columns import column, parent_tag
+from analysis.comparison import Comparison, comparisons
+from analysis.findings import Findings
+from analysis.power import MOST_SEEDS
+from analysis.tables.base import in_latex, in_markdown, plain
+from analysis.verdict import ToldApart, Verdict, verdict
+from dice_ray.errors import RunError, counted
+
+QUESTION: Final = "Can the arms be told apart?"
+
+
+@dataclass(frozen=True)
+class Card:
+    """The first thing that a report of a study shows; its words are those of the verdict.
+
+    Attributes:
+        name: What is compared, where a report has several cards; else empty.
+        answer: To `QUESTION`.
+        use: The arm to use.
+        facts: Data set, size of its splits, metric and seeds, by label.
+        settle: What would settle an open question; empty if it is settled or no number of seeds would.
+        is_command: Whether `settle` is a command to copy.
+    """
+
+    name: str
+    answer: ToldApart
+    use: str
+    facts: Mapping[str, str]
+    settle: str = ""
+    is_command: bool = False
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """All lines under the answer, by label."""
+        settle = {"to settle it": self.settle} if self.settle else {}
+        return {"use": self.use, **self.facts, **settle}
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}: {QUESTION}" if self.name else QUESTION
+
+    def text(self) -> str:
+        """The card for a terminal."""
+        width = max(map(len, self.lines))
+        lines = [f"  {label.ljust(width)}  {plain(text)}" for label, text in self.lines.items()]
+        return "\n".join([f"{plain(self.title)} {self.answer}", *lines])
+
+    def markdown(self) -> str:
+        """The card as GitHub's Markdown."""
+        return "\n".join(
+            [
+                f"**{in_markdown(self.title)} {self.answer}**",
+                "",
+                *(f"- {label}: {in_markdown(text)}" for label, text in self.lines.items()),
+            ]
+        )
+
+    def latex(self) -> str:
+        """The card as lines of a LaTeX document."""
+        lines = [rf"{label}: {in_latex(text)}\par" for label, text in self.lines.items()]
+        return "\n".join([rf"\textbf{{{in_latex(self.title)} {self.answer}}}\par", *lines])
+
+
+def cards(findings: Findings) -> tuple[Card, ...]:
+    """A card for each comparison of a study."""
+    compared = comparisons(findings)
+    return tuple(_card(each, each.place if len(compared) > 1 else "", findings) for each in compared)
+
+
+def _card(compared: Comparison, name: str, findings: Findings) -> Card:
+    made = verdict(compared)
+    facts = {
+        "data": compared.place,
+        **_sizes(compared, findings),
+        "metric": compared.metric,
+        "seeds": str(made.num_seeds),
+    }
+    settle, is_command = _settle(made, findings)
+    return Card(name, made.answer, made.use, {label: text for label, text in facts.items() if text}, settle, is_command)
+
+
+def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:
+    """The rows of dev and test and their rarest class, as stored at the start of the study."""
+    variants = column(compared.cells, "tags.variant").dropna().unique()
+    stored: Mapping[str, Any] = findings.data.get(str(variants[0]) if len(variants) else "", {})
+    rarest = {
+        split: f", {found['count']:,} of them {found['label']} (the rarest class)"
+        for split, found in stored.get("rarest", {}).items()
+    }
+    sizes = {split: f"{stored['sizes'][split]:,} rows" for split in ("dev", "test") if split in stored.get("sizes", {})}
+    return {split: f"{size}{rarest.get(split, '')}" for split, size in sizes.items()}
+
+
+def _settle(made: Verdict, findings: Findings) -> tuple[str, bool]:
+    """What to run, and whether it is a command; studies of older versions have not stored theirs."""
+    if made.more is None:
+        is_open = made.outcome in ("no_difference", "different")
+        return f"no study: not even {MOST_SEEDS} seeds would show the difference seen" if is_open else "", False
+    arms = made.more.arms
+    try:
+        words = shlex.split(parent_tag(findings.frame, "command"))
+    except RunError:
+        of = f" of {', '.join(arms)}" if arms else ""
+        return f"the same study with {counted(made.more.num, 'seed')}{of}", False
+    given = [word for arm in arms for word in ("--arm", arm)]
+    return shlex.join([*words, "--seeds", str(made.more.num), *given]), True

@@ -1,0 +1,119 @@
+"""The forest plot of a study: each arm's difference to the baseline, over seeds and on new data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pandas as pd
+
+from analysis.comparison import TUNED, Arm
+from analysis.figures.base import COLORS, QUIET, Figure, label_score, on_hover
+from analysis.figures.study import places
+from analysis.statistics import Interval
+from analysis.tables.base import ScoreFormat
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from analysis.findings import Findings
+
+OFFSET = 0.22
+"""Of the seeds above, and the interval on new data below, the interval over seeds; in rows."""
+
+
+@dataclass(frozen=True)
+class ForestRow:
+    """The difference of an arm to the baseline.
+
+    Attributes:
+        seeds: The interval over seeds, as in the table.
+        new_data: The interval on new data, as in the table; None if it is not known.
+        by_seed: The difference of each seed.
+        is_different: Whether the arm is told apart from the baseline.
+    """
+
+    arm: str
+    seeds: Interval
+    new_data: Interval | None
+    by_seed: tuple[float, ...]
+    is_different: bool
+
+
+@dataclass(frozen=True)
+class Forest(Figure):
+    """The differences of the arms to the baseline, the largest first."""
+
+    metric: str
+    baseline: str
+    rows: tuple[ForestRow, ...]
+
+    is_first: ClassVar[bool] = True
+
+    @property
+    def caption(self) -> str:
+        has_new_data = any(row.new_data for row in self.rows)
+        second = " Thin: the interval on new data, for other seeds and other test items." if has_new_data else ""
+        return (
+            f"{self.metric} minus that of {self.baseline}, both at the threshold of .5. Diamond and thick line: the "
+            f"mean over seeds and its interval, Holm-corrected as in the table.{second} Dots: the seeds. Grey: not "
+            f"significantly different from {self.baseline}."
+        )
+
+    @property
+    def alt(self) -> str:
+        return f"{self.title}: {'; '.join(map(self._words, self.rows))}."
+
+    @property
+    def height(self) -> float:
+        return 0.75 + 0.32 * len(self.rows)
+
+    def draw(self, canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        axes.axvline(0, color=QUIET, linewidth=0.8)
+        for number, row in enumerate(self.rows):
+            color = COLORS[0] if row.is_different else QUIET
+            above = [number - OFFSET] * len(row.by_seed)
+            axes.plot(row.by_seed, above, "o", color=color, markersize=3, alpha=0.8, markeredgewidth=0, zorder=3)
+            for interval, y, width in ((row.seeds, number, 2.2), (row.new_data, number + OFFSET, 0.8)):
+                if interval and not math.isnan(interval.low):
+                    axes.plot(
+                        [interval.low, interval.high], [y, y], color=color, linewidth=width, solid_capstyle="butt"
+                    )
+            (mean,) = axes.plot(row.seeds.mean, number, "D", color=color, markersize=5.5, zorder=4)
+            on_hover(mean, self._words(row))
+        axes.set_yticks(range(len(self.rows)), [row.arm for row in self.rows])
+        axes.set_ylim(len(self.rows) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        label_score(axes.xaxis, f"{self.metric} minus {self.baseline}", self._sizes())
+
+    def _sizes(self) -> list[float]:
+        """The sizes of the differences, whose format is that of the scores."""
+        return [abs(row.seeds.mean) for row in self.rows]
+
+    def _words(self, row: ForestRow) -> str:
+        scale = ScoreFormat.of(pd.Series(self._sizes()))
+        bounds = f", on new data {scale.show_bounds(row.new_data, '+')}" if row.new_data else ""
+        return f"{row.arm} {scale.show_interval(row.seeds, '+')}{bounds}"
+
+
+def forests(findings: Findings) -> list[Figure]:
+    """For each data set, encoder and variant of a study with two arms or more."""
+    figures: list[Figure] = []
+    for number, place, compared in places(findings):
+        rows = [row for arm in compared.arms if (row := _row(arm))]
+        if rows:
+            rows.sort(key=lambda row: -row.seeds.mean)
+            title = f"Difference to {compared.baseline}{place}"
+            figures.append(Forest(f"forest{number}", title, compared.metric, compared.baseline, tuple(rows)))
+    return figures
+
+
+def _row(arm: Arm) -> ForestRow | None:
+    """The row of an arm at the threshold of .5 that shares a seed with the baseline."""
+    if arm.name.endswith(TUNED) or not arm.difference or not arm.difference.interval.num:
+        return None
+    new_data = arm.new_data.interval if arm.new_data else None
+    return ForestRow(arm.name, arm.difference.interval, new_data, arm.by_seed, arm.difference.is_significant)

@@ -1,0 +1,130 @@
+"""The tables of errors: the confusion counts of each class by arm, and the test items that are wrong most often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from analysis.columns import collapsed
+from analysis.comparison import CONSTANT, TUNED, Comparison, comparisons
+from analysis.findings import Findings
+from analysis.tables.base import ReportTable
+from analysis.tables.classes import single_label
+
+NUM_ARMS: Final = 1
+"""Arms shown beside the baseline where there are several classes; the CSV file holds all."""
+NUM_ITEMS: Final = 10
+KINDS: Final = {"tp": "true positives", "fp": "false positives", "fn": "false negatives", "tn": "true negatives"}
+
+
+def confusion(findings: Findings) -> list[ReportTable]:
+    """The mean counts of each class by arm, in a table for each data set, encoder and variant."""
+    compared = [each for each in comparisons(findings) if _scored(each, findings.classes)]
+    return [
+        _confusion("confusion" if len(compared) == 1 else f"confusion_{number}", each, findings)
+        for number, each in enumerate(compared, start=1)
+    ]
+
+
+def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTable:
+    of_cells = [(arm, id_, findings.classes[id_]) for arm, id_ in _scored(compared, findings.classes)]
+    items = [findings.items[id_] for _, id_, _ in of_cells if id_ in findings.items]
+    num_items = single_label([(arm, of) for arm, _, of in of_cells], items)
+    counts = pd.concat([of.assign(arm=arm) for arm, _, of in of_cells]).rename_axis("class").reset_index()
+    if num_items:
+        counts["tn"] = num_items - counts[["tp", "fp", "fn"]].sum(axis=1)
+    kinds = [kind for kind in KINDS if kind in counts]
+    means = counts.groupby(["class", "arm"])[kinds].mean()
+    classes, arms = list(of_cells[0][2].index), _best_first(compared, {arm for arm, _, _ in of_cells})
+    # The counts of one of two classes are those of the other: the last one is the positive class.
+    is_binary = bool(num_items) and len(classes) == 2
+    rows = [
+        {"class": label, "arm": arm, **means.loc[(label, arm)].to_dict()}
+        for label in (classes[-1:] if is_binary else classes)
+        for arm in arms
+        if (label, arm) in means.index
+    ]
+    data = pd.DataFrame(rows)
+    best = [arm for arm in arms if arm != compared.baseline][:NUM_ARMS]
+    chosen = data if is_binary else data[data["arm"].isin([compared.baseline, *best])]
+    shown = chosen.drop(columns="class") if is_binary else chosen
+    shown = shown.rename(columns=KINDS).map(lambda cell: cell if isinstance(cell, str) else f"{cell:,.1f}")
+    of = f"class {classes[-1]}" if is_binary else "each class"
+    notes = ["Mean counts over seeds at the threshold of .5."]
+    if len(chosen) < len(data):
+        notes.append(f"The baseline and the best other arm; {name}.csv has all.")
+    title = f"Confusion counts of {of} by arm" + (f" on {compared.place}" if compared.place else "")
+    return ReportTable(name, title, data, shown.reset_index(drop=True), tuple(notes))
+
+
+def worst_items(findings: Findings) -> list[ReportTable]:
+    """The test items that are wrong in most runs, in a table for each data set, encoder and variant."""
+    compared = [each for each in comparisons(findings) if _living(each, findings)]
+    return [
+        _worst("worst_items" if len(compared) == 1 else f"worst_items_{number}", each, findings)
+        for number, each in enumerate(compared, start=1)
+    ]
+
+
+def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
+    living = _living(compared, findings)
+    arms = _best_first(compared, {arm for arm, _ in living})
+    shown_arms = dict.fromkeys([*arms[:1], *([compared.baseline] if compared.baseline in arms else [])])
+    every = _errors([findings.items[id_] for _, id_ in living])
+    wrong = every[every["wrong"] > 0].copy()
+    # The sort is stable: of equally bad items, the first of the file.
+    wrong["share"] = wrong["wrong"] / wrong["runs"]
+    wrong = wrong.sort_values(["share", "errors"], ascending=False, kind="stable").head(NUM_ITEMS)
+    data = wrong[["wrong", "missed", "false_alarm", "runs"]].astype(int).rename_axis("item").reset_index()
+    shown = pd.DataFrame({"item": data["item"], "wrong in": _of(data["wrong"], data["runs"])})
+    for arm in shown_arms:
+        of_arm = _errors([findings.items[id_] for other, id_ in living if other == arm]).reindex(data["item"])
+        shown[f"wrong in {arm}"] = _of(of_arm["wrong"], of_arm["runs"])
+    shown["missed in"] = _of(data["missed"], data["runs"])
+    shown["false alarm in"] = _of(data["false_alarm"], data["runs"])
+    always = int((every["wrong"] == every["runs"]).sum())
+    notes = (
+        "Over the runs of all arms at the threshold of .5, without those that collapsed. Missed: with a false "
+        "negative; false alarm: with a false positive. An item is named by the id of its record in the test split.",
+        f"{always:,} of {len(every):,} items are wrong in every run.",
+    )
+    title = f"The {len(data)} test items that are wrong most often" + (
+        f" on {compared.place}" if compared.place else ""
+    )
+    return ReportTable(name, title, data, shown, notes)
+
+
+def _errors(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """How many runs scored each item, and in how many it is wrong, missed or a false alarm; the errors in all."""
+    total = pd.DataFrame()
+    for table in tables:
+        fp, fn = table["fp"], table["fn"]
+        counts = {"runs": 1, "wrong": (fp + fn) > 0, "missed": fn > 0, "false_alarm": fp > 0, "errors": fp + fn}
+        one = pd.DataFrame(counts, index=table.index).astype(int)
+        # Seeds that drew their own test splits have other items.
+        total = one if total.empty else total.add(one, fill_value=0)
+    return total
+
+
+def _of(counts: pd.Series[Any], runs: pd.Series[Any]) -> list[str]:
+    return ["" if pd.isna(all_) else f"{int(count)} of {int(all_)}" for count, all_ in zip(counts, runs, strict=True)]
+
+
+def _scored(compared: Comparison, known: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Arm and id of the cells with a score that have stored this."""
+    cells = compared.cells[compared.cells["state"] != "failed"]
+    return [(str(arm), id_) for arm, id_ in zip(cells["arm"], cells["id"], strict=True) if id_ in known]
+
+
+def _living(compared: Comparison, findings: Findings) -> list[tuple[str, str]]:
+    """Arm and id of the scored cells that predict more than one class."""
+    cells = compared.cells
+    dead = set(cells["id"][collapsed(cells, compared.metric)])
+    return [(arm, id_) for arm, id_ in _scored(compared, findings.items) if id_ not in dead]
+
+
+def _best_first(compared: Comparison, names: set[str]) -> list[str]:
+    arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.name.endswith(TUNED)]
+    return [arm.name for arm in sorted(arms, key=lambda arm: -arm.score.mean)]

@@ -1,0 +1,82 @@
+"""The tables of errors: means of the stored counts, and the items that most runs get wrong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from analysis.findings import Findings
+from analysis.tables.errors import confusion, worst_items
+from tests.analysis.frames import study
+
+ITEMS = {
+    "plain-0-0": ["a,1,0,0", "b,0,0,1", "c,0,1,0", "d,0,0,0"],
+    "plain-1-1": ["a,1,0,0", "b,0,0,1", "c,0,0,0", "d,0,0,0"],
+    "dice-0-2": ["a,1,0,0", "b,0,0,1", "c,0,1,0", "d,0,1,0"],
+    "dice-1-3": ["a,0,0,1", "b,0,0,1", "c,0,1,0", "d,0,1,0"],
+    "none-0-4": ["a,0,0,1", "b,0,0,1", "c,0,0,0", "d,0,0,0"],
+}
+"""id, tp, fp and fn of four items of two classes, of which a and b are positive."""
+CLASSES = {
+    "plain-0-0": ["no,2,1,1,1", "yes,2,1,1,1"],
+    "plain-1-1": ["no,2,2,1,0", "yes,2,1,0,1"],
+    "dice-0-2": ["no,2,0,1,2", "yes,2,1,2,1"],
+    "dice-1-3": ["no,2,0,2,2", "yes,2,0,2,2"],
+    "none-0-4": ["no,2,2,2,0", "yes,2,0,0,2"],
+}
+
+
+def found(classes: dict[str, list[str]] = CLASSES) -> Findings:
+    scores = {"plain": [0.5, 0.6], "dice": [0.7, 0.8], "none": [0.0]}
+    cells = [
+        {"arm": arm, "seed": seed, "metrics.test/f1": score, "tags.collapsed": str(arm == "none").lower()}
+        for arm, of_arm in scores.items()
+        for seed, score in enumerate(of_arm)
+    ]
+    files = {
+        "test/items.csv": {id_: "\n".join(["id,tp,fp,fn", *rows]) for id_, rows in ITEMS.items()},
+        "test/classes.csv": {id_: "\n".join(["class,support,tp,fp,fn", *rows]) for id_, rows in classes.items()},
+    }
+    return replace(study(cells), texts=lambda runs, file: files.get(file, {}))
+
+
+def test_of_two_classes_the_positive_one_is_counted() -> None:
+    """Finds counts of the wrong class, sums in place of means, and true negatives that do not add up to all items."""
+    (table,) = confusion(found())
+    assert table.title == "Confusion counts of class yes by arm"
+    assert table.shown.to_numpy().tolist() == [
+        ["dice", "0.5", "2.0", "1.5", "0.0"],
+        ["plain", "1.0", "0.5", "1.0", "1.5"],
+        ["none", "0.0", "0.0", "2.0", "2.0"],
+    ]
+
+
+def test_of_several_classes_each_has_its_counts_for_the_best_arm_and_the_baseline() -> None:
+    three = {id_: [*rows[:1], "maybe,0,0,0,0", *rows[1:]] for id_, rows in CLASSES.items()}
+    (table,) = confusion(found(three))
+    assert table.shown[["class", "arm"]].to_numpy().tolist() == [
+        [label, arm] for label in ("no", "maybe", "yes") for arm in ("dice", "plain")
+    ]
+    assert len(table.data) == 9
+
+
+def test_the_items_that_most_runs_get_wrong_come_first() -> None:
+    """Finds collapsed runs among those counted, items in another order, and counts of another arm."""
+    (table,) = worst_items(found())
+    assert [*table.shown] == ["item", "wrong in", "wrong in dice", "wrong in plain", "missed in", "false alarm in"]
+    assert table.shown.to_numpy().tolist() == [
+        ["b", "4 of 4", "2 of 2", "2 of 2", "4 of 4", "0 of 4"],
+        ["c", "3 of 4", "2 of 2", "1 of 2", "0 of 4", "3 of 4"],
+        ["d", "2 of 4", "2 of 2", "0 of 2", "0 of 4", "2 of 4"],
+        ["a", "1 of 4", "1 of 2", "0 of 2", "1 of 4", "0 of 4"],
+    ]
+    assert table.notes[1] == "1 of 4 items are wrong in every run."
+    assert not worst_items(replace(found(), texts=lambda runs, file: {}))
+
+
+def test_splits_of_their_own_count_each_item_where_it_was_scored() -> None:
+    """Finds an item counted as scored in runs that never saw it."""
+    findings = found()
+    findings.items["dice-1-3"].index = findings.items["plain-1-1"].index = ["a", "b", "x", "y"]
+    (table,) = worst_items(findings)
+    by_item = table.shown.set_index("item")["wrong in"].to_dict()
+    assert by_item == {"b": "4 of 4", "c": "2 of 2", "d": "1 of 2", "x": "1 of 2", "y": "1 of 2", "a": "1 of 4"}

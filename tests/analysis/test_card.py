@@ -1,0 +1,95 @@
+"""The card of a verdict: it has the words of the decision, the sizes that a study stored, and the command to go on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import get_args
+
+import pandas as pd
+
+from analysis.card import cards
+from analysis.comparison import comparisons
+from analysis.findings import Findings
+from analysis.report import report
+from analysis.verdict import ANSWERS, Outcome, verdict
+from tests.analysis.frames import study
+
+CLOSE = {"plain": [0.70, 0.72, 0.69, 0.71, 0.70], "dice": [0.72, 0.70, 0.72, 0.71, 0.72]}
+DATA = {
+    "sizes": {"train": 2000, "dev": 1000, "test": 1200},
+    "rarest": {"dev": {"label": "refund", "count": 98}, "test": {"label": "refund", "count": 103}},
+}
+
+
+def found(scores: dict[str, list[float]], data: object = DATA, **tags: str) -> Findings:
+    columns = {f"tags.{name}": value for name, value in tags.items()}
+    made = study(
+        {"arm": arm, "seed": seed, "metrics.test/f1": score, **columns}
+        for arm, of_arm in scores.items()
+        for seed, score in enumerate(of_arm)
+    )
+    made.frame.loc[made.frame["kind"] == "study", "tags.command"] = "dice-ray ablate mine.py --data 'my data.yaml'"
+    return replace(made, texts=lambda runs, file: {"study": json.dumps(data)} if file == "data.json" else {})
+
+
+def test_an_open_question_has_its_command_in_every_format() -> None:
+    """Finds a card that decides by itself, names other sizes than the stored ones, or asks for other cells."""
+    findings = found(CLOSE, encoder="tiny")
+    (card,), (compared,) = cards(findings), comparisons(findings)
+    made = verdict(compared)
+    assert made.more is not None
+    assert card.answer == made.answer == "NO"
+    assert card.lines == {
+        "use": "plain, since no arm is shown to be better",
+        "data": "tiny",
+        "dev": "1,000 rows, 98 of them refund (the rarest class)",
+        "test": "1,200 rows, 103 of them refund (the rarest class)",
+        "metric": "test/f1",
+        "seeds": "5",
+        "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --seeds {made.more.num} --arm plain --arm dice",
+    }
+    whole = report(findings)
+    assert whole.text().splitlines()[2] == "Can the arms be told apart? NO"
+    for text in (whole.text(), whole.markdown(), whole.latex(), whole.html(), whole._repr_html_()):
+        assert text.index("Can the arms be told apart?") < text.index("No difference shown")
+        assert f"--seeds {made.more.num} " in text.replace("{-}", "-")
+
+
+def test_a_card_says_which_arm_to_use() -> None:
+    """Finds an arm recommended that did not win, or that is no better than a constant prediction."""
+    far = [score + 0.2 for score in CLOSE["dice"]]
+    (winner,) = cards(found({"plain": CLOSE["plain"], "dice": far}))
+    assert (winner.answer, winner.use, winner.settle) == ("YES", "dice", "")
+    (tied,) = cards(found({"plain": CLOSE["plain"], "dice": far, "focal": [*far[1:], far[0]]}))
+    assert tied.answer == "YES"
+    assert tied.use.startswith("focal or dice; no winner, because") or tied.use.startswith("dice or focal; no winner")
+    (few,) = cards(found({arm: scores[:3] for arm, scores in CLOSE.items()}))
+    assert (few.answer, few.use) == ("TOO FEW SEEDS", "not known yet")
+    findings = found(CLOSE)
+    findings.frame["metrics.test/constant_f1"] = 0.9
+    assert cards(findings)[0].use == "no arm: plain is not better than the constant predictor"
+
+
+def test_every_outcome_has_an_answer() -> None:
+    assert set(ANSWERS) == set(get_args(Outcome))
+
+
+def test_each_variant_has_its_card_and_sizes() -> None:
+    """Finds the sizes of one variant on the card of another."""
+    small = {"sizes": {"dev": 10, "test": 20}, "rarest": {}}
+    frames = [found(CLOSE, variant=name).frame for name in ("whole", "small")]
+    frame = pd.concat([frames[0], frames[1][frames[1]["kind"] == "cell"]], ignore_index=True)
+    findings = replace(found(CLOSE, {"whole": DATA, "small": small}), frame=frame)
+    whole, other = cards(findings)
+    assert (whole.name, whole.facts["test"]) == ("whole", "1,200 rows, 103 of them refund (the rarest class)")
+    assert (other.name, other.facts["test"]) == ("small", "20 rows")
+
+
+def test_a_study_of_an_older_version_names_seeds_and_arms() -> None:
+    findings = found(CLOSE)
+    frame = findings.frame.drop(columns="tags.command")
+    (card,) = cards(replace(findings, frame=frame))
+    assert not card.is_command
+    assert card.settle.startswith("the same study with ")
+    assert card.settle.endswith(" seeds of plain, dice")
