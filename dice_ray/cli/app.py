@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
+from dice_ray.cli.examples import epilog
 from dice_ray.cli.results import export_preset, report, runs, ui
 from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
@@ -58,7 +59,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 """Every command by its heading and name, in the order of `dice-ray --help`: that in which a user needs them."""
 for heading, commands in COMMANDS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=heading)(command)
+        app.command(name, rich_help_panel=heading, epilog=epilog(name))(command)
 
 
 def main() -> None:
