@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from analysis.figures.base import INK, Figure
 from analysis.origin import Origin
-from analysis.tables.base import ReportTable, plain
+from analysis.tables.base import ReportTable
+from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -64,7 +65,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": plain, "inline": inline}
+    environment.filters |= {"plain": one_line, "inline": inline}
     return environment
 
 

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from dice_ray.cli.options import JsonOption, PresetArgument, SetOption
-from dice_ray.cli.printing import print_commands, print_json
+from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
+from dice_ray.errors import one_line
 
 
 def init(
@@ -31,14 +32,14 @@ def init(
     if as_json:
         print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
         return
-    typer.echo(starter.inspection.load)  # first, as it opens with the warning of too few items
+    print_text(str(starter.inspection.load))  # first, as it opens with the warning of too few items
     typer.echo(f"Guessed from {file}:")
     for path, reason in starter.why.items():
-        typer.echo(f"  {path}: {reason}")
+        print_text(f"  {path}: {reason}")
     typer.echo("The first records:")
     for record in starter.first:
-        typer.echo(f"  {record!s:.200}")
-    typer.echo(starter.imbalance)
+        print_text(f"  {one_line(record)!s:.200}")
+    print_text(starter.imbalance)
     typer.echo(f"Written: {preset}")
     own_splits = [] if test else ["--set", "data.test_share=0.2"]
     study = ["ablate", "loss_comparison", "--data", str(preset), "--name", api.valid_name(Path(preset).stem)]
@@ -64,7 +65,7 @@ def inspect(
     if as_json:
         print_json([inspection.plain() for inspection in inspections])
     else:
-        typer.echo(tables.text())
+        print_report(tables)
     if out is None and as_json:
         return
     written = tables.write(out or api.inspection_folder(presets))
@@ -93,7 +94,7 @@ def list_names(as_json: JsonOption = False) -> None:
         print_json(names_by_kind)
         return
     for kind, names in names_by_kind.items():
-        typer.echo(f"{kind:8}  {' '.join(names)}")
+        print_text(f"{kind:8}  {' '.join(names)}", hanging=10)
 
 
 def losses(
@@ -112,9 +113,9 @@ def losses(
         print_json([vars(row) for row in rows])
         return
     for row in rows:
-        typer.echo(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
+        print_text(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
         if row.parameters:
-            typer.echo(f"    {'; '.join(row.parameters)}")
+            print_text(f"    {'; '.join(row.parameters)}", hanging=0)
     if plot:
         typer.echo(f"\nWritten: {plot}")
 
@@ -143,6 +144,6 @@ def cache(
         about = " ".join(entry.about.values()) or "(damaged)"
         rows = ", ".join(f"{split} {count}" for split, count in entry.rows.items())
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        typer.echo(f"{entry.kind:8}{entry.size / 1e6:9.1f} MB  used {used}  {about}: {rows}")
+        print_text(f"{entry.kind:8}{entry.size / 1e6:9.1f} MB  used {used}  {about}: {rows}")
     total = sum(entry.size for entry in entries) / 1e6
     typer.echo(f"{len(entries)} entries, {total:.1f} MB, in {api.cache_folder()}")
