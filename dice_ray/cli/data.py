@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dice_ray.cli.layout import table
 from dice_ray.cli.options import JsonOption, PresetArgument, SetOption
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
 from dice_ray.errors import one_line
+
+if TYPE_CHECKING:
+    from dice_ray.losses.table import LossRow
 
 
 def init(
@@ -89,35 +93,57 @@ def list_names(as_json: JsonOption = False) -> None:
     """List the names of all presets, tasks, losses, search spaces and studies."""
     from dice_ray import api
 
-    names_by_kind = api.names()
+    names, titles = api.names(), api.preset_titles()
     if as_json:
-        print_json(names_by_kind)
+        print_json(names | {"titles": titles})
         return
-    for kind, names in names_by_kind.items():
-        print_text(f"{kind:8}  {' '.join(names)}", hanging=10)
+    width = max(map(len, titles))
+    typer.echo("presets")
+    for name, title in titles.items():
+        print_text(f"  {name:{width}}  {title}", hanging=width + 2)
+    for kind, known in names.items():
+        if kind != "presets":
+            print_text(f"{kind:8}  {' '.join(known)}", hanging=10)
 
 
 def losses(
+    name: Annotated[str | None, typer.Argument(help="Name of a loss.", show_default="all losses are listed")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot the derivatives of the losses to this file (.png, .svg or .pdf).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the formula, scope, source, parameters and defaults of each loss."""
+    """Print the formulas of the losses; of one loss its parameters, their bounds, and when to use it."""
     from dice_ray import api
 
-    rows = api.losses()
+    rows = api.losses() if name is None else [api.loss(name)]
     if plot:
         api.plot_losses(plot)
     if as_json:
-        print_json([vars(row) for row in rows])
+        print_json([vars(row) for row in rows] if name is None else vars(rows[0]))
         return
     for row in rows:
-        print_text(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
-        if row.parameters:
-            print_text(f"    {'; '.join(row.parameters)}", hanging=0)
+        if name is not None:
+            _print_loss(row)
+        else:
+            print_text(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
+            if row.parameters:
+                print_text(f"    {'; '.join(row.parameters)}", hanging=0)
     if plot:
         typer.echo(f"\nWritten: {plot}")
+
+
+def _print_loss(row: LossRow) -> None:
+    section = f" (section {row.section} of the paper, arXiv 1911.02855v3)" if row.section else " (not in the paper)"
+    facts = {"formula": row.formula, "source": row.source + section, "scope": row.scope, "use": row.use}
+    print_text("\n".join([row.name, *(f"  {fact:9}{text}" for fact, text in facts.items())]), hanging=9)
+    if row.parameters:
+        written = (parameter.partition(": ") for parameter in row.parameters)
+        cells = [
+            (f"loss.{row.name}.{path}", default, allowed)
+            for (path, _, default), allowed in zip(written, row.allowed, strict=True)
+        ]
+        typer.echo("\n" + table(("parameter", "default", "allowed"), cells))
 
 
 def cache(

@@ -64,7 +64,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "dice-ray list --json",
     ),
     "losses": (
-        "dice-ray losses",
+        "dice-ray losses self_adjusting_dice",
         "dice-ray losses --plot derivatives.png",
     ),
     "cache": (

@@ -361,6 +361,9 @@ def test_tune_has_the_defaults_of_the_api_and_its_help_says_so(run: Run, calls: 
 
 def test_the_listed_names_are_those_that_can_be_given(run: Run) -> None:
     names = run("list", "--json").json
+    titles = names.pop("titles")
+    assert titles["mrpc"].startswith("MRPC, the original release")
+    assert all(titles[name] and "\n" not in titles[name] for name in names["presets"])
     assert {"synthetic_pairs", "mrpc"} <= set(names["presets"])
     assert "loss_tuning" in names["spaces"]
     assert "loss_comparison" in names["studies"]
@@ -374,6 +377,17 @@ def test_the_losses_are_listed_and_plotted(run: Run) -> None:
     names = run("list", "--json").json["losses"]
     assert [line for line in result.stdout.splitlines() if line and not line.startswith((" ", "Written"))] == names
     assert [row["name"] for row in run("losses", "--json").json] == names
+
+
+def test_a_loss_is_described_with_the_bounds_of_its_parameters(run: Run) -> None:
+    for name in run("list", "--json").json["losses"]:
+        described = run("losses", name)
+        assert (described.status, described.stdout.splitlines()[0]) == (0, name)
+    lines = [line.split() for line in run("losses", "focal").stdout.splitlines()]
+    assert ["loss.focal.gamma", "2.0", "at", "least", "0"] in lines
+    assert ["loss.focal.weighting.effective_number.beta", "0.999", "at", "least", "0", "and", "below", "1"] in lines
+    assert "section 3.4 of the paper" in run("losses", "self_adjusting_dice").stdout
+    assert "did you mean 'focal'?" in run("losses", "focl").stderr
 
 
 def test_the_output_of_validate_is_a_preset(run: Run) -> None:

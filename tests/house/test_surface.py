@@ -71,7 +71,7 @@ COMMANDS = {
     "init": {"file", "--dev", "--test", "--out", "--overwrite", "--json"},
     "inspect": {"presets", "--out", "--json"},
     "list": {"--json"},
-    "losses": {"--plot", "--json"},
+    "losses": {"name", "--plot", "--json"},
     "cache": {"--clear", "--json"},
     "validate": {"preset", "--set", "--json"},
 }
