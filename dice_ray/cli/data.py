@@ -23,6 +23,21 @@ def init(
     test: Annotated[
         Path | None, typer.Option(help="Test file; without one, data.test_share makes each seed of a study draw one.")
     ] = None,
+    text_column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of the texts; give it twice for pairs.", show_default="guessed"),
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the labels.", show_default="guessed")
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the ids, which predictions repeat.", show_default="the line"),
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Positive label.", show_default="guessed")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.", show_default="guessed")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Preset to write.", show_default="FILE's name with .yaml, in this folder")
     ] = None,
@@ -32,7 +47,18 @@ def init(
     """Guess the format and the task of a file, and write a preset for `dice-ray train`."""
     from dice_ray import api
 
-    starter, preset = api.init(file, dev=dev, test=test, out=out, overwrite=overwrite)
+    starter, preset = api.init(
+        file,
+        dev=dev,
+        test=test,
+        text_columns=text_column or (),
+        label_column=label_column,
+        id_column=id_column,
+        positive=positive,
+        encoding=encoding,
+        out=out,
+        overwrite=overwrite,
+    )
     if as_json:
         print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
         return

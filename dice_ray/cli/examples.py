@@ -5,7 +5,7 @@ from __future__ import annotations
 EXAMPLES: dict[str, tuple[str, str]] = {
     "init": (
         "dice-ray init train.tsv --test test.tsv --out mine.yaml",
-        "dice-ray init tickets.csv --overwrite",
+        "dice-ray init tickets.csv --text-column body --label-column urgent",
     ),
     "inspect": (
         "dice-ray inspect mine.yaml  # also writes CSV files and a plot",
