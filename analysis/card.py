@@ -11,9 +11,9 @@ from analysis.columns import column, parent_tag
 from analysis.comparison import Comparison, comparisons
 from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
-from analysis.tables.base import in_latex, in_markdown, plain
+from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import ToldApart, Verdict, verdict
-from dice_ray.errors import RunError, counted
+from dice_ray.errors import RunError, counted, one_line
 
 QUESTION: Final = "Can the arms be told apart?"
 
@@ -51,8 +51,8 @@ class Card:
     def text(self) -> str:
         """The card for a terminal."""
         width = max(map(len, self.lines))
-        lines = [f"  {label.ljust(width)}  {plain(text)}" for label, text in self.lines.items()]
-        return "\n".join([f"{plain(self.title)} {self.answer}", *lines])
+        lines = [f"  {label.ljust(width)}  {one_line(text)}" for label, text in self.lines.items()]
+        return "\n".join([f"{one_line(self.title)} {self.answer}", *lines])
 
     def markdown(self) -> str:
         """The card as GitHub's Markdown."""

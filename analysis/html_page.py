@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from analysis.figures.base import INK, Figure
 from analysis.origin import Origin
-from analysis.tables.base import ReportTable, plain
+from analysis.tables.base import ReportTable
+from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -70,7 +71,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"plain": plain, "inline": inline, "breakable": breakable}
+    environment.filters |= {"plain": one_line, "inline": inline, "breakable": breakable}
     return environment
 
 
@@ -78,7 +79,7 @@ def breakable(cell: object) -> Markup:
     """A cell that may break after an underscore of a name, and has an interval in a line of its own."""
     from markupsafe import Markup, escape
 
-    text = plain(cell)
+    text = one_line(cell)
     if interval := re.fullmatch(r"(\S*) ?(\[[^]]*\])", text):
         return Markup('{} <span class="interval">{}</span>').format(*interval.groups())
     return Markup(str(escape(text)).replace("_", "_<wbr>"))
@@ -92,7 +93,7 @@ def inline(figure: Figure) -> str:
     svg = figure.svg().replace(INK, "currentColor")
     opened = re.match(r'<svg[^>]*?viewBox="([^"]+)"[^>]*>', svg, flags=re.DOTALL)
     assert opened, "matplotlib writes a view box"
-    title, alt = html.escape(plain(figure.title)), html.escape(plain(figure.alt))
+    title, alt = html.escape(one_line(figure.title)), html.escape(one_line(figure.alt))
     svg = f'<svg viewBox="{opened[1]}" role="img" aria-label="{alt}"><title>{title}</title>{svg[opened.end() :]}'
     # Inside HTML there are no XML namespaces, and `href` needs no prefix.
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL).replace("xlink:href", "href")

@@ -18,7 +18,7 @@ from analysis.findings import Findings
 from analysis.origin import Origin, origins
 from analysis.paper.tables import formulas, paper_tables
 from analysis.summary import summary
-from analysis.tables.base import ReportTable, in_latex, in_markdown, plain
+from analysis.tables.base import ReportTable, in_latex, in_markdown
 from analysis.tables.classes import by_class
 from analysis.tables.errors import confusion, worst_items
 from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
@@ -26,7 +26,7 @@ from analysis.tables.pareto import pareto_front
 from analysis.tables.runs import trained_alone, without_score
 from analysis.tables.study import across_data_sets, comparison, left_out
 from analysis.tables.sweep import best_trials, by_loss
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, one_line
 
 MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
 Part = TypeVar("Part", ReportTable, Figure)
@@ -73,11 +73,11 @@ class Report:
     cards: tuple[Card, ...] = ()
 
     def text(self) -> str:
-        """The report for a terminal, without figures."""
+        """The report as text, without figures."""
         parts = [
-            plain(self.title),
+            one_line(self.title),
             *(card.text() for card in self.cards),
-            "\n".join(map(plain, self.summary)),
+            "\n".join(map(one_line, self.summary)),
             *(table.text() for table in self.tables),
         ]
         return "\n\n".join(filter(None, parts)) + "\n"

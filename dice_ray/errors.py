@@ -59,6 +59,16 @@ def cut(message: str) -> str:
     return "\n".join(lines)
 
 
+def one_line(text: object) -> str:
+    r"""A text as one line without control characters, as an escape sequence in a name must not reach the terminal.
+
+    >>> one_line("two\nlines \x1b[31m")
+    'two lines \\x1b[31m'
+    """
+    line = " ".join(str(text).split())
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
+
+
 def first_line(error: BaseException) -> str:
     r"""The first line of an error's message, since those of third-party libraries can be pages long.
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pandas as pd
 
-from analysis.tables.base import ScoreFormat, plain
+from analysis.tables.base import ScoreFormat
+from dice_ray.errors import one_line
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -132,7 +133,7 @@ class Line:
 
 def on_hover(artist: Artist, text: str) -> None:
     """Show a text when the mouse is over an artist in the SVG."""
-    artist.set_gid(f"{HOVER}{plain(text)}")
+    artist.set_gid(f"{HOVER}{one_line(text)}")
 
 
 def color_of(names: Iterable[str], baseline: str | None = None) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Final, Literal, TypeAlias
 import pandas as pd
 
 from analysis.statistics import Interval
+from dice_ray.errors import one_line
 
 _LATEX: Final = str.maketrans(
     {
@@ -76,9 +77,15 @@ class ReportTable:
             for start, end in pairwise(starts)
         ]
 
+    @property
+    def cells(self) -> list[list[str]]:
+        """The headings and the rows as plain text."""
+        rows = [[*self.shown.columns], *self.shown.to_numpy().tolist()]
+        return [[one_line(cell) for cell in row] for row in rows]
+
     def text(self) -> str:
-        """The table for a terminal."""
-        columns = [[plain(name), *map(plain, self.shown[name])] for name in self.shown]
+        """The table as text, each row on one line."""
+        columns = [*zip(*self.cells, strict=True)]
         widths = [max(map(len, column)) for column in columns]
         lines = [
             "  ".join(
@@ -88,7 +95,7 @@ class ReportTable:
             for row in zip(*columns, strict=True)
         ]
         rule = "-" * max(map(len, lines), default=0)
-        return "\n".join([plain(self.title), rule, *lines[:1], rule, *lines[1:], rule, *map(plain, self.notes)])
+        return "\n".join([one_line(self.title), rule, *lines[:1], rule, *lines[1:], rule, *map(one_line, self.notes)])
 
     def markdown(self) -> str:
         """The table as GitHub's Markdown."""
@@ -136,20 +143,9 @@ class ReportTable:
         return [all(_NUMBER.match(str(cell)) for cell in self.shown[name]) for name in self.shown]
 
 
-def plain(text: object) -> str:
-    r"""One line without control characters.
-
-    >>> plain("two\nlines \x1b[31m")
-    'two lines \\x1b[31m'
-    """
-    # An escape sequence in the name of an arm or a class must not reach the terminal.
-    line = " ".join(str(text).split())
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
-
-
 def in_markdown(text: object) -> str:
     """Text escaped for Markdown, which may hold HTML."""
-    return _MARKDOWN.sub(r"\\\1", html.escape(plain(text), quote=False))
+    return _MARKDOWN.sub(r"\\\1", html.escape(one_line(text), quote=False))
 
 
 def in_latex(text: object) -> str:
@@ -158,7 +154,7 @@ def in_latex(text: object) -> str:
     >>> in_latex("a_b: -0.5 %")
     'a\\_b: $-$0.5 \\%'
     """
-    return re.sub(r"(?<!\w)-(?=\d)", "$-$", plain(text).translate(_LATEX))
+    return re.sub(r"(?<!\w)-(?=\d)", "$-$", one_line(text).translate(_LATEX))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dice_ray.api.data import (
     inspect,
     inspection_folder,
 )
-from dice_ray.api.known import losses, names, plot_losses
+from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
 from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
@@ -41,10 +41,12 @@ __all__ = [
     "init",
     "inspect",
     "inspection_folder",
+    "loss",
     "losses",
     "names",
     "plot_losses",
     "predict",
+    "preset_titles",
     "published_points",
     "report",
     "resolved",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dice_ray.api import shipped
 from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import validate
+from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -18,7 +19,17 @@ if TYPE_CHECKING:
 
 
 def init(
-    file: Path, *, dev: Path | None = None, test: Path | None = None, out: Path | None = None, overwrite: bool = False
+    file: Path,
+    *,
+    dev: Path | None = None,
+    test: Path | None = None,
+    text_columns: Sequence[str] = (),
+    label_column: str | None = None,
+    id_column: str | None = None,
+    positive: str | None = None,
+    encoding: str | None = None,
+    out: Path | None = None,
+    overwrite: bool = False,
 ) -> tuple[Starter, Path]:
     """Write a first preset for files of one format: guessed from the training file, checked on all of them.
 
@@ -26,15 +37,24 @@ def init(
         file: The training file.
         dev: The dev file; without it dev is drawn from the training file.
         test: The test file.
+        text_columns: The column of the texts, or the two columns of pairs; guessed where not given, as are the others.
+        label_column: The column of the labels.
+        id_column: The column of the ids; by default a record's id is its line.
+        positive: The positive label.
+        encoding: The encoding of the files.
         out: The preset's file; by default the name of the training file with `.yaml`, in the working directory.
         overwrite: Whether an existing file may be replaced.
     """
     from dice_ray.config.starter import start, target
+    from dice_ray.data.guess import Given
     from dice_ray.run.folder import check_output, write_output
 
     out = target(file, out, overwrite)
     check_output(out, [each for each in (file, dev, test) if each is not None])
-    starter = start(file, dev, test)
+    if len(text_columns) > 2:
+        raise InputError(f"a record must have one text or two, got {len(text_columns)} columns of texts")
+    given = Given(tuple(text_columns), label_column, id_column, positive, encoding)
+    starter = start(file, dev, test, given)
     write_output(out, starter.text)
     return starter, out
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
-from dice_ray.errors import InputError
+from dice_ray.errors import InputError, UnknownNameError
 
 if TYPE_CHECKING:
     from dice_ray.losses.table import LossRow
@@ -32,6 +33,27 @@ def losses() -> list[LossRow]:
     from dice_ray.losses.table import rows
 
     return rows()
+
+
+def loss(name: str) -> LossRow:
+    """The registered loss of this name.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    known = {row.name: row for row in losses()}
+    if name not in known:
+        raise UnknownNameError("loss", name, known)
+    return known[name]
+
+
+def preset_titles() -> dict[str, str]:
+    """What each shipped preset is, by its name: the comment that its file opens with."""
+    titles = {}
+    for name, file in shipped.presets().items():
+        lines = (line.removeprefix("#").strip() for line in file.read_text(encoding="utf-8").splitlines())
+        titles[name] = " ".join(takewhile(lambda line: not line.startswith(("Data:", "Source:")), lines))
+    return titles
 
 
 def plot_losses(file: Path) -> None:

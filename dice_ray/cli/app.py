@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -11,6 +12,9 @@ from typing import Annotated
 import typer
 
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
+from dice_ray.cli.examples import epilog
+from dice_ray.cli.layout import WIDTH
+from dice_ray.cli.printing import print_text
 from dice_ray.cli.results import export_preset, report, runs, ui
 from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
@@ -58,7 +62,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 """Every command by its heading and name, in the order of `dice-ray --help`: that in which a user needs them."""
 for heading, commands in COMMANDS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=heading)(command)
+        app.command(name, rich_help_panel=heading, epilog=epilog(name))(command)
 
 
 def main() -> None:
@@ -68,6 +72,8 @@ def main() -> None:
     by Ctrl-C, and 143 by SIGTERM.
     A traceback is printed only with --debug, which may stand anywhere in the command, as may --verbose.
     """
+    # The help and the errors of usage, which Typer prints as wide as the terminal.
+    os.environ.setdefault("TERMINAL_WIDTH", str(min(WIDTH, shutil.get_terminal_size().columns)))
     arguments = [argument for argument in sys.argv[1:] if argument not in ("--debug", "-v", "--verbose")]
     if {"-v", "--verbose"} & set(sys.argv[1:]):
         os.environ["DICE_RAY_VERBOSE"] = "1"
@@ -76,7 +82,7 @@ def main() -> None:
     except (DiceRayError, OSError) as error:
         if "--debug" in sys.argv[1:]:
             raise
-        typer.echo(f"dice-ray: {cut(str(error))}", err=True)
+        print_text(f"dice-ray: {cut(str(error))}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
     except SystemExit as ended:
         if ended.code == 143:  # Python would free all modules first, for seconds that a machine may not have left

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dice_ray.cli.layout import table
 from dice_ray.cli.options import JsonOption, PresetArgument, SetOption
-from dice_ray.cli.printing import print_commands, print_json
+from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
+from dice_ray.errors import one_line
+
+if TYPE_CHECKING:
+    from dice_ray.losses.table import LossRow
 
 
 def init(
@@ -18,6 +23,21 @@ def init(
     test: Annotated[
         Path | None, typer.Option(help="Test file; without one, data.test_share makes each seed of a study draw one.")
     ] = None,
+    text_column: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column of the texts; give it twice for pairs.", show_default="guessed"),
+    ] = None,
+    label_column: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the labels.", show_default="guessed")
+    ] = None,
+    id_column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the ids, which predictions repeat.", show_default="the line"),
+    ] = None,
+    positive: Annotated[
+        str | None, typer.Option(metavar="LABEL", help="Positive label.", show_default="guessed")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.", show_default="guessed")] = None,
     out: Annotated[
         Path | None, typer.Option(help="Preset to write.", show_default="FILE's name with .yaml, in this folder")
     ] = None,
@@ -27,18 +47,29 @@ def init(
     """Guess the format and the task of a file, and write a preset for `dice-ray train`."""
     from dice_ray import api
 
-    starter, preset = api.init(file, dev=dev, test=test, out=out, overwrite=overwrite)
+    starter, preset = api.init(
+        file,
+        dev=dev,
+        test=test,
+        text_columns=text_column or (),
+        label_column=label_column,
+        id_column=id_column,
+        positive=positive,
+        encoding=encoding,
+        out=out,
+        overwrite=overwrite,
+    )
     if as_json:
         print_json({"written": preset, "why": starter.why, "found": starter.inspection.plain()})
         return
-    typer.echo(starter.inspection.load)  # first, as it opens with the warning of too few items
+    print_text(str(starter.inspection.load))  # first, as it opens with the warning of too few items
     typer.echo(f"Guessed from {file}:")
     for path, reason in starter.why.items():
-        typer.echo(f"  {path}: {reason}")
+        print_text(f"  {path}: {reason}")
     typer.echo("The first records:")
     for record in starter.first:
-        typer.echo(f"  {record!s:.200}")
-    typer.echo(starter.imbalance)
+        print_text(f"  {one_line(record)!s:.200}")
+    print_text(starter.imbalance)
     typer.echo(f"Written: {preset}")
     own_splits = [] if test else ["--set", "data.test_share=0.2"]
     study = ["ablate", "loss_comparison", "--data", str(preset), "--name", api.valid_name(Path(preset).stem)]
@@ -64,7 +95,7 @@ def inspect(
     if as_json:
         print_json([inspection.plain() for inspection in inspections])
     else:
-        typer.echo(tables.text())
+        print_report(tables)
     if out is None and as_json:
         return
     written = tables.write(out or api.inspection_folder(presets))
@@ -88,35 +119,57 @@ def list_names(as_json: JsonOption = False) -> None:
     """List the names of all presets, tasks, losses, search spaces and studies."""
     from dice_ray import api
 
-    names_by_kind = api.names()
+    names, titles = api.names(), api.preset_titles()
     if as_json:
-        print_json(names_by_kind)
+        print_json(names | {"titles": titles})
         return
-    for kind, names in names_by_kind.items():
-        typer.echo(f"{kind:8}  {' '.join(names)}")
+    width = max(map(len, titles))
+    typer.echo("presets")
+    for name, title in titles.items():
+        print_text(f"  {name:{width}}  {title}", hanging=width + 2)
+    for kind, known in names.items():
+        if kind != "presets":
+            print_text(f"{kind:8}  {' '.join(known)}", hanging=10)
 
 
 def losses(
+    name: Annotated[str | None, typer.Argument(help="Name of a loss.", show_default="all losses are listed")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Plot the derivatives of the losses to this file (.png, .svg or .pdf).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the formula, scope, source, parameters and defaults of each loss."""
+    """Print the formulas of the losses; of one loss its parameters, their bounds, and when to use it."""
     from dice_ray import api
 
-    rows = api.losses()
+    rows = api.losses() if name is None else [api.loss(name)]
     if plot:
         api.plot_losses(plot)
     if as_json:
-        print_json([vars(row) for row in rows])
+        print_json([vars(row) for row in rows] if name is None else vars(rows[0]))
         return
     for row in rows:
-        typer.echo(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
-        if row.parameters:
-            typer.echo(f"    {'; '.join(row.parameters)}")
+        if name is not None:
+            _print_loss(row)
+        else:
+            print_text(f"{row.name}\n    {row.formula}\n    {row.scope}; {row.source}")
+            if row.parameters:
+                print_text(f"    {'; '.join(row.parameters)}", hanging=0)
     if plot:
         typer.echo(f"\nWritten: {plot}")
+
+
+def _print_loss(row: LossRow) -> None:
+    section = f" (section {row.section} of the paper, arXiv 1911.02855v3)" if row.section else " (not in the paper)"
+    facts = {"formula": row.formula, "source": row.source + section, "scope": row.scope, "use": row.use}
+    print_text("\n".join([row.name, *(f"  {fact:9}{text}" for fact, text in facts.items())]), hanging=9)
+    if row.parameters:
+        written = (parameter.partition(": ") for parameter in row.parameters)
+        cells = [
+            (f"loss.{row.name}.{path}", default, allowed)
+            for (path, _, default), allowed in zip(written, row.allowed, strict=True)
+        ]
+        typer.echo("\n" + table(("parameter", "default", "allowed"), cells))
 
 
 def cache(
@@ -143,6 +196,6 @@ def cache(
         about = " ".join(entry.about.values()) or "(damaged)"
         rows = ", ".join(f"{split} {count}" for split, count in entry.rows.items())
         used = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.used))
-        typer.echo(f"{entry.kind:8}{entry.size / 1e6:9.1f} MB  used {used}  {about}: {rows}")
+        print_text(f"{entry.kind:8}{entry.size / 1e6:9.1f} MB  used {used}  {about}: {rows}")
     total = sum(entry.size for entry in entries) / 1e6
     typer.echo(f"{len(entries)} entries, {total:.1f} MB, in {api.cache_folder()}")

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dice_ray.errors import RunError, UnknownNameError, counted
+from dice_ray.cli.layout import WIDTH, folded, table
+from dice_ray.errors import RunError, UnknownNameError, counted, one_line
 
 if TYPE_CHECKING:
+    from analysis.report import Report
     from dice_ray.api import DryRun, Result
     from dice_ray.run.rehearsal import Rehearsal
     from dice_ray.tuning.estimate import Estimate
+
+
+def print_text(text: str, hanging: int = 4, *, err: bool = False) -> None:
+    """Print text for people, with long lines folded as `layout.folded` does."""
+    typer.echo(folded(text, hanging), err=err)
 
 
 def print_commands(heading: str, *commands: Sequence[str]) -> None:
@@ -49,12 +56,19 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
-def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns aligned on the left, each as wide as its longest cell."""
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    for row in (header, *rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        typer.echo("  ".join(cells).rstrip())
+def print_report(report: Report) -> None:
+    """Print the title, the verdicts, the summary and the tables of a report."""
+    typer.echo(one_line(report.title))
+    for card in report.cards:
+        print_text(f"\n{card.text()}", hanging=4)
+    if report.summary:
+        print_text("\n".join(["", *map(one_line, report.summary)]), hanging=2)
+    for each in report.tables:
+        header, *rows = each.cells
+        title = folded(one_line(each.title), hanging=0)
+        typer.echo(f"\n{title}\n{min(WIDTH, len(title)) * '-'}\n{table(header, rows, each.is_right)}")
+        for note in each.notes:
+            print_text(one_line(note), hanging=2)
 
 
 def print_result(
@@ -109,7 +123,7 @@ def print_result(
             typer.echo(f"MLflow did not answer: `dice-ray runs` sends it the results stored in {result.waiting}.")
         if result.is_finished:
             for headline in result.headlines:
-                typer.echo(headline)
+                print_text(headline)
             print_commands("Next:", *commands)
         else:
             given = [
@@ -129,14 +143,14 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     sizes = ", ".join(f"{split} {counted(size, 'record')}" for split, size in run.records.items())
     rows = ", ".join(f"{split} {size}" for split, size in run.rows.items())
     typer.echo(plan.config)
-    typer.echo(f"data        {sizes}; rows: {rows}")
-    typer.echo(f"model       {run.num_parameters:,} parameters")
-    typer.echo(f"steps       {run.num_steps}, with {counted(run.num_evaluations, 'evaluation')} on dev")
-    typer.echo(f"time        about {_clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
-    typer.echo(f"memory      {_memory_per_process(run)}")
-    typer.echo(f"results in  {plan.folder}, and in MLflow's experiment train")
+    _print_fact(f"data        {sizes}; rows: {rows}")
+    _print_fact(f"model       {run.num_parameters:,} parameters")
+    _print_fact(f"steps       {run.num_steps}, with {counted(run.num_evaluations, 'evaluation')} on dev")
+    _print_fact(f"time        about {_clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
+    _print_fact(f"memory      {_memory_per_process(run)}")
+    _print_fact(f"results in  {plan.folder}, and in MLflow's experiment train")
     if run.few_items:
-        typer.echo(run.few_items)
+        _print_fact(run.few_items)
 
 
 def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json: bool) -> None:
@@ -158,18 +172,23 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
         f"{_clock(estimate.seconds_to_start)} to start"
     )
     typer.echo(estimate.plan)
-    typer.echo(f"runs        {estimate.num_runs}{ended}")
-    typer.echo(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
-    typer.echo(f"time        about {_range(least, most, _clock)}{less} ({each})")
-    typer.echo(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
-    typer.echo(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
+    _print_fact(f"runs        {estimate.num_runs}{ended}")
+    _print_fact(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
+    _print_fact(f"time        about {_range(least, most, _clock)}{less} ({each})")
+    _print_fact(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
+    _print_fact(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
     if hourly is not None:
         cost = _range(hourly * least, hourly * most, "{:.2f}".format)
-        typer.echo(f"cost        about {cost}{less} at {price_per_hour:g} per hour")
+        _print_fact(f"cost        about {cost}{less} at {price_per_hour:g} per hour")
     experiment = f"MLflow's experiment {estimate.folder.name} in {estimate.store}"
-    typer.echo(f"results in  {estimate.folder}, and in {experiment}")
+    _print_fact(f"results in  {estimate.folder}, and in {experiment}")
     for note in estimate.notes:
-        typer.echo(note)
+        print_text(note)
+
+
+def _print_fact(line: str) -> None:
+    """Print a line that opens with the name of a fact, in a column of 12."""
+    print_text(line, hanging=12)
 
 
 def _range(least: float, most: float, write: Callable[[Any], str]) -> str:

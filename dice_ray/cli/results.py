@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dice_ray.cli.layout import table
 from dice_ray.cli.options import JsonOption
-from dice_ray.cli.printing import print_commands, print_json, print_table
-from dice_ray.errors import InputError
+from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
+from dice_ray.errors import InputError, one_line
 
 if TYPE_CHECKING:
     from dice_ray.api.overview import ComparedRun, Experiment
@@ -42,9 +43,9 @@ def report(
         written = api.write_report(made, names, out) if out else []
         print_json({"title": made.title, "summary": made.summary, "tables": tables, "written": written})
         return
-    typer.echo(made.text())
+    print_report(made)
     page, *others = api.write_report(made, names, out)
-    typer.echo(f"Written: {page}, and {len(others)} files with its tables and figures in the same folder")
+    typer.echo(f"\nWritten: {page}\nand {len(others)} files with its tables and figures in the same folder")
     print_commands("Next:", *(["runs", name] for name in names), ["ui"])
 
 
@@ -103,7 +104,7 @@ def _send_waiting() -> None:
     from dice_ray import api
 
     for waiting in api.send_waiting():
-        typer.echo(f"MLflow has not received {waiting.file}: {waiting.why}", err=True)
+        print_text(f"MLflow has not received {waiting.file}: {waiting.why}", err=True)
 
 
 def _print_experiments(experiments: list[Experiment]) -> None:
@@ -117,7 +118,8 @@ def _print_experiments(experiments: list[Experiment]) -> None:
         )
         for experiment in experiments
     ]
-    print_table(("experiment", "kind", "runs", "best", "last started (UTC)"), rows)
+    header = ("experiment", "kind", "runs", "best", "last started (UTC)")
+    typer.echo(table(header, rows))
 
 
 def _print_runs(compared: list[ComparedRun]) -> None:
@@ -132,5 +134,6 @@ def _print_runs(compared: list[ComparedRun]) -> None:
         )
         state = f"rerun, {run.state}" if run.rerun_of else run.state
         score += f" (mean of {run.reruns} reruns)" if run.reruns else ""
-        rows.append((run.run, state, score, "" if run.seed is None else str(run.seed), run.failure or settings))
-    print_table(("run", "state", metric or "score", "seed", "settings that differ"), rows)
+        seed = "" if run.seed is None else str(run.seed)
+        rows.append((run.run, state, score, seed, one_line(run.failure or settings)))
+    typer.echo(table(("run", "state", metric or "score", "seed", "settings that differ"), rows))

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from dice_ray.cli.layout import WIDTH, folded, joined
 from dice_ray.training.loop import Evaluation, StepProgress
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class TerminalScreen:
 
     def __init__(self, terminal: TextIO) -> None:
         self._console = Console(file=terminal)
+        self._console.width = min(self._console.width, WIDTH)
         # Meanwhile stdout and stderr of the process are the log: rich must not redirect them to the terminal.
         live = Live(
             console=self._console, transient=True, refresh_per_second=4, redirect_stdout=False, redirect_stderr=False
@@ -57,7 +59,9 @@ class TerminalScreen:
 
     def show(self, event: Event) -> None:
         """Show one event; most redraw the display, which costs next to nothing."""
-        if isinstance(event, Evaluation):
+        if isinstance(event, str):
+            self._print(folded(event))
+        elif isinstance(event, Evaluation):
             self._show_evaluation(event)
         elif isinstance(event, StepProgress):
             self._show_step(event)
@@ -68,11 +72,11 @@ class TerminalScreen:
         values = evaluation.metrics
         metrics = [f"{name} {values[name]:.4f}" for name in SHOWN_METRICS if name in values]
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
-        marks = "  (predicts one class only)" if values.get("dev/collapsed") else ""
+        marks = ["(predicts one class only)"] if values.get("dev/collapsed") else []
         used = values.get("dev/threshold_used")  # runs of older versions lack it
         if used is not None and used != values["dev/threshold"]:
-            marks += f"  (f1_tuned: threshold of {values['dev/threshold_support']:.0f} positives, not used)"
-        self._print(f"epoch {evaluation.epoch:.2f}  step {evaluation.step}  {'  '.join(metrics)}{marks}")
+            marks.append(f"(f1_tuned: threshold of {values['dev/threshold_support']:.0f} positives, not used)")
+        self._print(joined([f"epoch {evaluation.epoch:.2f}", f"step {evaluation.step}", *metrics, *marks]))
 
     def _show_step(self, step: StepProgress) -> None:
         now = time.monotonic()
@@ -108,7 +112,7 @@ class TerminalScreen:
             self._num_ended = num_ended
             states = f"{counts.done} done, {counts.pruned} stopped early, {counts.failed} failed"
             best = f"; best {best} {settings}" if best else ""
-            self._print(f"{counts.elapsed:5.0f} s  {states}, {counts.running} running of {counts.total}{best}")
+            self._print(folded(f"{counts.elapsed:5.0f} s  {states}, {counts.running} running of {counts.total}{best}"))
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True, markup=False)
@@ -119,4 +123,4 @@ def step_line(step: StepProgress, score: str, tokens_per_second: float, seconds_
     minutes, seconds = divmod(round(seconds_left), 60)
     parts = [f"epoch {step.epoch:.2f}", f"step {step.step}/{step.num_steps}", f"loss {step.loss:.4f}", score]
     speed = [f"{tokens_per_second:.0f} tokens/s", f"{minutes}:{seconds:02} left"]
-    return "  ".join(part for part in [*parts, *(speed if seconds_left else [])] if part)
+    return joined([part for part in [*parts, *(speed if seconds_left else [])] if part])

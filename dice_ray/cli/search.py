@@ -19,7 +19,7 @@ from dice_ray.cli.options import (
     SetOption,
     TimeoutOption,
 )
-from dice_ray.cli.printing import print_result
+from dice_ray.cli.printing import print_result, print_text
 
 if TYPE_CHECKING:
     from analysis.verdict import MoreSeeds
@@ -108,7 +108,7 @@ def tune(
         }
         if given := [option for option, value in fixed.items() if value not in (None, [])]:
             raise typer.BadParameter(f"--resume continues a stored plan: leave out {', '.join(given)}")
-        typer.echo("Note: `tune --resume NAME` is deprecated; use `dice-ray resume NAME`.", err=True)
+        print_text("Note: `tune --resume NAME` is deprecated; use `dice-ray resume NAME`.", err=True)
         resume(resumed, trials, seeds, top, max_hours, register, address, dry_run, price_per_hour, as_json)
         return
 
@@ -295,10 +295,10 @@ def _print_published(preset: str, space: str) -> None:
     from dice_ray import api
 
     points = api.published_points(preset, space)
-    typer.echo(
+    print_text(
         f"The first trials are the preset's own settings and {len(points)} published ones. "
         f"Published values that the space {space} does not search are left out:"
     )
     for number, point in enumerate(points, start=1):
         left_out = ", ".join(f"{path}={value}" for path, value in point.left_out.items())
-        typer.echo(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")
+        print_text(f"  {number} {point.params['loss']}: {left_out or 'nothing'}")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dice_ray.cli.options import JsonOption
-from dice_ray.cli.printing import print_json
+from dice_ray.cli.printing import print_json, print_text
 
 RunArgument = Annotated[
     str, typer.Argument(help="Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
@@ -38,7 +38,7 @@ def predict(
         print_json({"run": run, "file": file, "threshold": predictions.threshold, **output})
         return
     if predictions.threshold is not None:  # on stderr: stdout is the predictions
-        typer.echo(str(predictions.threshold), err=True)
+        print_text(str(predictions.threshold), err=True)
     if out is None:
         typer.echo(predictions.text(), nl=False)
     else:
@@ -69,7 +69,7 @@ def evaluate(
     if scored.scores.collapsed:
         typer.echo("  The model predicts one class only.")
     if scored.not_stored is not None:
-        typer.echo(f"{scored.not_stored}.")
+        print_text(f"{scored.not_stored}.")
 
 
 def export(
@@ -86,7 +86,7 @@ def export(
         return
     typer.echo(f"Written: {folder}; load it with {name}.from_pretrained")
     if name == "AutoModel":
-        typer.echo(
+        print_text(
             "No Hugging Face class has the heads of this run: heads.safetensors holds them, task.json their classes."
         )
     else:

@@ -13,7 +13,7 @@ from typing import Any
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.data.guess import Guess, guess
+from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
 from dice_ray.data.records import Record, Splits
 from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
@@ -46,8 +46,8 @@ class Starter:
     inspection: Inspection
 
 
-def start(file: Path, dev: Path | None = None, test: Path | None = None) -> Starter:
-    """Guess how to read the file, and check the guess on all rows of all files.
+def start(file: Path, dev: Path | None = None, test: Path | None = None, given: Given = NOTHING_GIVEN) -> Starter:
+    """Guess how to read the file, beyond what is given, and check the guess on all rows of all files.
 
     Raises:
         DataError: A file does not exist, no reader can read the file or one of its rows, or the training split lacks a
@@ -56,7 +56,7 @@ def start(file: Path, dev: Path | None = None, test: Path | None = None) -> Star
     for other in (dev, test):
         if other is not None and not other.is_file():
             raise DataError(f"there must be a file {other}, but it does not exist")
-    guessed = guess(file)
+    guessed = guess(file, given)
     values = _values(guessed, file, {"dev": dev, "test": test})
     config = resolve([Layer("init", values)])
     splits = sources.load(config.data, name=file.name.partition(".")[0])

@@ -106,11 +106,15 @@ class LossBranch(Branch, ABC):
     Attributes:
         formula: The loss of one class of one item, as one line of text.
         source: Equation or publication that defines the loss.
+        section: The section of the paper (arXiv 1911.02855v3) that treats it; empty if none does.
+        use: When to use it, in one or two sentences.
         supported: The links that the loss supports.
     """
 
     formula: ClassVar[str]
     source: ClassVar[str]
+    section: ClassVar[str] = ""
+    use: ClassVar[str]
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid")
 
     @classmethod

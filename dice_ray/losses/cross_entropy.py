@@ -82,6 +82,11 @@ class CrossEntropyConfig(LossBranch):
     name: ClassVar[str] = "cross_entropy"
     formula: ClassVar[str] = "-y log p"
     source: ClassVar[str] = "eq. 1"
+    section: ClassVar[str] = "3.2"
+    use: ClassVar[str] = (
+        "The baseline of every comparison. With rare positives, try model.head_bias=prior and the tuned threshold "
+        "before another loss."
+    )
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
 
     def build(self, facts: TermFacts) -> CrossEntropyLoss:
@@ -94,6 +99,8 @@ class WeightedCrossEntropyConfig(LossBranch):
     name: ClassVar[str] = "weighted_cross_entropy"
     formula: ClassVar[str] = "-a_t y log p"
     source: ClassVar[str] = "eq. 2"
+    section: ClassVar[str] = "3.2"
+    use: ClassVar[str] = "Rare classes should weigh more than frequent ones: recall rises, and precision falls."
     weighting: Weighting = LgConfig()
 
     def build(self, facts: TermFacts) -> CrossEntropyLoss:
@@ -109,6 +116,9 @@ class LogitAdjustedConfig(LossBranch):
     name: ClassVar[str] = "logit_adjusted"
     formula: ClassVar[str] = "-y log softmax(z + tau log prior)"
     source: ClassVar[str] = "Menon et al. 2021"
+    use: ClassVar[str] = (
+        "Each class counts the same in the score (macro F1, balanced accuracy) and class frequencies differ."
+    )
     # The value that the publication derives; not measured here.
     tau: Annotated[float, Field(ge=0)] = 1.0
 

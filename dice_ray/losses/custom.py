@@ -24,6 +24,7 @@ class CustomConfig(LossBranch):
     name: ClassVar[str] = "custom"
     formula: ClassVar[str] = "what target(facts, **parameters) builds"
     source: ClassVar[str] = "a file or package of your own"
+    use: ClassVar[str] = "A loss of your own."
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
     target: Annotated[Address, Field(pattern=r"^.+:\w+$", description="module:function or file.py:function")]
     parameters: dict[str, Any] = Field(default_factory=dict, description="passed on")

@@ -81,6 +81,11 @@ class DiceConfig(ScopedConfig):
     name: ClassVar[str] = "dice"
     formula: ClassVar[str] = "1 - (2py + gamma)/(p^2 + y^2 + gamma); linear: p + y"
     source: ClassVar[str] = "eq. 7 (squared), eq. 6 (linear)"
+    section: ClassVar[str] = "3.3"
+    use: ClassVar[str] = (
+        "The score is F1 and positives are rare. Prefer batch scope: in example scope with gamma 1, eq. 7 as printed, "
+        "runs often predict one class only."
+    )
     denominator: Literal["squared", "linear"] = "squared"
 
     def build(self, facts: TermFacts) -> DiceLoss:
@@ -101,6 +106,11 @@ class SelfAdjustingDiceConfig(ScopedConfig):
     name: ClassVar[str] = "self_adjusting_dice"
     formula: ClassVar[str] = "u = p(1-p)^decay; 1 - (2uy + gamma)/(u + y + gamma); squared: u^2 + y^2"
     source: ClassVar[str] = "eq. 11 (linear)"
+    section: ClassVar[str] = "3.4"
+    use: ClassVar[str] = (
+        "As dice, with easy items weighed less by (1-p)^decay. Keep decay small: with decay 1, eq. 11 as printed, "
+        "runs often predict one class only."
+    )
     # The value in the authors' code. With decay 1, eq. 11 as printed, no entity of WNUT17 was predicted.
     decay: Annotated[float, Field(ge=0)] = 0.01
     # `stopped` weights a confident false positive by 1-p: it over-predicts, and needs a tuned threshold.
@@ -127,6 +137,9 @@ class DiceCEConfig(SetConfig):
     name: ClassVar[str] = "dice_ce"
     formula: ClassVar[str] = "cross_entropy + weight x dice, scope batch"
     source: ClassVar[str] = "nnU-Net, Isensee et al. 2021"
+    use: ClassVar[str] = (
+        "The aim is that of dice, with the gradient of cross-entropy in each item, so that runs collapse less easily."
+    )
     # The factor of nnU-Net; not measured here.
     weight: Annotated[float, Field(gt=0)] = 1.0
     gamma: Annotated[float, Field(ge=0)] = 0.01

@@ -27,6 +27,10 @@ class FocalConfig(LossBranch):
     name: ClassVar[str] = "focal"
     formula: ClassVar[str] = "-a_t y (1-p)^gamma log p"
     source: ClassVar[str] = "Lin et al. 2017; Table 2"
+    section: ClassVar[str] = "3.4"
+    use: ClassVar[str] = (
+        "Many items are easy and hide the hard ones: a larger gamma weighs easy items less. gamma 0 is cross-entropy."
+    )
     supported: ClassVar[tuple[Link, ...]] = ("softmax", "sigmoid", "position")
     gamma: Annotated[float, Field(ge=0)] = 2.0
     weighting: Weighting | None = None
@@ -49,6 +53,10 @@ class AsymmetricConfig(LossBranch):
     name: ClassVar[str] = "asymmetric"
     formula: ClassVar[str] = "-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)"
     source: ClassVar[str] = "Ridnik et al. 2021"
+    use: ClassVar[str] = (
+        "Labels that are mostly absent, as in texts with several labels: easy negatives are ignored. Only for heads "
+        "with one logit per label."
+    )
     supported: ClassVar[tuple[Link, ...]] = ("sigmoid",)
     # The defaults of the publication; not measured here.
     gamma_pos: Annotated[float, Field(ge=0)] = 0.0

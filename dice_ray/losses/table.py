@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -15,13 +16,16 @@ from dice_ray.settings import Branch, branches_of
 
 @dataclass(frozen=True)
 class LossRow:
-    """One registered loss; each of `parameters` is a name with its default."""
+    """One registered loss; each of `parameters` is a name with its default, `allowed` has their allowed values."""
 
     name: str
     formula: str
     parameters: tuple[str, ...]
     scope: str
     source: str
+    section: str
+    use: str
+    allowed: tuple[str, ...]
 
 
 def rows() -> list[LossRow]:
@@ -31,13 +35,25 @@ def rows() -> list[LossRow]:
         assert issubclass(branch, LossBranch)
         scope = "batch, example" if issubclass(branch, ScopedConfig) else "batch"
         scope = scope if issubclass(branch, SetConfig) else "mean over items"
-        table.append(LossRow(branch.name, branch.formula, tuple(_parameters(branch)), scope, branch.source))
+        parameters = dict(_parameters(branch))
+        table.append(
+            LossRow(
+                branch.name,
+                branch.formula,
+                tuple(f"{name}: {_default(field)}" for name, field in parameters.items()),
+                scope,
+                branch.source,
+                branch.section,
+                branch.use,
+                tuple(map(_allowed, parameters.values())),
+            )
+        )
     return table
 
 
-def _parameters(branch: type[Branch], prefix: str = "") -> Iterator[str]:
+def _parameters(branch: type[Branch], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     for name, field in branch.model_fields.items():
-        yield f"{prefix}{name}: {_default(field)}"
+        yield f"{prefix}{name}", field
         for inner, choice in branches_of(field.annotation).items():
             yield from _parameters(choice, f"{prefix}{name}.{inner}.")
 
@@ -47,3 +63,22 @@ def _default(field: FieldInfo) -> str:
         return field.description
     default = None if field.is_required() else field.default
     return default.name if isinstance(default, Branch) else "none" if default is None else str(default)
+
+
+def _allowed(field: FieldInfo) -> str:
+    """The choices of a parameter, or its type and bounds."""
+    if branches := branches_of(field.annotation):
+        return ", ".join(branches if field.is_required() or field.default is not None else ["none", *branches])
+    if get_origin(field.annotation) is Literal:
+        return ", ".join(get_args(field.annotation))
+    if get_origin(field.annotation) is dict:
+        return "values by name"
+    bounds = [f"{word} {bound:g}" for bound, word in _bounds(field)]
+    return " and ".join(bounds) or ("any number" if field.annotation is float else "text")
+
+
+def _bounds(field: FieldInfo) -> Iterator[tuple[float, str]]:
+    for bound in field.metadata:
+        for name, word in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below")):
+            if hasattr(bound, name):
+                yield getattr(bound, name), word

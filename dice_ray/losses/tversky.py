@@ -25,6 +25,11 @@ class TverskyConfig(ScopedConfig):
     name: ClassVar[str] = "tversky"
     formula: ClassVar[str] = "1 - (py + gamma)/(py + alpha p(1-y) + beta (1-p)y + gamma)"
     source: ClassVar[str] = "eq. 9"
+    section: ClassVar[str] = "3.3"
+    use: ClassVar[str] = (
+        "False positives and false negatives cost differently: alpha weighs the former, beta the latter; alpha below "
+        "0.5 raises recall."
+    )
     alpha: Annotated[float, Field(ge=0)] = 0.5
     beta: Annotated[float, Field(ge=0)] = Field(
         default_factory=lambda fields: 1 - fields["alpha"], description="1 - alpha"

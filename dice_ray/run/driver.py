@@ -34,8 +34,8 @@ class TrialCounts:
         return self.done + self.failed + self.pruned == self.total
 
 
-Event: TypeAlias = StepProgress | Evaluation | TrialCounts
-"""What a driver reports: of a run its steps and evaluations, of a sweep or study its counts."""
+Event: TypeAlias = StepProgress | Evaluation | TrialCounts | str
+"""What a driver reports: of a run its steps and evaluations, of a sweep or study its counts, of both lines of text."""
 
 
 class Screen(Protocol):

@@ -49,9 +49,9 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     ):
         tags |= {schema.FAILURE: ""} if holds_run(folder) else {}  # of an earlier attempt
         store_config(config, folder)
-        if driver.show:
-            terminal.write(f"{loaded}\n")
         screen = stack.enter_context(driver.show(terminal)) if driver.show else None
+        if screen:
+            screen.show(str(loaded))
         record = RunRecord(writer, name)
         record.opened(name, flat(config), tags | config.tags() | surroundings.tags(), as_yaml(config))
         source = config.data.source

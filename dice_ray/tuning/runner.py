@@ -175,16 +175,17 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     plan = plan.bound_to(digests)
     with driving(folder) as ledger, cluster.quiet(folder / LOG) as terminal, ExitStack() as stack:
         plan = store(plan, folder)
-        if driver.show:
+        writer = stack.enter_context(Writer(plan.name, folder=folder))
+        screen = stack.enter_context(driver.show(terminal)) if driver.show else None
+        if screen:
             reports = [
                 line if name is None or line.startswith(" ") else f"{name}: {line}"
                 for name, report in loaded.items()
                 for line in str(report).splitlines()
             ]
             left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
-            terminal.writelines(f"{line}\n" for line in [*reports, *left_out, *notes])
-        writer = stack.enter_context(Writer(plan.name, folder=folder))
-        screen = stack.enter_context(driver.show(terminal)) if driver.show else None
+            for line in [*reports, *map(str, left_out), *notes]:
+                screen.show(line)
         yield Session(plan, folder, ledger, writer, screen, loaded, driver)
 
 

@@ -54,6 +54,8 @@ class Marks:
     at: dict[int, tuple[float, int]] = field(default_factory=dict)
 
     def show(self, state: Any) -> None:
+        if isinstance(state, str):
+            return
         ended = state.done + state.pruned + state.failed
         self.at.setdefault(ended, (time.monotonic(), psutil.Process().memory_info().rss))
 

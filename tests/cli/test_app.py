@@ -47,6 +47,11 @@ class Output(NamedTuple):
     status: int
 
     @property
+    def error(self) -> str:
+        """The error on one line."""
+        return " ".join(self.stderr.split())
+
+    @property
     def json(self) -> Any:
         """The JSON document that is all of stdout."""
         assert self.status == 0, self.stderr
@@ -125,8 +130,9 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
     assert lines[0].startswith(
         "Warning: too few items of the rarest class: dev has 5 of '1' and test has 5 of '1', and"
     )
-    assert lines[1] == "data: 100 train, 50 dev, 50 test records"
-    assert [line.split()[:4] for line in lines[2:4]] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
+    assert "data: 100 train, 50 dev, 50 test records" in lines
+    evaluations = [line.split() for line in lines if line.startswith("epoch")]
+    assert [words[:4] for words in evaluations] == [["epoch", "0.96", "step", "3"], ["epoch", "1.92", "step", "6"]]
     log = "dice_ray_runs/mine/log.txt"
     assert f"mine: results in dice_ray_runs/mine and in MLflow; third-party output: {log}" in lines
     assert lines[lines.index("Next:") :] == [
@@ -135,7 +141,7 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
         "  dice-ray predict mine FILE",
         "  dice-ray report train",
     ]
-    scores = [float(line.partition("dev/f1 ")[2].split()[0]) for line in lines[2:4]]
+    scores = [float(words[words.index("dev/f1") + 1]) for words in evaluations]
     assert f"mine: best dev/f1 {max(scores):.4f}" in lines
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
@@ -241,7 +247,7 @@ def test_a_name_that_does_not_exist_is_an_error_with_the_known_names(
 ) -> None:
     monkeypatch.delenv("DICE_RAY_DATA", raising=False)
     result = run(*arguments)
-    assert message in result.stderr.partition("dice-ray: ")[2]
+    assert message in result.error.partition("dice-ray: ")[2]
     assert (result.status, result.stdout) == (status, "")
 
 
@@ -355,6 +361,9 @@ def test_tune_has_the_defaults_of_the_api_and_its_help_says_so(run: Run, calls: 
 
 def test_the_listed_names_are_those_that_can_be_given(run: Run) -> None:
     names = run("list", "--json").json
+    titles = names.pop("titles")
+    assert titles["mrpc"].startswith("MRPC, the original release")
+    assert all(titles[name] and "\n" not in titles[name] for name in names["presets"])
     assert {"synthetic_pairs", "mrpc"} <= set(names["presets"])
     assert "loss_tuning" in names["spaces"]
     assert "loss_comparison" in names["studies"]
@@ -368,6 +377,17 @@ def test_the_losses_are_listed_and_plotted(run: Run) -> None:
     names = run("list", "--json").json["losses"]
     assert [line for line in result.stdout.splitlines() if line and not line.startswith((" ", "Written"))] == names
     assert [row["name"] for row in run("losses", "--json").json] == names
+
+
+def test_a_loss_is_described_with_the_bounds_of_its_parameters(run: Run) -> None:
+    for name in run("list", "--json").json["losses"]:
+        described = run("losses", name)
+        assert (described.status, described.stdout.splitlines()[0]) == (0, name)
+    lines = [line.split() for line in run("losses", "focal").stdout.splitlines()]
+    assert ["loss.focal.gamma", "2.0", "at", "least", "0"] in lines
+    assert ["loss.focal.weighting.effective_number.beta", "0.999", "at", "least", "0", "and", "below", "1"] in lines
+    assert "section 3.4 of the paper" in run("losses", "self_adjusting_dice").stdout
+    assert "did you mean 'focal'?" in run("losses", "focl").stderr
 
 
 def test_the_output_of_validate_is_a_preset(run: Run) -> None:
@@ -442,13 +462,13 @@ def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(
         ("evaluate", "--items", str(Path("f.tsv").absolute())),
     ):
         result = run(command, "mine", "f.tsv", option, out)
-        assert (result.status, "must not be the input" in result.stderr) == (2, True), result
+        assert (result.status, "must not be the input" in result.error) == (2, True), result
     for arguments in (
         ("predict", "mine", "f.tsv", "--out", "no/such/f.tsv"),
         ("evaluate", "mine", "f.tsv", "--items", "no/such/f.csv"),
         ("export-preset", "sweep", "no/such/f.yaml"),
     ):
-        assert "must be in a folder that exists, and there is no " in run(*arguments).stderr
+        assert "must be in a folder that exists, and there is no " in run(*arguments).error
     assert "is a folder" in run("predict", "mine", "f.tsv", "--out", ".").stderr
     assert "must be new or empty" in run("export", "mine", ".").stderr
     assert Path("f.tsv").read_text() == content

@@ -134,10 +134,10 @@ def test_too_few_items_of_the_rarest_class_are_the_first_line() -> None:
     Path("train.csv").write_text(
         "text,label\n" + "".join(f"a thing number {n},{'yes' if n % 20 == 0 else 'no'}\n" for n in range(600))
     )
-    printed = CliRunner().invoke(app, ["init", "train.csv"]).output
+    printed = " ".join(CliRunner().invoke(app, ["init", "train.csv"]).output.split())
     warning = "Warning: too few items of the rarest class: dev has 3 of 'yes', and with fewer than 20 a score"
     assert printed.startswith(warning)
-    assert warning in CliRunner().invoke(app, ["inspect", "train.yaml"]).output
+    assert warning in " ".join(CliRunner().invoke(app, ["inspect", "train.yaml"]).output.split())
 
 
 def test_dropped_rows_are_printed() -> None:
@@ -154,6 +154,56 @@ def test_the_guess_is_printed_as_json_on_request() -> None:
     assert printed["found"]["splits"]["train"]["labels"].keys() == {"0", "1"}
     (found,) = json.loads(CliRunner().invoke(app, ["inspect", "train.yaml", "--json"]).output)
     assert found == printed["found"]
+
+
+TICKETS = "ref;subject;body;urgent;kind\n" + "".join(
+    f"T{n};a subject numbered {n};é body number {n};{'no' if n % 4 else 'yes'};{'abc'[n % 3]}\n" for n in range(80)
+)
+
+
+def test_named_columns_replace_the_guess() -> None:
+    Path("tickets.csv").write_bytes(TICKETS.encode("cp1250"))
+    options = ["--text-column", "body", "--label-column", "urgent", "--id-column", "ref", "--positive", "no"]
+    command = ["init", "tickets.csv", *options, "--encoding", "cp1250"]
+    printed = CliRunner().invoke(app, command).output
+    assert "TextRecord(id='T1', text='é body number 1', labels=('no',))" in printed
+    config = api.validate("tickets.yaml")
+    assert config.task.positive == "no"  # type: ignore[union-attr]
+    assert config.data.source.reader.encoding == "cp1250"  # type: ignore[union-attr]
+    pair = CliRunner().invoke(app, ["init", "tickets.csv", "--overwrite", *options, "--text-column", "subject"]).output
+    assert "PairRecord(id='T1', first='é body number 1', second='a subject numbered 1', label='no')" in pair
+
+
+def test_named_columns_of_json_lines_and_of_a_file_without_header() -> None:
+    rows = [
+        dict(zip(*(line.split(";") for line in (TICKETS.split("\n")[0], row)), strict=True))
+        for row in TICKETS.strip().split("\n")[1:]
+    ]
+    Path("tickets.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+    api.init(Path("tickets.jsonl"), text_columns=["subject"], label_column="kind", out=Path("a.yaml"))
+    Path("plain.csv").write_text(TICKETS.partition("\n")[2])
+    api.init(Path("plain.csv"), text_columns=["1"], label_column="4", out=Path("b.yaml"))
+    first, second = (sources.load(api.validate(preset).data).train for preset in ("a.yaml", "b.yaml"))
+    assert [record.content for record in first] == [record.content for record in second]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"text_columns": ["bdy"]}, "There is no column named 'bdy'; did you mean 'body'\\? Known: body, kind, ref, "),
+        (
+            {"id_column": "id"},
+            "There is no column named 'id'; did you mean 'kind'\\? Known: body, kind, ref, subject, urgent",
+        ),
+        ({"label_column": "urgent", "positive": "maybe"}, "There is no label named 'maybe'. Known: no, yes"),
+        ({"encoding": "utf-9"}, "the encoding must be an encoding that Python knows, .* got 'utf-9'"),
+        ({"text_columns": ["ref", "body", "subject"]}, "must have one text or two, got 3"),
+    ],
+)
+def test_a_column_label_or_encoding_that_does_not_exist_is_one_error(options: dict[str, Any], message: str) -> None:
+    Path("tickets.csv").write_text(TICKETS)
+    with pytest.raises((InputError, LookupError), match=message):
+        api.init(Path("tickets.csv"), **options)
 
 
 def test_a_rare_malformed_row_is_skipped_and_mentioned() -> None:

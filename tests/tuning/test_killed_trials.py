@@ -40,7 +40,8 @@ class Killer:
             self.watching.join(60)
 
     def show(self, state: Event) -> None:
-        assert isinstance(state, TrialCounts)
+        if not isinstance(state, TrialCounts):
+            return
         trials = titled(*TRIAL)
         if state.best_score is not None and self.watching is None and len(trials) == 1:
             (trial,), self.left = trials, set(titled(WORKER))
@@ -68,7 +69,8 @@ class Between:
     def __exit__(self, *error: object) -> None: ...
 
     def show(self, state: Event) -> None:
-        assert isinstance(state, TrialCounts)
+        if not isinstance(state, TrialCounts):
+            return
         if state.done and self.killed is None:
             (self.killed,) = titled(*TRIAL)
             self.killed.kill()

@@ -48,7 +48,9 @@ class Watch:
         self.is_over = True
 
     def show(self, state: Event) -> None:
-        assert isinstance(state, TrialCounts)
+        if not isinstance(state, TrialCounts):
+            print(state, file=self.terminal)
+            return
         self.told.append(state)
         if state.running and not self.listening:
             me = psutil.Process()

@@ -41,7 +41,8 @@ class Scale:
     def __exit__(self, *error: object) -> None: ...
 
     def show(self, state: Event) -> None:
-        assert isinstance(state, TrialCounts)
+        if not isinstance(state, TrialCounts):
+            return
         for process in titled(*TRIAL):
             self.actors.add(process.pid)
             self.memory[state.done + state.failed] = process.memory_info().rss

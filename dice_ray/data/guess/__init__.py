@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
+from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
 from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_trees
-from dice_ray.data.guess.encoding import guess_encoding
+from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
 from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_table
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
 from dice_ray.data.readers.base import UTF_8, lines
 from dice_ray.errors import DataError
 
-__all__ = ["GUESSERS", "Guess", "guess"]
+__all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 
 GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "SQuAD JSON": guess_squad,
@@ -44,26 +46,45 @@ FORMATS: Final = {
 """The format that users mean by the end of a file's name."""
 
 
-def guess(path: Path) -> Guess:
+WITH_COLUMNS: Final = {"JSON lines": guess_json_lines, "a table": guess_table}
+"""The guessers for a file of which the user names columns."""
+
+
+def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     """Guess the reader and the task of a file.
+
+    Args:
+        path: The file.
+        given: What is not to be guessed.
 
     Raises:
         DataError: The file does not exist or is empty, or no format fits; the error gives the reason for each format.
+        InputError: There is no such encoding, or a positive label is given for another task.
+        UnknownNameError: The file has no such column or label.
     """
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
     with path.open("rb") as file:
         # The magic number of Parquet, whatever the suffix.
         is_parquet = file.read(4) == b"PAR1"
-    encoding, why_encoding = (UTF_8, "") if is_parquet else guess_encoding(path)
+    if given.encoding is not None:
+        encoding, why_encoding = checked_encoding(given.encoding), ""
+    else:
+        encoding, why_encoding = (UTF_8, "") if is_parquet else guess_encoding(path)
     if not is_parquet and not any(text.strip() for _, text in lines(path, encoding)):
         raise DataError(f"{path}: the file must hold rows, and it is empty")
+    guessers = GUESSERS
+    if is_parquet:
+        guessers = {"Parquet": partial(guess_parquet, given=given)}
+    elif given.columns:
+        guessers = {name: partial(guesser, given=given) for name, guesser in WITH_COLUMNS.items()}
     reasons = {}
-    for name, guesser in ({"Parquet": guess_parquet} if is_parquet else GUESSERS).items():
+    for name, guesser in guessers.items():
         result = guesser(path, encoding)
         if isinstance(result, Guess):
             (reader,) = result.reader
-            return replace(result, why={f"{READER}.{reader}.encoding": why_encoding} | result.why)
+            result = replace(result, why={f"{READER}.{reader}.encoding": why_encoding} | result.why)
+            return result if given.positive is None else with_positive(result, given.positive)
         reasons[name] = result
     # First the format that the file's name stands for.
     expected = FORMATS.get(path.name.removesuffix(".gz").rpartition(".")[2].lower())

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from dice_ray.data.guess.base import Attempt, Guess
 from dice_ray.data.readers.columns import Column
 from dice_ray.data.records import PairRecord, TextRecord
+from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
 
 LABELS: Final = (
@@ -31,15 +33,53 @@ MIN_IMBALANCE: Final = 1.5
 SEPARATORS: Final = (",", "|", ";")
 
 
-def choose(rows: Sequence[Mapping[Column, Any]]) -> tuple[Nested, str] | str:
-    """The value of the reader's `columns` and a note on alternatives, or the reason why no columns fit."""
+@dataclass(frozen=True)
+class Given:
+    """What the user says of a file, in place of a guess.
+
+    Attributes:
+        texts: The column of the texts, or the two of pairs.
+        label: The column of the labels.
+        id: The column of the records' ids.
+        positive: The positive label.
+    """
+
+    texts: tuple[str, ...] = ()
+    label: str | None = None
+    id: str | None = None
+    positive: str | None = None
+    encoding: str | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All named columns."""
+        return (*self.texts, *(name for name in (self.label, self.id) if name is not None))
+
+
+NOTHING_GIVEN: Final = Given()
+
+
+def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -> tuple[Nested, str] | str:
+    """The value of the reader's `columns` and a note on alternatives, or the reason why no columns fit.
+
+    Raises:
+        UnknownNameError: The rows lack a column that is given.
+    """
     if not rows:
         return "only a header, no row"
     values = {
         column: [row[column] for row in rows if row.get(column) not in (None, "")]
         for column in dict.fromkeys(column for row in rows for column in row)
     }
-    labels = [column for column, cells in values.items() if _are_labels(cells)]
+    known = {str(column): column for column in values}
+    if missing := [name for name in given.columns if name not in known]:
+        raise UnknownNameError("column", missing[0], known)
+    id_ = {} if given.id is None else {"id": known[given.id]}
+    own_texts = [known[name] for name in given.texts]
+    values = {column: cells for column, cells in values.items() if column not in id_.values()}
+    free = {column: cells for column, cells in values.items() if column not in own_texts}
+    labels = [column for column, cells in free.items() if _are_labels(cells)]
+    labels = labels if given.label is None else [known[given.label]]
     if not labels:
         for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
             if len(distinct := _distinct(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
@@ -49,10 +89,10 @@ def choose(rows: Sequence[Mapping[Column, Any]]) -> tuple[Nested, str] | str:
     label = min(
         labels, key=lambda column: (_rank(column, LABELS), len(_distinct(values[column])), -labels.index(column))
     )
-    texts = [column for column, cells in values.items() if column != label and _are_texts(cells)]
+    texts = own_texts or [column for column, cells in values.items() if column != label and _are_texts(cells)]
     if not texts:
         return f"beside the label {label!r} no column holds texts ({', '.join(map(repr, values))})"
-    pair = _pair(texts)
+    pair = (own_texts[0], own_texts[1]) if len(own_texts) > 1 else _pair(texts)
     named = [column for column in texts if _rank(column, TEXTS) < len(TEXTS)]
     if pair is None and len(texts) == 2 and not named and len(_distinct(values[label])) == 2:
         pair = texts[0], texts[1]
@@ -63,10 +103,10 @@ def choose(rows: Sequence[Mapping[Column, Any]]) -> tuple[Nested, str] | str:
                 f"the texts {pair[0]!r} and {pair[1]!r} make pairs, which have two labels, and {label!r} has "
                 f"{len(_distinct(values[label]))}"
             )
-        return {"pair": {"first": pair[0], "second": pair[1], "label": label}}, _alternatives(others)
+        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _alternatives(others)
     text = min(texts, key=lambda column: (_rank(column, TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
-    written = {"text": text, "label": label} | ({"separator": separator} if separator else {})
+    written = {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})
     return {"text": written}, _alternatives([column for column in others if column != text])
 
 
@@ -105,6 +145,24 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
         }
         | why,
     )
+
+
+def with_positive(guess: Guess, positive: str) -> Guess:
+    """The guess with the positive label that the user names.
+
+    Raises:
+        InputError: Its records do not have one label each.
+        UnknownNameError: None has this label.
+    """
+    (task, settings), *_ = guess.task.items()
+    labels = {record.label for record in guess.records if isinstance(record, PairRecord)}
+    labels |= {label for record in guess.records if isinstance(record, TextRecord) for label in record.labels}
+    if not labels or settings.get("labels") == "several":
+        raise InputError(f"a positive label must be for texts or pairs with one label each, and the task is {task}")
+    if positive not in labels:
+        raise UnknownNameError("label", positive, labels)
+    why = {path: reason for path, reason in guess.why.items() if path != f"task.{task}.positive"}
+    return replace(guess, task={task: {"positive": positive}}, why=why)
 
 
 def _are_labels(cells: Sequence[Any]) -> bool:

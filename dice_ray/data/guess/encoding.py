@@ -7,11 +7,24 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.readers.base import UTF_8, opened
+from dice_ray.data.readers.base import UTF_8, known_encoding, opened
+from dice_ray.errors import InputError
 
 BLOCK: Final = 2**20
 NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
 REPLACED: Final = "\ufffd"
+
+
+def checked_encoding(name: str) -> str:
+    """Returns the name of an encoding.
+
+    Raises:
+        InputError: Python does not know it.
+    """
+    try:
+        return known_encoding(name)
+    except ValueError as error:
+        raise InputError(f"the encoding {error}, got {name!r}") from None
 
 
 def guess_encoding(path: Path) -> tuple[str, str]:

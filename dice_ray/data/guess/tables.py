@@ -8,31 +8,36 @@ from pathlib import Path
 from typing import Any, Final
 
 from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Guess, attempt, first_character, is_json
-from dice_ray.data.guess.choose import LABELS, PAIRS, TEXTS, choose, guess_classification
+from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Given, choose, guess_classification
 from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
 from dice_ray.data.readers.base import Bad, NotJsonError, lines, parse_json
 from dice_ray.data.readers.columns import Column
 from dice_ray.data.readers.rows import parquet_rows
 from dice_ray.data.readers.tables import TablesConfig
-from dice_ray.errors import DataError
+from dice_ray.errors import DataError, UnknownNameError
 from dice_ray.settings import Nested
 
 DELIMITERS: Final = ("\t", ",", ";", "|")
 NAMES: Final = frozenset([*LABELS, *TEXTS, *(name for pair in PAIRS for name in pair), "id", "idx", "index"])
 
 
-def guess_table(path: Path, encoding: str) -> Guess | str:
+def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """A delimited table: its delimiter, quoting, header and columns."""
     if is_json(path, encoding):
         return "its first line is JSON"
+    missing: UnknownNameError | None = None
     reason = "no tab, comma, semicolon or bar splits all rows into the same number of columns"
     for delimiter in DELIMITERS:
         cells = _cells(path, encoding, delimiter)
         if cells is None:
             continue
         rows, quoting, why_quoting = cells
-        header = _has_header(rows)
-        chosen = choose(_named(rows, header))
+        header = _has_header(rows, given)
+        try:
+            chosen = choose(_named(rows, header), given)
+        except UnknownNameError as error:  # it may be a table with another delimiter
+            missing = missing or error
+            continue
         if isinstance(chosen, str):
             reason = chosen
             continue
@@ -51,6 +56,8 @@ def guess_table(path: Path, encoding: str) -> Guess | str:
             f"{READER}.tables.columns": f"The label repeats few values, texts are long and differ.{note}",
         }
         return guess_classification(result, why)
+    if missing is not None:
+        raise missing
     return reason
 
 
@@ -94,9 +101,10 @@ def _read(path: Path, encoding: str, delimiter: str, quoting: bool) -> tuple[lis
     return (whole, num_lost) if num_lost <= MAX_BAD_SHARE * len(rows) else ([], 0)
 
 
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+def _has_header(rows: Sequence[Sequence[str]], given: Given) -> bool:
     """Whether the first row is a header: it has a known column name, or its label occurs in no other row."""
-    if any(cell.strip().lower() in NAMES for cell in rows[0]):
+    names = {name for name in given.columns if not name.isdecimal()}
+    if any(cell.strip().lower() in NAMES or cell in names for cell in rows[0]):
         return True
     chosen = choose(_named(rows[1:], header=False))
     if isinstance(chosen, str):
@@ -114,7 +122,7 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
     return [dict(zip(names, row, strict=True)) for row in rows[header:]]
 
 
-def guess_json_lines(path: Path, encoding: str) -> Guess | str:
+def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """JSON lines."""
     if first_character(path, encoding) != "{":
         return "it does not begin with {"
@@ -125,21 +133,21 @@ def guess_json_lines(path: Path, encoding: str) -> Guess | str:
         except NotJsonError as error:
             if not rows:
                 return f"line {line}: {error}"
-    return _guess_rows(path, encoding, "jsonl", rows)
+    return _guess_rows(path, encoding, "jsonl", rows, given)
 
 
-def guess_parquet(path: Path, encoding: str) -> Guess | str:
+def guess_parquet(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """A Parquet file."""
-    return _guess_rows(path, encoding, "parquet", list(islice(parquet_rows(path), NUM_ROWS)))
+    return _guess_rows(path, encoding, "parquet", list(islice(parquet_rows(path), NUM_ROWS)), given)
 
 
-def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any]) -> Guess | str:
+def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], given: Given) -> Guess | str:
     """Rows with named columns: tagged words, questions, or texts with labels."""
     rows = [row for row in rows if isinstance(row, dict)]
-    for guesser in (guess_tagged_rows, guess_question_rows) if rows else ():
+    for guesser in (guess_tagged_rows, guess_question_rows) if rows and not given.columns else ():
         if isinstance(guess := guesser(path, encoding, reader, rows), Guess):
             return guess
-    chosen = choose(rows)
+    chosen = choose(rows, given)
     if isinstance(chosen, str):
         return chosen
     columns, note = chosen

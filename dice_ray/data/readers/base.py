@@ -87,7 +87,7 @@ class ReaderBranch(Branch, ABC):
         """Yield each row of the file once; raises a DataError if the rest of the file cannot be read."""
 
 
-def _known_encoding(name: str) -> str:
+def known_encoding(name: str) -> str:
     try:
         found = codecs.lookup(name)
     except LookupError:
@@ -104,7 +104,7 @@ class TextReaderBranch(ReaderBranch, ABC):
         encoding: The encoding of the files; `dice-ray init` guesses it.
     """
 
-    encoding: Annotated[str, AfterValidator(_known_encoding)] = UTF_8
+    encoding: Annotated[str, AfterValidator(known_encoding)] = UTF_8
 
     def lines(self, path: Path) -> Iterator[tuple[int, str]]:
         """The numbered lines of a file."""

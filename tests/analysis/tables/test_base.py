@@ -8,7 +8,8 @@ import math
 import pandas as pd
 
 from analysis.statistics import Interval
-from analysis.tables.base import ReportTable, ScoreFormat, in_latex, in_markdown, plain
+from analysis.tables.base import ReportTable, ScoreFormat, in_latex, in_markdown
+from dice_ray.errors import one_line
 
 NASTY = '<script>&|*_`$%#{}~^\\"[x]\n\x1b[31m'
 
@@ -58,7 +59,7 @@ def test_latex_escapes_what_it_reads() -> None:
     )
     assert in_latex("-0.5, self-adjusting, e-5") == "$-$0.5, self-adjusting, e-5"
     assert in_markdown("a|b_<c>") == r"a\|b\_&lt;c&gt;"
-    assert plain("a\nb\tc") == "a b c"
+    assert one_line("a\nb\tc") == "a b c"
 
 
 def test_latex_is_a_table_of_booktabs() -> None:
