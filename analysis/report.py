@@ -12,8 +12,10 @@ from typing import Final, TypeAlias, TypeVar
 
 from analysis import html_page
 from analysis.card import Card, cards
+from analysis.comparison import comparisons
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
+from analysis.figures.ranks import ranks_of
 from analysis.findings import Findings
 from analysis.origin import Origin, origins
 from analysis.paper.tables import formulas, paper_tables
@@ -200,7 +202,10 @@ def side_by_side(experiments: Mapping[str, Findings]) -> Report:
     return Report(
         ", ".join(experiments),
         (*shared, *(_named(name, table) for name, each in reports.items() for table in each.tables)),
-        tuple(_named(name, figure) for name, each in reports.items() for figure in each.figures),
+        (
+            *ranks_of([each for findings in experiments.values() for each in comparisons(findings)]),
+            *(_named(name, figure) for name, each in reports.items() for figure in each.figures),
+        ),
         tuple(f"{name}: {sentence}" for name, each in reports.items() for sentence in each.summary),
         tuple(origin for each in reports.values() for origin in each.origins),
         tuple(

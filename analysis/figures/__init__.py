@@ -9,6 +9,7 @@ from analysis.figures.base import Figure
 from analysis.figures.curves import training_curves
 from analysis.figures.derivatives import signs_of_dsc
 from analysis.figures.forest import forests
+from analysis.figures.ranks import ranks
 from analysis.figures.study import gain_by_ratio, planes, tversky_alpha
 from analysis.figures.sweep import best_so_far, importance
 
@@ -19,6 +20,7 @@ MakeFigures: TypeAlias = "Callable[[Findings], list[Figure]]"
 
 FIGURES: Final[tuple[MakeFigures, ...]] = (
     forests,
+    ranks,
     planes,
     gain_by_ratio,
     tversky_alpha,

@@ -10,7 +10,9 @@ import pytest
 from analysis.figures.base import COLORS, INK, QUIET, Figure, Line, color_of, marker_of
 from analysis.figures.curves import CurvePanel, TrainingCurves
 from analysis.figures.derivatives import figure_1
+from analysis.figures.forest import Forest, ForestRow
 from analysis.figures.imbalance import Bars, ImbalanceBars
+from analysis.figures.ranks import Ranks
 from analysis.figures.study import AlphaPanel, ArmPoint, GainByRatio, Plane, TverskyAlpha
 from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
 from analysis.importance import LossImportance, Parameter
@@ -22,6 +24,8 @@ POINT = ArmPoint(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0
 FIGURES: list[Figure] = [
     figure_1(points=9),
     ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 100, 10), Bars("none", 5, 0))),
+    Forest("forest", NASTY, "test/f1", "plain", (ForestRow(NASTY, t_interval([0.1, 0.2]), None, (0.1, 0.2), True),)),
+    Ranks("ranks", NASTY, 5, ((NASTY, 1.2), ("plain", 1.8)), 0.7),
     Plane("plane", NASTY, "plain", (POINT,)),
     TverskyAlpha("tversky_alpha", NASTY, (AlphaPanel(NASTY, (LINE,)), AlphaPanel("b", (LINE,)))),
     GainByRatio("gain", NASTY, "test/f1", "plain", (LINE,)),

@@ -1,0 +1,131 @@
+"""The critical-difference diagram: the mean ranks of the arms over several data sets, and which are not told apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from analysis.columns import place_of
+from analysis.comparison import CONSTANT, TUNED, Comparison, comparisons
+from analysis.figures.base import COLORS, QUIET, Figure
+from analysis.statistics import ALPHA
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+    from analysis.findings import Findings
+
+LABELS = 0.5
+"""Inches between the first label and the axis, without the bars."""
+
+
+@dataclass(frozen=True)
+class Ranks(Figure):
+    """The mean rank of each arm over data sets, the best first, in the diagram of Demsar (2006).
+
+    Attributes:
+        num_data_sets: Over how many data sets the ranks are means.
+        ranks: The mean rank of each arm, 1 if it is the best on all data sets.
+        critical: Two arms are told apart if their mean ranks differ by at least this.
+        missing: The arms without a score on some data set, which are not ranked.
+    """
+
+    num_data_sets: int
+    ranks: tuple[tuple[str, float], ...]
+    critical: float
+    missing: tuple[str, ...] = ()
+
+    @property
+    def groups(self) -> tuple[tuple[int, int], ...]:
+        """The first and last place of each longest row of arms that are not told apart."""
+        means = [mean for _, mean in self.ranks]
+        ends = [max(other for other, mean in enumerate(means) if mean - first < self.critical) for first in means]
+        return tuple(
+            (start, end) for start, end in enumerate(ends) if end > start and (start == 0 or ends[start - 1] < end)
+        )
+
+    @property
+    def caption(self) -> str:
+        missing = f" Without a score on all of them, and not ranked: {', '.join(self.missing)}." if self.missing else ""
+        return (
+            f"Mean rank of each arm by its mean score at the threshold of .5, over {self.num_data_sets} data sets (1 "
+            "is the best; the variants of a data set count once). A bar joins arms that are not told apart: their mean "
+            f"ranks differ by less than the critical difference of {self.critical:.2f} (Nemenyi's test at {ALPHA} over "
+            f"all pairs, Demsar 2006).{missing}"
+        )
+
+    @property
+    def alt(self) -> str:
+        return f"{self.title}: {'; '.join(f'{arm} {mean:.2f}' for arm, mean in self.ranks)}."
+
+    @property
+    def height(self) -> float:
+        return LABELS + 0.12 * len(self.groups) + 0.2 * math.ceil(len(self.ranks) / 2)
+
+    def draw(self, canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        num, size = len(self.ranks), 0.12 * len(self.groups)
+        for place, (arm, mean) in enumerate(self.ranks):
+            is_left = place < (num + 1) // 2
+            depth = size + LABELS / 2 + 0.2 * (place if is_left else num - 1 - place)
+            x = 1 - 0.1 * num if is_left else num + 0.1 * num
+            axes.plot([mean, mean, x], [0, depth, depth], color=QUIET, linewidth=0.8)
+            align = "right" if is_left else "left"
+            axes.text(x, depth, f" {arm} {mean:.2f} ", ha=align, va="center")
+        for number, (start, end) in enumerate(self.groups, start=1):
+            low, high = self.ranks[start][1], self.ranks[end][1]
+            axes.plot([low - 0.03, high + 0.03], [0.12 * number] * 2, color=COLORS[0], linewidth=3)
+        axes.set_xlim(1 - 0.45 * num, num + 0.45 * num)
+        axes.set_ylim(self.height - LABELS / 2, 0)
+        axes.set_yticks([])
+        axes.set_xticks(range(1, num + 1))
+        axes.xaxis.tick_top()
+        for side in ("left", "bottom"):
+            axes.spines[side].set_visible(False)
+        axes.spines["top"].set_visible(True)
+        axes.spines["top"].set_bounds(1, num)
+
+
+def ranks(findings: Findings) -> list[Figure]:
+    """For a study on several data sets."""
+    return ranks_of(comparisons(findings))
+
+
+def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
+    """For comparisons on so many data sets that the best arm could be told apart from the worst one."""
+    means = pd.DataFrame(
+        [
+            {"data": place_of(each.cells, "data").iloc[0], "arm": arm.name, "mean": arm.score.mean}
+            for each in compared
+            for arm in each.arms
+            if arm.name != CONSTANT and not arm.name.endswith(TUNED)
+        ]
+    )
+    if means.empty:
+        return []
+    by_arm = means.pivot_table("mean", "data", "arm", sort=False, dropna=False)
+    ranked = by_arm.dropna(axis="columns").rank(axis="columns", ascending=False).mean().sort_values(kind="stable")
+    critical = critical_difference(len(ranked), len(by_arm))
+    if not critical <= len(ranked) - 1:
+        return []
+    missing = tuple(str(arm) for arm in by_arm if arm not in ranked)
+    pairs = tuple((str(arm), float(mean)) for arm, mean in ranked.items())
+    return [Ranks("ranks", "Mean ranks over data sets", len(by_arm), pairs, critical, missing)]
+
+
+def critical_difference(num_arms: int, num_data_sets: int) -> float:
+    """Nemenyi's critical difference of mean ranks at `ALPHA`; infinite for fewer than two arms.
+
+    >>> round(critical_difference(4, 14), 2)  # Demsar 2006, section 3.2.5: q = 2.569
+    1.25
+    """
+    if num_arms < 2:
+        return math.inf
+    quantile = float(stats.studentized_range.ppf(1 - ALPHA, num_arms, np.inf)) / math.sqrt(2)
+    return quantile * math.sqrt(num_arms * (num_arms + 1) / (6 * num_data_sets))

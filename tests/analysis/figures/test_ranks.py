@@ -1,0 +1,54 @@
+"""The record of the critical-difference diagram: mean ranks over data sets, and the arms that are not told apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from analysis.figures.ranks import Ranks, critical_difference, ranks
+from analysis.report import side_by_side
+from tests.analysis.frames import study
+
+
+def cells(data: str, **scores: float) -> list[dict[str, Any]]:
+    return [
+        {"arm": arm, "seed": seed, "metrics.test/f1": score + seed / 1000, "tags.data": data}
+        for arm, score in scores.items()
+        for seed in (1, 2)
+    ]
+
+
+def on(data: str, **others: float) -> list[dict[str, Any]]:
+    return cells(data, plain=0.5, dice=0.7, focal=0.6, **others)
+
+
+def test_ranks_are_means_over_data_sets_and_only_where_they_can_tell_arms_apart() -> None:
+    """Finds the worst arm ranked first, an arm ranked on some data sets only, and a diagram that can show nothing."""
+    last = cells("e", plain=0.7, dice=0.7, focal=0.6)
+    (figure,) = ranks(study([*(cell for data in "abcd" for cell in on(data, tversky=0.9)), *last]))
+    assert isinstance(figure, Ranks)
+    assert figure.num_data_sets == 5
+    assert dict(figure.ranks) == {"dice": 1.1, "focal": 2.2, "plain": 2.7}
+    assert figure.missing == ("tversky",)
+    assert not ranks(study([*on("a"), *on("b")]))
+    assert not ranks(study([]))
+
+
+def test_studies_side_by_side_are_ranked_together() -> None:
+    made = side_by_side({data: study(on(data)) for data in "abcdef"})
+    assert made.figures[0].name == "ranks"
+    assert made.figures[0].alt == "Mean ranks over data sets: dice 1.00; focal 2.00; plain 3.00."
+
+
+def test_bars_join_the_longest_rows_that_are_not_told_apart() -> None:
+    """Finds bars within other bars, and one that joins arms as far apart as the critical difference."""
+    places = tuple((str(mean), mean) for mean in (1.0, 2.0, 2.5, 4.0, 5.5))
+    assert Ranks("r", "r", 9, places, 2.0).groups == ((0, 2), (2, 3), (3, 4))
+    assert Ranks("r", "r", 9, places, 1.0).groups == ((1, 2),)
+
+
+def test_the_critical_difference_is_that_of_the_published_table() -> None:
+    """Demsar (2006), table 5(a): q is 2.343 for three and 3.164 for ten classifiers."""
+    assert critical_difference(3, 1) == pytest.approx(2.343 * 2**0.5, abs=2e-3)
+    assert critical_difference(10, 11) == pytest.approx(3.164 * (110 / 66) ** 0.5, abs=2e-3)
