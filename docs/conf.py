@@ -29,7 +29,6 @@ default_role = "code"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
-autodoc_class_signature = "separated"
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 

@@ -54,9 +54,7 @@ def rows_of(section: type[Settings], path: str) -> Iterator[tuple[str, str, str,
     """Path, values, default and description of each setting of a section."""
     descriptions = attributes(section)
     for key, field in section.model_fields.items():
-        in_field = field.description if field.default_factory is None else None  # else it describes the default
-        about = descriptions.get(key) or in_field or ""
-        yield f"`{path}.{key}`", values(field), default(field), about
+        yield f"`{path}.{key}`", values(field), default(field), descriptions.get(key, "")
 
 
 def summary(section: type[Settings]) -> str:
@@ -94,8 +92,10 @@ def default(field: FieldInfo) -> str:
     """The default of a setting, or that it must be given."""
     if field.is_required():
         return "must be given"
+    if field.default_factory is dict:
+        return "empty"
     if field.default_factory is not None:
-        return field.description or ""
+        return field.description or ""  # how it is derived from other settings
     value = field.default
     if isinstance(value, Branch):
         return f"`{value.name}`"
