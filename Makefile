@@ -3,8 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 READY := .venv/.ready
+DOCS := .venv/.docs
 
-.PHONY: help demo test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
+.PHONY: help demo docs test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tracking bench-uncertainty tree
 
 help: ## List these commands
@@ -25,7 +26,11 @@ check: $(READY) ## Check format, lint, types, import rules and the structure of 
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest tests/house
 
-test-slow: $(READY) ## Run the tests that take over 90 s each, or need a GPU or the network
+docs: $(DOCS) ## Build the documentation as HTML in docs/_build; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+	@echo "Written: docs/_build/index.html"
+
+test-slow: $(READY) $(DOCS) ## Run the tests that take over 90 s each, or need a GPU or the network
 	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: no tests selected
 
 test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
@@ -64,7 +69,7 @@ bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracki
 bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.uncertainty
 
-tree: $(READY) ## Write the tree in README from the first sentences of the files' docstrings
+tree: $(READY) ## Write the tree in CONTRIBUTING.md from the first sentences of the files' docstrings
 	$(BIN)/python -m tests.house.tree
 
 # pip compiles one file after the other, which takes most of its time; compileall uses all cores. Without bytecode each
@@ -85,5 +90,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 $(READY): $(INSTALLED)
 	@echo "Installing what tests and checks need."
 	@$(INSTALL) --editable '.[dev]'
+	@$(COMPILE)
+	@touch $@
+
+$(DOCS): $(INSTALLED)
+	@echo "Installing what the documentation needs."
+	@$(INSTALL) --editable '.[docs]'
 	@$(COMPILE)
 	@touch $@

@@ -94,7 +94,11 @@ class CrossEntropyConfig(LossBranch):
 
 
 class WeightedCrossEntropyConfig(LossBranch):
-    """-a_t y log p, with the weight a_t of the class."""
+    """-a_t y log p, with the weight a_t of the class.
+
+    Attributes:
+        weighting: The class weights a_t.
+    """
 
     name: ClassVar[str] = "weighted_cross_entropy"
     formula: ClassVar[str] = "-a_t y log p"
@@ -111,7 +115,11 @@ class WeightedCrossEntropyConfig(LossBranch):
 
 
 class LogitAdjustedConfig(LossBranch):
-    """-y log softmax(z + tau log prior)."""
+    """-y log softmax(z + tau log prior).
+
+    Attributes:
+        tau: The factor of the log prior; 0 is cross-entropy.
+    """
 
     name: ClassVar[str] = "logit_adjusted"
     formula: ClassVar[str] = "-y log softmax(z + tau log prior)"

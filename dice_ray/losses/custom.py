@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 class CustomConfig(LossBranch):
     """The `Loss` that the user's function `target(facts, **parameters)` returns.
 
+    Attributes:
+        target: The function.
+        parameters: Its arguments after the facts of the term.
+
     >>> CustomConfig(target="my_package.losses:build", parameters={"factor": 2}).target
     'my_package.losses:build'
     """

@@ -76,7 +76,11 @@ class ScopedConfig(SetConfig):
 
 
 class DiceConfig(ScopedConfig):
-    """1 - (2py + gamma)/(p^2 + y^2 + gamma), squared (eq. 7); linear: p + y below (eq. 6)."""
+    """1 - (2py + gamma)/(p^2 + y^2 + gamma), squared (eq. 7); linear: p + y below (eq. 6).
+
+    Attributes:
+        denominator: Whether p and y are squared in the denominator.
+    """
 
     name: ClassVar[str] = "dice"
     formula: ClassVar[str] = "1 - (2py + gamma)/(p^2 + y^2 + gamma); linear: p + y"
@@ -99,6 +103,8 @@ class SelfAdjustingDiceConfig(ScopedConfig):
     """u = p(1-p)^decay; 1 - (2uy + gamma)/(u + y + gamma), linear (eq. 11); squared: u^2 + y^2 below.
 
     Attributes:
+        decay: The exponent of the factor (1-p)^decay, which down-weights easy items; 0 is dice.
+        denominator: Whether u and y are squared in the denominator.
         decay_gradient: `full` differentiates the weight (1-p)^decay, which reverses the sign of the gradient above
             p = 1/(1+decay); `stopped` treats the weight as a constant.
     """
@@ -132,7 +138,13 @@ class SelfAdjustingDiceConfig(ScopedConfig):
 
 
 class DiceCEConfig(SetConfig):
-    """Cross entropy + weight x dice in batch scope."""
+    """Cross entropy + weight x dice in batch scope.
+
+    Attributes:
+        weight: The factor of dice.
+        gamma: The smoothing term of dice.
+        denominator: Whether p and y are squared in the denominator.
+    """
 
     name: ClassVar[str] = "dice_ce"
     formula: ClassVar[str] = "cross_entropy + weight x dice, scope batch"

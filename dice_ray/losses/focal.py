@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 class FocalConfig(LossBranch):
-    """-a_t y (1-p)^gamma log p."""
+    """-a_t y (1-p)^gamma log p.
+
+    Attributes:
+        gamma: The exponent of the factor that down-weights easy items; 0 is cross-entropy.
+        weighting: The class weights a_t; 1 where not given.
+    """
 
     name: ClassVar[str] = "focal"
     formula: ClassVar[str] = "-a_t y (1-p)^gamma log p"
@@ -48,7 +53,13 @@ class FocalConfig(LossBranch):
 
 
 class AsymmetricConfig(LossBranch):
-    """-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)."""
+    """-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0).
+
+    Attributes:
+        gamma_pos: The exponent of positives.
+        gamma_neg: The exponent of negatives.
+        margin: Negatives with a probability below it have no loss.
+    """
 
     name: ClassVar[str] = "asymmetric"
     formula: ClassVar[str] = "-y (1-p)^gamma_pos log p - (1-y) q^gamma_neg log(1-q), q = max(p - margin, 0)"

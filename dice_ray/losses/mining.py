@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 
 class MiningConfig(Settings):
-    """How many negatives each class keeps per positive; 0 turns mining off."""
+    """How many negatives each class keeps per positive; 0 turns mining off.
+
+    Attributes:
+        ratio: The number of hardest negatives for each positive of the step, 0 for all; a step without positives
+            keeps all.
+    """
 
     ratio: Annotated[float, Field(ge=0)] = 0.0
 

@@ -69,7 +69,11 @@ class WeightingBranch(Branch, ABC):
 
 
 class LgConfig(WeightingBranch):
-    """a_t = log10((n - n_t)/n_t + k), the paper's weights (below eq. 2, lg read as log10); with k = 1, log10(n/n_t)."""
+    """a_t = log10((n - n_t)/n_t + k), the paper's weights (below eq. 2, lg read as log10); with k = 1, log10(n/n_t).
+
+    Attributes:
+        k: Added to the ratio of the other items to those of the class; a larger k makes the weights more alike.
+    """
 
     name: ClassVar[str] = "lg"
     # The paper wants a_t between 0 and 1; with k = 1 it exceeds 1 for a class with less than a tenth of the items.
@@ -101,7 +105,11 @@ class InverseConfig(WeightingBranch):
 
 
 class EffectiveNumberConfig(WeightingBranch):
-    """a_t proportional to (1 - beta)/(1 - beta^n_t) with sum C (Cui et al. 2019, eq. 2)."""
+    """a_t proportional to (1 - beta)/(1 - beta^n_t) with sum C (Cui et al. 2019, eq. 2).
+
+    Attributes:
+        beta: 0 weights all classes alike; close to 1, the weights are inverse to the counts.
+    """
 
     name: ClassVar[str] = "effective_number"
     beta: Annotated[float, Field(ge=0, lt=1)] = 0.999
@@ -115,6 +123,9 @@ class GivenWeightsConfig(WeightingBranch):
     """a_t by class name; the weight of a class that is not named is 1.
 
     With `labels: per_label`, the classes are the labels, and `without NAME` for the absence of a label.
+
+    Attributes:
+        weights: The weight of each class that is named.
     """
 
     name: ClassVar[str] = "given"

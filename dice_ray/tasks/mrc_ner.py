@@ -53,7 +53,14 @@ SpanProbabilities: TypeAlias = dict[tuple[int, int], float]
 
 
 class TermWeights(Settings):
-    """The weight of each term in the loss; a term with weight 0 is neither trained nor used in decoding."""
+    """The weight of each term in the loss; a term with weight 0 is neither trained nor used in decoding.
+
+    Attributes:
+        start: Whether a word is the first one of a span.
+        end: Whether a word is the last one of a span.
+        match: Whether a start and an end make a span.
+        answerable: Whether the row holds a span of the type.
+    """
 
     start: float = Field(1.0, gt=0)
     end: float = Field(1.0, gt=0)

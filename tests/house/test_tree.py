@@ -1,4 +1,4 @@
-"""README's tree is the code's."""
+"""The tree in CONTRIBUTING.md is the code's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from tests.house.tree import PACKAGES, REPOSITORY, SECTION, first_sentence, tree
 
 
-def test_the_tree_in_readme_is_that_of_the_code() -> None:
-    section = SECTION.search((REPOSITORY / "README.md").read_text())
-    assert section, "README must hold a tree between <!-- tree --> and <!-- /tree -->"
+def test_the_written_tree_is_that_of_the_code() -> None:
+    section = SECTION.search((REPOSITORY / "CONTRIBUTING.md").read_text())
+    assert section, "CONTRIBUTING.md must hold a tree between <!-- tree --> and <!-- /tree -->"
     assert section[0].splitlines()[1:-1] == tree().splitlines(), "`make tree` writes it anew"
 
 

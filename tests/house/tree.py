@@ -1,4 +1,4 @@
-"""The tree in README: each file with its first sentence. `python -m tests.house.tree` writes it."""
+"""The tree in CONTRIBUTING.md: each file with its first sentence. `python -m tests.house.tree` writes it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def first_sentence(file: Path) -> str:
 
 
 def tree() -> str:
-    """The section between README's markers."""
+    """The section between CONTRIBUTING's markers."""
     lines = [line for package in PACKAGES for line in _lines(REPOSITORY / package, depth=0)]
     return "\n".join(["```", *lines, "```", ""])
 
@@ -46,5 +46,5 @@ def _line(name: str, sentence: str, depth: int) -> str:
 
 
 if __name__ == "__main__":
-    readme = REPOSITORY / "README.md"
-    readme.write_text(SECTION.sub(lambda found: found[1] + tree() + found[2], readme.read_text()))
+    page = REPOSITORY / "CONTRIBUTING.md"
+    page.write_text(SECTION.sub(lambda found: found[1] + tree() + found[2], page.read_text()))

@@ -51,7 +51,13 @@ class ColumnsBranch(Branch, ABC):
 
 
 class PairColumns(ColumnsBranch):
-    """Two sentences and a label."""
+    """Two sentences and a label.
+
+    Attributes:
+        first: The column of the first sentence.
+        second: The column of the second sentence.
+        label: The column of the label.
+    """
 
     name = "pair"
     record_type = PairRecord
@@ -70,6 +76,8 @@ class TextColumns(ColumnsBranch):
     """A text and its label or labels.
 
     Attributes:
+        text: The column of the text.
+        label: The column of the label or labels.
         separator: The separator of several labels in one cell; an empty cell then means that no label applies. Without
             one, a cell is one label.
     """

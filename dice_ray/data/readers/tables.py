@@ -20,6 +20,7 @@ class TablesConfig(TextReaderBranch):
     Attributes:
         quoting: Whether `"` quotes fields, as in CSV. It has no default, as either choice silently damages some files:
             with quoting, a table with raw quotes (MRPC) loses rows; without it, a quoted one (QQP) keeps stray quotes.
+        delimiter: The character between two cells.
         header: Whether the first line names the columns; without a header they are numbered.
         columns: The columns that make a record.
     """

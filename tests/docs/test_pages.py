@@ -1,0 +1,242 @@
+"""What README and docs/ say exists: commands, options, settings, presets, functions, files, anchors."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+import dice_ray
+from dice_ray import api, losses
+from dice_ray.cli.app import app
+from dice_ray.config.schema import RunConfig
+from dice_ray.settings import paths
+from docs.settings_reference import MARK, settings_reference
+from tests.docs.pages import PAGES, Block, anchors, blocks, code_in_sentences, file_of, links, text_of
+from tests.house.tree import REPOSITORY
+
+LANGUAGES = {"bash", "python", "yaml", "console", "text", "{toctree}", "{eval-rst}"}
+SETTING = re.compile(rf"((?:{'|'.join(RunConfig.model_fields)})(?:\.\w+)+)(?:=.*)?")
+FILES = (".json", ".yaml", ".csv", ".png", ".md")
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+"""The base class of all errors in arguments and options, which typer does not export."""
+GROUP = get_command(app)
+assert isinstance(GROUP, TyperGroup)
+COMMANDS: dict[str, Any] = dict(GROUP.commands)
+ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
+BASH = [block for block in ALL_BLOCKS if block.language == "bash"]
+
+
+def problems_of(words: list[str]) -> Iterator[str]:
+    """What is wrong with a command: an option or a name that does not exist, a missing or superfluous argument."""
+    if words[0] == "make":
+        targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
+        yield from (f"no target {target}" for target in words[1:] if target not in targets)
+    if words[0] != "dice-ray":
+        return
+    command = COMMANDS.get(words[1])
+    if command is None:
+        yield f"no command {words[1]}"
+        return
+    try:
+        given = command.make_context(words[1], words[2:]).params
+    except USAGE_ERROR as error:
+        yield str(error)
+        return
+    yield from _unknown_names(words[1], given)
+    for setting in given.get("settings") or ():
+        yield from _unknown_settings(setting)
+
+
+def _unknown_names(command: str, given: dict[str, Any]) -> Iterator[str]:
+    """Names of presets, studies and spaces that are not shipped; files are made by the blocks before."""
+    known = api.names()
+    named: dict[str, list[str]] = {"presets": [], "studies": [], "spaces": []}
+    if given.get("preset"):
+        named["presets"] = [given["preset"]]
+    if given.get("space"):
+        named["spaces"] = [given["space"].partition(":")[0]]
+    if command == "inspect":
+        named["presets"] = given["presets"]
+    if command == "ablate":
+        named |= {"studies": [given["study"]], "presets": given["data"] or []}
+    for kind, names in named.items():
+        for name in names:
+            if not name.endswith((".yaml", ".py")) and name not in known[kind]:
+                yield f"no {name} among the {kind}"
+
+
+def _unknown_settings(text: str) -> Iterator[str]:
+    path = text.partition("=")[0]
+    if path not in paths(RunConfig) and not path.startswith("loss.custom.parameters."):
+        yield f"no setting {path}"
+
+
+def test_every_block_is_of_a_kind_that_is_checked() -> None:
+    assert len(ALL_BLOCKS) > 40
+    assert len(BASH) > 15
+    assert [block.place for block in ALL_BLOCKS if block.language not in LANGUAGES] == []
+    # A block that is not closed would swallow the next one.
+    assert [page for page in PAGES if len(re.findall(r"^```", text_of(page), re.MULTILINE)) % 2] == []
+
+
+def test_commands_exist_with_their_options() -> None:
+    wrong = [
+        f"{block.place}: {' '.join(words)}: {problem}"
+        for block in BASH
+        for words in block.commands
+        for problem in problems_of(words)
+    ]
+    assert wrong == []
+
+
+def test_commands_options_and_settings_in_sentences_exist() -> None:
+    options = {option for command in COMMANDS.values() for each in command.params for option in each.opts}
+    options |= {option for each in GROUP.params for option in each.opts}
+    wrong = []
+    for page in PAGES:
+        for code in code_in_sentences(page):
+            words = code.split()
+            if words[0] == "dice-ray" and len(words) > 1 and words[1].islower():
+                of_command = COMMANDS.get(words[1])
+                known = {option for each in of_command.params for option in each.opts} if of_command else set()
+                wrong += [f"{page}: {code}"] if of_command is None else []
+                wrong += [f"{page}: {code}: {word}" for word in words if word.startswith("--") and word not in known]
+            elif words[0].startswith("--") and words[0] not in options:
+                wrong.append(f"{page}: {code}")
+            elif (found := SETTING.fullmatch(code)) and not code.endswith(FILES):
+                wrong += [f"{page}: {problem}" for problem in _unknown_settings(found[1])]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("dice-ray train mrpc --sett loss=dice", "No such option: --sett"),
+        ("dice-ray trian mrpc", "no command trian"),
+        ("dice-ray train mprc", "no mprc among the presets"),
+        ("dice-ray tune mrpc --space joint:focal", "no joint among the spaces"),
+        ("dice-ray ablate losses --data mprc", "no mprc among the presets"),
+        ("dice-ray train mrpc --set loss.focal.gama=3", "no setting loss.focal.gama"),
+        ("make dmeo", "no target dmeo"),
+    ],
+)
+def test_a_wrong_command_is_found(words: str, problem: str) -> None:
+    assert any(problem in found for found in problems_of(words.split()))
+
+
+def _python_problems(code: str) -> Iterator[str]:
+    """What is wrong with Python code: a syntax error, an import, attribute or keyword that does not exist."""
+    tree = ast.parse(code)
+    names: dict[str, Any] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=imported):
+                for alias in imported:
+                    names[alias.asname or alias.name.partition(".")[0]] = importlib.import_module(alias.name)
+            case ast.ImportFrom(module=str(module), names=imported):
+                found = importlib.import_module(module)
+                for alias in imported:
+                    if not hasattr(found, alias.name):
+                        yield f"no {alias.name} in {module}"
+                    names[alias.asname or alias.name] = getattr(found, alias.name, None)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(name), attr=attribute) if inspect.ismodule(names.get(name)):
+                if not hasattr(names[name], attribute):
+                    yield f"no {attribute} in {name}"
+            case ast.Call(func=ast.Name(name), args=args, keywords=keywords) if _is_ours(names.get(name)):
+                given = {keyword.arg: None for keyword in keywords if keyword.arg}
+                try:
+                    inspect.signature(names[name]).bind_partial(*args, **given)
+                except TypeError as error:
+                    yield f"{name}: {error}"
+
+
+def _is_ours(thing: object) -> bool:
+    return callable(thing) and str(getattr(thing, "__module__", "")).startswith("dice_ray")
+
+
+def test_python_imports_and_calls_what_exists() -> None:
+    codes = [(block.place, code) for block in ALL_BLOCKS for code in block.python]
+    assert len(codes) > 7
+    assert [f"{place}: {problem}" for place, code in codes for problem in _python_problems(code)] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "problem"),
+    [
+        ("from dice_ray import trian", "no trian in dice_ray"),
+        ("from dice_ray import train\ntrain('mrpc', nmae='a')", "nmae"),
+        ("import pandas\npandas.DataFame({})", "no DataFame in pandas"),
+    ],
+)
+def test_wrong_python_is_found(code: str, problem: str) -> None:
+    assert any(problem in found for found in _python_problems(code))
+
+
+def test_presets_are_valid() -> None:
+    presets = [block for block in ALL_BLOCKS if block.language == "yaml"]
+    assert presets
+    for block in presets:
+        file = Path(block.file or "")
+        file.write_text(block.text)
+        api.validate(file)
+
+
+def test_links_and_anchors_resolve() -> None:
+    wrong = []
+    for page in [*PAGES, "CONTRIBUTING.md"]:
+        for link in links(page):
+            if link.startswith("https://"):
+                continue
+            file, anchor = file_of(page, link), link.partition("#")[2]
+            text = file.read_text().replace(MARK, settings_reference()) if file.is_file() else ""
+            if not file.exists() or (anchor and anchor not in anchors(text)):
+                wrong.append(f"{page}: {link}")
+    assert wrong == []
+
+
+def _pages_that_lack(names: list[str], page: str) -> list[str]:
+    return [name for name in names if not re.search(rf"\b{re.escape(name)}\b", text_of(page))]
+
+
+def test_what_there_is_is_documented() -> None:
+    known = api.names()
+    commands = [f"dice-ray {name}" for name in COMMANDS]
+    everything = "".join(map(text_of, PAGES))
+    assert [command for command in commands if command not in everything and f"`{command[9:]}`" not in everything] == []
+    assert _pages_that_lack(known["losses"], "docs/losses.md") == []
+    assert _pages_that_lack(known["studies"], "docs/studies.md") == []
+    assert _pages_that_lack(known["tasks"], "docs/presets.md") == []
+    assert _pages_that_lack(known["spaces"], "docs/tuning.md") == []
+    assert _pages_that_lack([f"dice_ray.{name}" for name in dice_ray.__all__], "docs/api.md") == []
+    classes = [f"dice_ray.losses.{name}" for name in losses.__all__ if name != "LossConfig"]
+    assert _pages_that_lack(classes, "docs/api.md") == []
+
+
+def test_every_setting_is_in_the_reference() -> None:
+    rows = re.findall(r"^\| `(\S+)` \| (.*) \| (.*) \| (.*) \|$", settings_reference(), re.MULTILINE)
+    sections = set(RunConfig.model_fields)
+    assert {path for path, *_ in rows} | sections == set(paths(RunConfig))
+    assert [path for path, values, _, meaning in rows if not values or not meaning] == []
+
+
+def test_readme_is_short() -> None:
+    assert len(text_of("README.md").splitlines()) <= 200
+
+
+def test_a_block_that_is_not_run_says_why() -> None:
+    unmarked = Block("page.md", 1, "bash", "dice-ray list\n")
+    assert unmarked.is_run
+    assert not Block("page.md", 1, "bash", "# Not run by the tests: needs several machines.\nray start\n").is_run
+    assert Block("page.md", 1, "bash", "# Not run by the tests:\nray start\n").is_run
