@@ -27,9 +27,12 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dice_ray.errors import InputError, RunError, first_line
+
+if TYPE_CHECKING:
+    from dice_ray.run.driver import Screen
 
 QUIET: Mapping[str, str] = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -148,7 +151,12 @@ def _check_address(address: str) -> None:
 
 @contextmanager
 def started(
-    address: str | None = None, *, num_cpus: int | None = None, log: Path, folder: Path | None = None
+    address: str | None = None,
+    *,
+    num_cpus: int | None = None,
+    log: Path,
+    folder: Path | None = None,
+    screen: Screen | None = None,
 ) -> Iterator[Cluster]:
     """Ray until the end of the block: the one that runs in this process, or a local one, or a cluster that is joined.
 
@@ -157,12 +165,15 @@ def started(
         num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many.
         log: Receives everything that is written to stdout and stderr during the block.
         folder: A folder that all machines of a cluster must see.
+        screen: Shows that Ray starts, which takes seconds.
 
     Raises:
         RunError: Ray does not start, no cluster answers, it is too small, or one of its machines lacks this dice_ray or
             the folder.
     """
     address = prepare(address)
+    if screen is not None and address != RUNNING:
+        screen.show("Starting Ray ..." if address == "local" else f"Joining Ray at {address} ...")
     import ray
 
     scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))

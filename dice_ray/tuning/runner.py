@@ -87,7 +87,9 @@ class Session:
         try:
             with ExitStack() as stack:
                 log, address = self.folder / LOG, self.driver.address
-                started = cluster.started(address, num_cpus=self.driver.num_cpus, log=log, folder=self.folder)
+                started = cluster.started(
+                    address, num_cpus=self.driver.num_cpus, log=log, folder=self.folder, screen=self.screen
+                )
                 ray = cache(lambda: stack.enter_context(started))
                 has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
                 if has_ended and (specs := then()):
