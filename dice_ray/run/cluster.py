@@ -149,14 +149,15 @@ def _check_address(address: str) -> None:
         raise RunError(f"a Ray cluster must answer at {address}, and nothing does: {error}") from error
 
 
+def announce(screen: Screen | None, address: str | None = None) -> None:
+    """Show that Ray starts or is joined, which takes seconds; nothing where it runs in this process already."""
+    if screen is not None and (address := prepare(address)) != RUNNING:
+        screen.show("Starting Ray ..." if address == "local" else f"Joining Ray at {address} ...")
+
+
 @contextmanager
 def started(
-    address: str | None = None,
-    *,
-    num_cpus: int | None = None,
-    log: Path,
-    folder: Path | None = None,
-    screen: Screen | None = None,
+    address: str | None = None, *, num_cpus: int | None = None, log: Path, folder: Path | None = None
 ) -> Iterator[Cluster]:
     """Ray until the end of the block: the one that runs in this process, or a local one, or a cluster that is joined.
 
@@ -165,15 +166,12 @@ def started(
         num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many.
         log: Receives everything that is written to stdout and stderr during the block.
         folder: A folder that all machines of a cluster must see.
-        screen: Shows that Ray starts, which takes seconds.
 
     Raises:
         RunError: Ray does not start, no cluster answers, it is too small, or one of its machines lacks this dice_ray or
             the folder.
     """
     address = prepare(address)
-    if screen is not None and address != RUNNING:
-        screen.show("Starting Ray ..." if address == "local" else f"Joining Ray at {address} ...")
     import ray
 
     scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))

@@ -25,11 +25,15 @@ def best_arm(ledger: Ledger, ids: Collection[str]) -> tuple[float, str, int] | N
     return max((statistics.fmean(of_arm), arm, len(of_arm)) for arm, of_arm in scores.items())
 
 
+def name_while_running(trial: TrialSpec) -> str:
+    """The name of a trial for users, with the loss that a search chose."""
+    return trial.name if trial.arm is not None else f"{trial.name} {trial.params.get('loss', '')}".strip()
+
+
 def running_trial(
-    trial: TrialSpec, evaluations: Sequence[tuple[int, float, dict[str, float]]], seconds: float
+    name: str, evaluations: Sequence[tuple[int, float, dict[str, float]]], seconds: float
 ) -> RunningTrial:
     """A trial that runs, by its evaluations: step, score and metrics of each."""
-    name = f"{trial.name} {trial.params.get('loss', '')}".strip() if trial.arm is None else trial.name
     if not evaluations:
         return RunningTrial(name, seconds)
     step, score, metrics = evaluations[-1]

@@ -41,7 +41,7 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import RESULTS_VERSION, SweepPlan
-from dice_ray.tuning.progress import best_arm, running_trial, seconds_left
+from dice_ray.tuning.progress import best_arm, name_while_running, running_trial, seconds_left
 from dice_ray.tuning.ranking import clean_up, retained
 from dice_ray.tuning.samplers import SECONDS, metric_of, signed_metric
 from dice_ray.tuning.study_plan import StudyPlan
@@ -100,7 +100,7 @@ class Recorder:
             num_seeds=num_seeds,
             seconds_left=seconds_left(num_ended - self._num_ended_before, len(self._ids) - num_ended, elapsed),
             trials=tuple(
-                running_trial(specs[id_], evaluations, now - self._started[id_])
+                running_trial(name_while_running(specs[id_]), evaluations, now - self._started[id_])
                 for id_, evaluations in self._running.items()
             ),
         )

@@ -156,6 +156,18 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
     assert "mine" in run("report", "train").stdout
 
 
+def interrupted(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
+    """Interrupt a command, which must end soon and in order: its exit status, and the command that continues it."""
+    began = time.monotonic()
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
+    assert "Traceback" not in errors
+    *_, heading, command = output.splitlines()
+    assert heading == "Interrupted. To continue:"
+    return process.returncode, command.strip()
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it(
     tmp_path: Path, number: int, status: int
@@ -173,13 +185,7 @@ def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_
         while not (line := process.stdout.readline()).startswith("epoch"):
             assert line, "it ended before its first evaluation"
         evaluated = int(re.findall(r"step (\d+)", line)[0])
-        began = time.monotonic()
-        process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
-    assert "Traceback" not in errors
-    assert output.endswith("Interrupted. To continue:\n  dice-ray resume mine\n")
+        assert interrupted(process, number) == (status, "dice-ray resume mine")
     assert torch.load(tmp_path / "dice_ray_runs/mine/last.pt")["step"] > evaluated
     assert read("train")["status"].tolist() == ["KILLED"]
 
@@ -199,13 +205,7 @@ def test_a_signal_ends_a_sweep_from_its_start_on_and_names_the_command_that_resu
         while not (tmp_path / "dice_ray_runs/sw" / file).exists():
             assert process.poll() is None
             time.sleep(0.1)
-        began = time.monotonic()
-        process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
-    assert "Traceback" not in errors
-    assert output.endswith("Interrupted. To continue:\n  dice-ray resume sw\n")
+        assert interrupted(process, number) == (status, "dice-ray resume sw")
     if file == "ledger.jsonl":
         assert set(read("sw")["status"]) == {"KILLED"}
 
