@@ -85,7 +85,8 @@ class Recorder:
             score, arm, num_seeds = best_arm(self._ledger, self._ids) or (None, "", 0)
             params = {}
         now = time.monotonic()
-        num_ended, elapsed = states.total(), now - self._start
+        num_ended = states.total()
+        since_first = now - min(self._started.values(), default=now)  # Ray may have taken longer to start than a trial
         specs = self._ledger.specs
         return TrialCounts(
             running=len(self._running),
@@ -95,10 +96,10 @@ class Recorder:
             total=len(self._ids),
             best_score=score,
             best_params=params,
-            elapsed=elapsed,
+            elapsed=now - self._start,
             best_arm=arm,
             num_seeds=num_seeds,
-            seconds_left=seconds_left(num_ended - self._num_ended_before, len(self._ids) - num_ended, elapsed),
+            seconds_left=seconds_left(num_ended - self._num_ended_before, len(self._ids) - num_ended, since_first),
             trials=tuple(
                 running_trial(name_while_running(specs[id_]), evaluations, now - self._started[id_])
                 for id_, evaluations in self._running.items()

@@ -87,7 +87,8 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     recorder.reported("0002", told(7, 0.125) | {"metrics": {"train/loss": 0.75}})
     (running,) = recorder.counts.trials
     assert (running.step, running.loss, running.score) == (7, 0.75, 0.125)
-    assert progress.seconds_left == pytest.approx(progress.elapsed / 2)
+    assert progress.seconds_left is not None
+    assert 0 < progress.seconds_left <= progress.elapsed / 2
     recorder.close()
     writer.close()
 
