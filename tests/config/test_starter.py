@@ -189,6 +189,7 @@ def test_named_columns_of_json_lines_and_of_a_file_without_header() -> None:
     api.init(Path("plain.csv"), text_columns=["1"], label_column="4", out=Path("b.yaml"))
     first, second = (sources.load(api.validate(preset).data).train for preset in ("a.yaml", "b.yaml"))
     assert [record.content for record in first] == [record.content for record in second]
+    assert 'label: "kind"' in Path("a.yaml").read_text()
 
 
 @pytest.mark.parametrize(
