@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from dice_ray.tasks.predictions import Predictions
 
 
-def predict(run: str, file: str | Path, *, threshold: float | str = "auto", out: Path | None = None) -> Predictions:
+def predict(
+    run: str, file: str | Path | Sequence[str], *, threshold: float | str = "auto", out: Path | None = None
+) -> Predictions:
     """The predictions of a run's best checkpoint for a file, in the format of the run's data; labels are not read.
 
     `Predictions.threshold` is the threshold they were made with. By default it is the one tuned on dev only where dev
@@ -24,7 +27,8 @@ def predict(run: str, file: str | Path, *, threshold: float | str = "auto", out:
 
     Args:
         run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
-        file: Records to predict.
+        file: Records to predict; or a list of lines, each a text, a pair separated by a tab, or words. Ids of tables
+            are those of their column of ids (of `id` where the data have none), else the numbers of the lines.
         threshold: A number, `tuned` for the one tuned on dev, or `auto`.
         out: A file to write the predictions to; it is written whole or not at all.
     """
@@ -32,8 +36,9 @@ def predict(run: str, file: str | Path, *, threshold: float | str = "auto", out:
     from dice_ray.run.folder import check_output, write_output
 
     if out is not None:
-        check_output(out, [Path(file)])
-    predictions = trained.load(places.place(run).folder).predict(Path(file), threshold)
+        check_output(out, [Path(file)] if isinstance(file, str | Path) else [])
+    best = trained.load(places.place(run).folder)
+    predictions = best.predict(Path(file) if isinstance(file, str | Path) else file, threshold)
     if out is not None:
         write_output(out, predictions.text())
     return predictions

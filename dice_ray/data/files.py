@@ -8,7 +8,7 @@ from typing import Any
 
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.readers.base import Labels, ReaderBranch
-from dice_ray.data.readers.columns import PairColumns, TextColumns
+from dice_ray.data.readers.columns import ID, PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig, query_record
@@ -19,7 +19,7 @@ from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
 from dice_ray.data.sources import DataConfig, FilesConfig, gather
 from dice_ray.data.synthetic import SyntheticConfig
-from dice_ray.errors import DataError
+from dice_ray.errors import DataError, shown
 
 READERS: dict[type[Record], ReaderBranch] = {
     PairRecord: TablesConfig(quoting=False, columns=PairColumns()),
@@ -64,6 +64,42 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
             f"{path} must hold at least one record for the reader `{reader.name}`, got none{report.dropped_rows()}"
         )
     return records, report
+
+
+def id_column(config: DataConfig) -> str:
+    """The name of the column of ids: that of the data, by default `id`."""
+    source = config.source
+    columns = getattr(source.reader if isinstance(source, FilesConfig) else source, "columns", None)
+    column = getattr(columns, "id", None)
+    return column if isinstance(column, str) else ID
+
+
+def read_lines(config: DataConfig, lines: Iterable[str]) -> tuple[Record, ...]:
+    """A record of each line that is not blank, with the number of the line as its id.
+
+    A line is a text, a pair of sentences separated by a tab, or a sentence with spaces between its words.
+
+    Raises:
+        DataError: The data are of another kind, a line is no pair, or there is no line.
+    """
+    numbered = [(str(number), line.strip("\r\n")) for number, line in enumerate(lines, start=1) if line.strip()]
+    kind = config.yields()
+    records: list[Record] = []
+    for number, line in numbered:
+        if kind is TextRecord:
+            records.append(TextRecord(number, line, ()))
+        elif kind is TaggedRecord:
+            records.append(TaggedRecord(number, tuple(line.split()), ()))
+        elif kind is PairRecord:
+            first, tab, second = line.partition("\t")
+            if not tab or "\t" in second:
+                raise DataError(f"line {number} must be two sentences with a tab between them, got {shown(line)}")
+            records.append(PairRecord(number, first, second, ""))
+        else:
+            raise DataError("lines must be for a task on texts, pairs or words: give a file in the format of its data")
+    if not records:
+        raise DataError("there must be a line to predict, got none")
+    return tuple(records)
 
 
 def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Record, ...]:
