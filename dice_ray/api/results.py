@@ -66,6 +66,7 @@ class Result:
 
     @property
     def folder(self) -> Path:
+        """Its folder in that of all runs."""
         return runs_folder() / self.name
 
     @property
@@ -91,7 +92,7 @@ class Result:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each run of its experiment: parameters, tags, last metrics."""
+        """One row for each run of its experiment, with parameters, tags and last metrics."""
         from dice_ray.tracking.reader import read
 
         return read(self.experiment)

@@ -29,7 +29,7 @@ def train(
 
     Args:
         preset: A shipped preset's name, or a YAML file.
-        settings: Values over the preset.
+        settings: Values over the preset, by path: `{"loss.focal.gamma": 3}`, or texts as `--set` takes them.
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
         show: Makes the screen that shows progress.
