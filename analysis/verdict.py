@@ -205,8 +205,12 @@ def _use(of: Verdict) -> str:
     baseline = of.comparison.baseline
     if of.winner:
         return of.winner.name
-    if better := [arm.name for arm in of.different if arm.difference and arm.difference.is_ahead]:
-        return f"{' or '.join(better)}; no winner, because {of.why_no_winner}"
+    better = [arm.name for arm in of.different if arm.difference and arm.difference.is_ahead]
+    # An arm that is better at both thresholds is named once.
+    names = [name for name in better if not name.endswith(TUNED) or name.removesuffix(TUNED) not in better]
+    if names:
+        *others, last = names
+        return f"{', '.join(others)}{' or ' if others else ''}{last}; no winner: {of.why_no_winner}"
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
     if of.outcome == "all_collapsed" or _of_baseline(of.comparison)[0].score.mean <= _predictor(of.comparison):
