@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compared = study(
         cells(5, 0.1, **{"tags.data": NASTY, "metrics.test/precision": 0.5, "metrics.test/recall": 0.6, **tuned})
     )
+    plans = {"plan.yaml": {"study": "name: study\n"}}
+    compared = replace(compared, texts=lambda runs, file: plans.get(file, {}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_figures, "NUM_POINTS", 1)
         made = side_by_side({"study": compared, "sweep": sweep(trials, curves=curves)})
