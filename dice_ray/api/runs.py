@@ -10,15 +10,17 @@ from dice_ray.api import tracking
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import Best, Result, interruptible
+from dice_ray.api.tables import preset_of
 
 if TYPE_CHECKING:
+    from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.driver import Driver, Show
     from dice_ray.run.rehearsal import Rehearsal
 
 
 def train(
-    preset: str | Path,
+    preset: Preset,
     settings: Written = (),
     *,
     name: str | None = None,
@@ -28,7 +30,7 @@ def train(
     """Fine-tune one task with one loss.
 
     Args:
-        preset: A shipped preset's name, or a YAML file.
+        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Data`.
         settings: Values over the preset.
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
@@ -76,7 +78,7 @@ class DryRun:
     rehearsal: Rehearsal
 
 
-def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = None) -> DryRun:
+def dry_run(preset: Preset, settings: Written = (), *, name: str | None = None) -> DryRun:
     """Run the first steps of what `train` would run and leave nothing behind; the arguments are those of `train`."""
     from dice_ray.config.load import as_yaml
     from dice_ray.run.build import fix_precision
@@ -90,10 +92,11 @@ def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = No
     return DryRun(as_yaml(config), folder, rehearse(config))
 
 
-def _named(preset: str | Path, settings: Written, name: str | None) -> tuple[RunConfig, str]:
+def _named(preset: Preset, settings: Written, name: str | None) -> tuple[RunConfig, str]:
     """The configuration with a name for its data, which a resumed run keeps, and the name of the run."""
     from dice_ray.run.folder import stored_config
 
+    preset = preset_of(preset)
     config = validate(preset, settings)
     name = check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
     stored = stored_config(runs_folder() / name)

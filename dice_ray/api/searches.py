@@ -13,9 +13,11 @@ from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study
+from dice_ray.api.tables import preset_of
 from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
+    from dice_ray.api.tables import Preset
     from dice_ray.config.load import Layer
     from dice_ray.run.driver import Driver, Show, TrialCounts
     from dice_ray.tuning.earlier import Point
@@ -29,7 +31,7 @@ PUBLISHED = "published"
 
 
 def tune(
-    preset: str | Path = EMBEDDED_PRESET,
+    preset: Preset = EMBEDDED_PRESET,
     settings: Written = (),
     *,
     space: str = "loss_tuning",
@@ -52,7 +54,7 @@ def tune(
     """Search the loss and its settings, beginning with those of the preset; the score is the best one on dev.
 
     Args:
-        preset: A shipped preset's name, or a YAML file.
+        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Data`.
         settings: Values over the preset, below the trials.
         space: A shipped space's name, `module:function` or `file.py:function`.
         trials: Number of configurations to try.
@@ -83,6 +85,7 @@ def tune(
     from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space
 
+    preset = preset_of(preset)
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
     written = layers_of(preset, settings)
     layers = _with_automatic(written, name, Path(preset).stem)
@@ -196,7 +199,7 @@ def resume(
 
 def ablate(
     study: str = "loss_comparison",
-    data: str | Path | Sequence[str | Path] = (),
+    data: Preset | Sequence[Preset] = (),
     settings: Written = (),
     *,
     encoders: Sequence[str] = (),
@@ -214,7 +217,7 @@ def ablate(
 
     Args:
         study: A shipped study's name, or a Python file with ARMS and BASELINE, and optionally VARIANTS and DATA.
-        data: Names of shipped presets, or YAML files; by default the study's own, or generated pairs.
+        data: Names of shipped presets, YAML files, tables or `Data`; by default the study's own, or generated pairs.
         settings: Values over them, below the arms.
         encoders: Encoders to compare the arms on; by default that of the preset.
         arms: Arms to run, the baseline among them; by default all.
@@ -235,7 +238,8 @@ def ablate(
     file = read_study(study)
     if unknown := [arm for arm in arms if arm not in file.arms]:
         raise UnknownNameError("arm", unknown[0], file.arms)
-    presets = [data] if isinstance(data, str | Path) else list(data) or list(file.data)
+    given = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    presets = [preset_of(each) for each in given] or list(file.data)
     if tuned_from and len(presets) * max(1, len(encoders)) > 1:
         raise InputError(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
@@ -259,7 +263,7 @@ def ablate(
         digest=data_digest(resolve(base).with_data_name(data_name)),
         variants={variant: content for variant, content in variants.items() if variant is not None},
         trial_timeout=trial_timeout,
-        command=command_of(study, presets if data else (), settings, encoders, tuned_from, name),
+        command=command_of(study, presets if len(given) else (), settings, encoders, tuned_from, name),
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
 from dice_ray.data.sources import DataConfig, FilesConfig, gather
 from dice_ray.data.synthetic import SyntheticConfig
-from dice_ray.errors import DataError
+from dice_ray.errors import DataError, shown
 
 READERS: dict[type[Record], ReaderBranch] = {
     PairRecord: TablesConfig(quoting=False, columns=PairColumns()),
@@ -52,10 +52,12 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     on_bad_row: OnBadRow = "error"
     if not path.is_file():
         raise DataError(f"there must be a file {path.absolute()}")
-    if isinstance(source, SyntheticConfig):
+    if path.suffix == ".parquet":
+        reader = ParquetConfig(columns=named_columns(config))
+    elif isinstance(source, SyntheticConfig):
         reader = READERS[source.yields()]
     elif isinstance(source, HubConfig):
-        reader = (ParquetConfig if path.suffix == ".parquet" else JsonlConfig)(columns=source.columns)
+        reader = JsonlConfig(columns=source.columns)
     else:
         reader, on_bad_row = source.reader, source.on_bad_row
     records, report = gather(path, reader.read(path, labels), on_bad_row)
@@ -64,6 +66,41 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
             f"{path} must hold at least one record for the reader `{reader.name}`, got none{report.dropped_rows()}"
         )
     return records, report
+
+
+def named_columns(config: DataConfig) -> RowColumnsConfig:
+    """The columns of rows for a run: those of its data, or if these have none, the default ones of its records."""
+    reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
+    if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
+        return reader.columns
+    kind = config.yields()
+    if kind not in COLUMNS:
+        raise DataError(f"a table must hold what the run reads, and {kind.__name__} has no columns: give a file")
+    return COLUMNS[kind]
+
+
+def of_texts(config: DataConfig, texts: Sequence[str | tuple[str, str]]) -> tuple[Record, ...]:
+    """The records of texts, or of pairs of texts; each has its place as id, from 1 on.
+
+    Raises:
+        DataError: There are none, or one is not what the run reads.
+    """
+    if not texts:
+        raise DataError("there must be a text to predict, got none")
+    kind = config.yields()
+    if kind not in (TextRecord, PairRecord):
+        raise DataError(f"a list must hold texts or pairs, and the run reads {kind.__name__}: give a file or a table")
+    records: list[Record] = []
+    for place, item in enumerate(texts, start=1):
+        match item:
+            case str() if kind is TextRecord:
+                records.append(TextRecord(str(place), item, ()))
+            case (str(first), str(second)) if kind is PairRecord:
+                records.append(PairRecord(str(place), first, second, ""))
+            case _:
+                expected = "a text" if kind is TextRecord else "a pair of texts"
+                raise DataError(f"item {place} must be {expected}, as the run reads, got {shown(item)}")
+    return tuple(records)
 
 
 def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Record, ...]:
@@ -76,11 +113,7 @@ def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Re
     if config.yields() is QueryRecord:
         results = [query_record(f"[{line}]", row, "ignored") for line, row in numbered]
     else:
-        reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
-        columns: RowColumnsConfig = COLUMNS[config.yields()]
-        if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
-            columns = reader.columns
-        results = list(read_named_rows(columns, numbered, "ignored"))
+        results = list(read_named_rows(named_columns(config), numbered, "ignored"))
     records, _ = gather(Path("the rows"), results, "error")
     if not records:
         raise DataError("there must be a row to predict, got none")
