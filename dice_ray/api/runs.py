@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
+from dice_ray.api.given import with_loss
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import Best, Result, interruptible
 from dice_ray.api.tables import preset_of
 
 if TYPE_CHECKING:
+    from dice_ray.api.given import GivenLoss
     from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.driver import Driver, Show
@@ -23,6 +25,7 @@ def train(
     preset: Preset,
     settings: Written = (),
     *,
+    loss: GivenLoss | None = None,
     name: str | None = None,
     register: str | None = None,
     show: Show | None = None,
@@ -30,8 +33,10 @@ def train(
     """Fine-tune one task with one loss.
 
     Args:
-        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Data`.
+        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Tables`.
         settings: Values over the preset.
+        loss: The name of a loss, or a function `loss(logits, targets)` or a module of torch that returns the loss of
+            each item or their mean (see `dice_ray.losses.custom.FunctionLoss`).
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
         show: Makes the screen that shows progress.
@@ -41,6 +46,7 @@ def train(
     """
     from dice_ray.run.driver import Driver
 
+    settings = settings if loss is None else with_loss(settings, loss)
     config, name = _named(preset, settings, name)
     return train_config(config, name, Driver(show=show), register)
 

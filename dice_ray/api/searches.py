@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import shipped, tracking
+from dice_ray.api.given import with_loss
 from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result, interruptible
@@ -15,8 +16,10 @@ from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study
 from dice_ray.api.tables import preset_of
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
+    from dice_ray.api.given import GivenLoss
     from dice_ray.api.tables import Preset
     from dice_ray.config.load import Layer
     from dice_ray.run.driver import Driver, Show, TrialCounts
@@ -34,7 +37,8 @@ def tune(
     preset: Preset = EMBEDDED_PRESET,
     settings: Written = (),
     *,
-    space: str = "loss_tuning",
+    space: str | Callable[..., None] = "loss_tuning",
+    loss: GivenLoss | None = None,
     trials: int = 16,
     seed: int = 0,
     seeds: int = 0,
@@ -54,9 +58,10 @@ def tune(
     """Search the loss and its settings, beginning with those of the preset; the score is the best one on dev.
 
     Args:
-        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Data`.
+        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Tables`.
         settings: Values over the preset, below the trials.
-        space: A shipped space's name, `module:function` or `file.py:function`.
+        space: A shipped space's name, `module:function` or `file.py:function`, or a function that is defined in a file.
+        loss: As in `train`, for a space that does not search it.
         trials: Number of configurations to try.
         seed: Of the sampler and of every trial. Studies use seeds from 1 on, so that they never compare on the seed of
             a search.
@@ -87,7 +92,8 @@ def tune(
 
     preset = preset_of(preset)
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
-    written = layers_of(preset, settings)
+    written = layers_of(preset, settings if loss is None else with_loss(settings, loss))
+    space = space if isinstance(space, str) else address_of(space)
     layers = _with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = shipped.space_address(space)
@@ -217,7 +223,7 @@ def ablate(
 
     Args:
         study: A shipped study's name, or a Python file with ARMS and BASELINE, and optionally VARIANTS and DATA.
-        data: Names of shipped presets, YAML files, tables or `Data`; by default the study's own, or generated pairs.
+        data: Names of shipped presets, YAML files, tables or `Tables`; by default the study's own, or generated pairs.
         settings: Values over them, below the arms.
         encoders: Encoders to compare the arms on; by default that of the preset.
         arms: Arms to run, the baseline among them; by default all.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api import shipped
-from dice_ray.api.places import check_name, runs_folder
+from dice_ray.api.places import check_name, given_folder
 from dice_ray.errors import InputError, first_line
 
 if TYPE_CHECKING:
@@ -26,12 +26,9 @@ if TYPE_CHECKING:
     Table: TypeAlias = pd.DataFrame | datasets.Dataset
     """A table with named columns."""
 
-TABLES_FOLDER = ".tables"
-"""In the runs folder; no run can have the name."""
-
 
 @dataclass(frozen=True)
-class Data:
+class Tables:
     """Tables in place of the files of a preset. Columns and task are guessed as `dice-ray init` does.
 
     Attributes:
@@ -59,7 +56,7 @@ class Data:
 
 
 if TYPE_CHECKING:
-    Preset: TypeAlias = str | Path | Data | Table
+    Preset: TypeAlias = str | Path | Tables | Table
     """A shipped preset's name, a YAML file, or data given in Python."""
 
 
@@ -78,13 +75,12 @@ def preset_of(preset: Preset) -> str | Path:
 
     if isinstance(preset, str | Path):
         return preset
-    data = preset if isinstance(preset, Data) else Data(preset)
+    data = preset if isinstance(preset, Tables) else Tables(preset)
     if isinstance(data.text_columns, str) or len(data.text_columns) > 2:
         raise InputError(f"text_columns must be a list of one column or two, got {data.text_columns!r}")
     given = Given(tuple(data.text_columns), data.label_column, data.id_column, data.positive)
     below = None if data.preset is None else read_layer(shipped.preset_file(data.preset))
-    parent = runs_folder() / TABLES_FOLDER
-    parent.mkdir(parents=True, exist_ok=True)
+    parent = given_folder()
     with tempfile.TemporaryDirectory(dir=parent) as scratch:
         unfinished = Path(scratch) / "whole"
         unfinished.mkdir()
@@ -133,9 +129,8 @@ def _write(table: Any, file: Path, what: str) -> None:
         table.to_parquet(file)
         return
     if not isinstance(table, pd.DataFrame):
-        named = (
-            f": name its splits {', '.join(table)}, as in Data(train=..., test=...)" if isinstance(table, dict) else ""
-        )
+        splits = ", ".join(map(str, table)) if isinstance(table, dict) else ""
+        named = f": name its splits {splits}, as in Tables(train=..., test=...)" if splits else ""
         kind = type(table).__name__
         raise InputError(f"{what} must be a pandas DataFrame or a datasets.Dataset, got {kind}{named}")
     table = table.set_axis([str(column) for column in table.columns], axis=1)

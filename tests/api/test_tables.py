@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import dice_ray
-from dice_ray import Data, api
+from dice_ray import Tables, api
 from dice_ray.api.places import runs_folder
 from dice_ray.api.tables import preset_of
 from dice_ray.data import sources
@@ -25,7 +25,7 @@ def messages(num: int, first: int = 0) -> pd.DataFrame:
 
 
 def test_a_run_on_frames_is_resumed_predicts_and_is_scored() -> None:
-    data = Data(messages(80), test=messages(40, 80))
+    data = Tables(messages(80), test=messages(40, 80))
     result = dice_ray.train(data, QUICK, name="first")
     assert dice_ray.train(data, QUICK, name="first").best == result.best
     config = stored_config(runs_folder() / "first")
@@ -50,7 +50,7 @@ def test_a_data_set_of_the_library_keeps_the_names_of_its_labels() -> None:
     features["same"] = datasets.ClassLabel(names=["different", "duplicate"])
     rows = [{"a": f"one text {row}", "b": f"other words {row % 7}", "same": row % 2} for row in range(40)]
     table = datasets.Dataset.from_list(rows, features=features).shuffle(seed=1)
-    config = api.validate(preset_of(Data(table, text_columns=["b", "a"], positive="different", name="pairs")))
+    config = api.validate(preset_of(Tables(table, text_columns=["b", "a"], positive="different", name="pairs")))
     splits = sources.load(config.data)
     assert (config.task.name, config.task.positive_label()) == ("sentence_pair", "different")
     assert {record.label for record in splits.train} == {"different", "duplicate"}
@@ -64,26 +64,26 @@ def test_a_table_takes_the_place_of_the_files_of_a_preset() -> None:
         "data: {source: {files: {train: a.tsv, dev: b.tsv, reader: {tables: {quoting: true}}}}, dev_share: 0.3}\n"
         "tracking: {data: other}\nmodel: {dropout: 0.3}\n"
     )
-    preset = preset_of(Data(messages(80), preset="mine.yaml"))
+    preset = preset_of(Tables(messages(80), preset="mine.yaml"))
     config = api.validate(preset)
     assert (config.data.dev_share, config.model.dropout, config.tracking.data) == (0.3, 0.3, None)
     assert config.task.positive_label() == "no"
     assert sources.load(config.data).report.sizes == {"train": 56, "dev": 24}
-    assert preset_of(Data(messages(80), preset="mine.yaml")) == preset
-    assert preset_of(Data(messages(81), preset="mine.yaml")) != preset
+    assert preset_of(Tables(messages(80), preset="mine.yaml")) == preset
+    assert preset_of(Tables(messages(81), preset="mine.yaml")) != preset
 
 
 @pytest.mark.parametrize(
     ("data", "error", "match"),
     [
-        (Data(messages(20), label_column="label"), UnknownNameError, "no column named 'label'.*body, place, urgent"),
-        (Data(messages(20), positive="maybe"), UnknownNameError, "no label named 'maybe'.*Known: no, yes"),
+        (Tables(messages(20), label_column="label"), UnknownNameError, "no column named 'label'.*body, place, urgent"),
+        (Tables(messages(20), positive="maybe"), UnknownNameError, "no label named 'maybe'.*Known: no, yes"),
         (messages(20).drop(columns=["urgent", "place"]), DataError, r"no column repeats 2 to 200 short values"),
-        ({"train": 1, "test": 2}, InputError, r"got dict: name its splits train, test, as in Data\(train="),
+        ({"train": 1, "test": 2}, InputError, r"got dict: name its splits train, test, as in Tables\(train="),
         (pd.DataFrame({"text": ["a", 1], "label": ["x", "y"]}), InputError, "values of one type"),
         (pd.concat([messages(9), messages(9)], axis=1), InputError, "name of its own"),
     ],
 )
-def test_a_table_that_cannot_be_used_is_refused(data: Data, error: type[Exception], match: str) -> None:
+def test_a_table_that_cannot_be_used_is_refused(data: Tables, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=f"(?s){match}"):
         dice_ray.train(data)

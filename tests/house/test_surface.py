@@ -101,7 +101,7 @@ def test_the_commands_and_their_options_stay() -> None:
 
 def test_the_functions_stay() -> None:
     assert set(dice_ray.__all__) == {
-        "Data",
+        "Tables",
         "ablate",
         "evaluate",
         "export",
