@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
+from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
@@ -14,6 +16,7 @@ from dice_ray.api.results import Best, Result, interruptible
 from dice_ray.api.tables import preset_of
 
 if TYPE_CHECKING:
+    from dice_ray.api.callbacks import Callback
     from dice_ray.api.given import GivenLoss
     from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
@@ -28,6 +31,8 @@ def train(
     loss: GivenLoss | None = None,
     name: str | None = None,
     register: str | None = None,
+    dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
@@ -39,6 +44,8 @@ def train(
             each item or their mean (see `dice_ray.losses.custom.FunctionLoss`).
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
+        dry_run: Run only the first steps, estimate the whole in `Result.rehearsal`, and leave nothing behind.
+        callbacks: Functions that are called in this process with each evaluation; `[print]` prints a line for each.
         show: Makes the screen that shows progress.
 
     Raises:
@@ -47,8 +54,15 @@ def train(
     from dice_ray.run.driver import Driver
 
     settings = settings if loss is None else with_loss(settings, loss)
+    if dry_run:
+        return _dry_run(preset, settings, name)
     config, name = _named(preset, settings, name)
-    return train_config(config, name, Driver(show=show), register)
+    return train_config(config, name, Driver(show=shown(show, callbacks)), register)
+
+
+def _dry_run(preset: Preset, settings: Written, name: str | None) -> Result:
+    made = dry_run(preset, settings, name=name)
+    return Result(made.folder.name, TRAIN_EXPERIMENT, is_finished=False, rehearsal=made)
 
 
 def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import shipped, tracking
+from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
 from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
@@ -19,6 +20,7 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
+    from dice_ray.api.callbacks import Callback
     from dice_ray.api.given import GivenLoss
     from dice_ray.api.tables import Preset
     from dice_ray.config.load import Layer
@@ -53,6 +55,7 @@ def tune(
     register: str | None = None,
     address: str | None = None,
     dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Search the loss and its settings, beginning with those of the preset; the score is the best one on dev.
@@ -82,6 +85,7 @@ def tune(
         register: The name under which the best trial's model is registered in MLflow, as the next version.
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps of a trial, estimate the whole in `Result.estimate`, and leave nothing behind.
+        callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: Makes the screen that shows progress.
     """
     from dice_ray.run.driver import Driver
@@ -121,7 +125,8 @@ def tune(
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
     plan = plan.with_code([plan.base()])
-    return _run(plan, Driver(address, max_hours=max_hours, show=show), is_dry=dry_run, register=register)
+    driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks))
+    return _run(plan, driver, is_dry=dry_run, register=register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:
@@ -156,6 +161,7 @@ def resume(
     address: str | None = None,
     max_hours: float | None = None,
     dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Resume a sweep, a study, or a run trained alone.
@@ -169,6 +175,7 @@ def resume(
         address: Of a Ray cluster; a local Ray is started where not given.
         max_hours: A sweep or study stops again after this time.
         dry_run: Estimate what is left of a sweep or study.
+        callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: Makes the screen that shows progress.
 
     Raises:
@@ -180,7 +187,7 @@ def resume(
     from dice_ray.tuning import plan_file, sweep
     from dice_ray.tuning.plan import SweepPlan
 
-    driver, folder = Driver(address, max_hours=max_hours, show=show), runs_folder() / name
+    driver, folder = Driver(address, max_hours=max_hours, show=shown(show, callbacks)), runs_folder() / name
     if not holds_plan(folder):
         config = stored_config(folder)
         if config is None:
@@ -217,6 +224,7 @@ def ablate(
     name: str | None = None,
     address: str | None = None,
     dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Run the arms of a study over the same seeds, on each of its variants; cells that are done are kept.
@@ -234,6 +242,7 @@ def ablate(
         name: The study's name; by default that of its file.
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps, estimate the whole in `Result.estimate`, and leave nothing behind.
+        callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: Makes the screen that shows progress.
     """
     from dice_ray.config.load import resolve
@@ -273,7 +282,7 @@ def ablate(
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
-    return _run(plan.with_contents(), Driver(address, max_hours=max_hours, show=show), is_dry=dry_run)
+    return _run(plan.with_contents(), Driver(address, max_hours=max_hours, show=shown(show, callbacks)), is_dry=dry_run)
 
 
 def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:

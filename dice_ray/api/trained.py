@@ -89,6 +89,14 @@ class Scored:
     scores: Scores
     not_stored: str | None
 
+    def _repr_html_(self) -> str:
+        """The metrics as a table, for a notebook."""
+        import pandas as pd
+
+        title = f"{self.run} on {self.data}"
+        html: str = pd.Series(self.scores.metrics, name=title).to_frame().to_html(float_format="{:.4f}".format)
+        return html
+
 
 def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None) -> Scored:
     """Score a run's best checkpoint; the counts of each record and class become artifacts of the run.

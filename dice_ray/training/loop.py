@@ -77,6 +77,12 @@ class Evaluation:
     metrics: dict[str, float]
     finished: bool
 
+    def __str__(self) -> str:
+        """One line: the loss, and the first metrics of dev."""
+        dev = [name for name in self.metrics if name.startswith("dev/")][:3]
+        shown = [f"{name} {self.metrics[name]:.4f}" for name in ("train/loss", *dev) if name in self.metrics]
+        return f"epoch {self.epoch:.2f}, step {self.step}: {', '.join(shown)}"
+
 
 @dataclass(frozen=True)
 class StepProgress:

@@ -391,7 +391,10 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
     quick = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
     settings = {**quick, "training.precision": "fp32"}
-    plan = api.dry_run("synthetic_pairs", settings, name="mine")
+    result = dice_ray.train("synthetic_pairs", settings, name="mine", dry_run=True)
+    assert result._repr_html_() is None
+    plan = result.rehearsal
+    assert plan is not None
     found = plan.rehearsal
     assert (found.records, found.rows) == ({"train": 200, "dev": 100, "test": 100}, {"train": 200, "dev": 100})
     assert (found.num_steps, found.num_evaluations, found.num_timed) == (40, 4, NUM_STEPS - 1)
