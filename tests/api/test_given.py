@@ -41,10 +41,15 @@ def rates(trial: Trial) -> None:
     trial.suggest_float("training.lr", 1e-4, 1e-2, log=True)
 
 
-def test_a_run_trains_with_a_function_or_a_module() -> None:
+def test_a_run_trains_with_a_function_or_a_module_and_is_chosen_by_an_own_metric() -> None:
     dice_ray.train("synthetic_pairs", QUICK, loss="cross_entropy", name="own")
     dice_ray.train("synthetic_pairs", QUICK, loss=test_custom.mean, name="function")
-    dice_ray.train("synthetic_pairs", QUICK, loss=torch.nn.CrossEntropyLoss(), name="module")
+    Path("costs.py").write_text("def saved(targets, predictions): return 10 - predictions.count('1') / len(targets)")
+    own = QUICK | {"task.sentence_pair.score": "costs.py:saved"}
+    run = dice_ray.train("synthetic_pairs", own, loss=torch.nn.CrossEntropyLoss(), name="module")
+    assert run.best.metric == "dev/saved"
+    assert 9 <= run.best.score <= 10
+    assert dice_ray.evaluate("module").scores.metrics["saved"] > 0
     curve = curves("train")
     losses = curve[curve["metric"] == "train/loss"].set_index("id")["value"]
     assert losses["function"] == pytest.approx(losses["own"], rel=1e-5)
