@@ -79,14 +79,14 @@ def test_a_study_is_bound_to_the_source_of_a_custom_loss(tmp_path: Path, arm: Fl
 
 def test_a_sweep_is_bound_to_the_source_of_its_loss_and_stores_absolute_addresses(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(LOSS)
-    own = {"loss": {"custom": {"target": "mine:build"}}, "task": {"sentence_pair": {"score": "mine.py:f"}}}
+    own = {"loss": {"custom": {"target": "mine:build"}}, "task": {"sentence_pair": {"score": "mine.py:Mine"}}}
     layers = (*LAYERS, Layer("--set", own))
     plan = SWEEP.model_validate(SWEEP.model_dump() | {"layers": layers, "space": "mine.py:f", "sampler": "mine:g"})
     assert (plan.space, plan.sampler, plan.scheduler) == (f"{tmp_path}/mine.py:f", f"{tmp_path}/mine.py:g", "asha")
     assert f"'{tmp_path}/mine.py:build'" in str(plan.layers)
     plan = plan.with_code([plan.base()])
-    assert set(plan.code) == {f"{tmp_path}/mine.py:build", f"{tmp_path}/mine.py:f"}
+    assert set(plan.code) == {f"{tmp_path}/mine.py:build", f"{tmp_path}/mine.py:Mine"}
     assert store(plan, tmp_path / "sweep") == read(tmp_path / "sweep") == plan
-    (tmp_path / "mine.py").write_text("def build(facts): pass")
+    (tmp_path / "mine.py").write_text("def build(facts): pass\nclass Mine: pass")
     with pytest.raises(RunError, match="sweep must be resumed with the code that it was started with"):
         read(tmp_path / "sweep").check_code(plan.code)
