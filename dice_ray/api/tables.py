@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     """A table with named columns."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Tables:
     """Tables in place of the files of a preset. Columns and task are guessed as `dice-ray init` does.
 

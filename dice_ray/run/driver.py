@@ -36,7 +36,7 @@ class TrialCounts:
     def __str__(self) -> str:
         """One line: the counts, and the best so far."""
         states = f"{self.done} done, {self.pruned} stopped early, {self.failed} failed of {self.total}"
-        best = "" if self.best_score is None else f"; best {100 * self.best_score:.2f} with {self.best_params}"
+        best = "" if self.best_score is None else f"; best {self.best_score:.4f} with {self.best_params}"
         return f"{self.elapsed:.0f} s: {states}{best}"
 
 

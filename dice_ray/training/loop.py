@@ -234,7 +234,9 @@ def _dev_scores(
     decisions = parts.task.decide(dev.records, dev.rows, items)
     scores = parts.task.score(dev.records, dev.rows, items, decisions)
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
-    return {f"dev/{name}": value for name, value in metrics.items()}, decisions
+    of_dev = {f"dev/{name}": value for name, value in metrics.items()}
+    # The objective first: a line of the first metrics shows it.
+    return {parts.objective: of_dev[parts.objective]} | of_dev, decisions
 
 
 def _num_worse(history: list[Evaluation], objective: str) -> int:
