@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dice_ray.api import ablate, evaluate, export, predict, report, resume, train, tune
+    from dice_ray.api import Tables, ablate, evaluate, export, predict, report, resume, train, tune
 
-__all__ = ["ablate", "evaluate", "export", "predict", "report", "resume", "train", "tune"]
+__all__ = ["Tables", "ablate", "evaluate", "export", "predict", "report", "resume", "train", "tune"]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def __getattr__(name: str) -> Any:

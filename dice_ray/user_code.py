@@ -42,6 +42,25 @@ Address: TypeAlias = Annotated[str, AfterValidator(absolute)]
 """The type of a setting that holds an address, or the name of something that comes with dice_ray."""
 
 
+def address_of(function: Any) -> str:
+    """The address of a function or class that is defined at the top of a module: of its file, unless it is installed.
+
+    Raises:
+        InputError: Another process cannot load it: it is from a notebook, a running script, or another function.
+    """
+    name, where = getattr(function, "__qualname__", ""), getattr(function, "__module__", None)
+    module = sys.modules.get(where or "")
+    file = getattr(module, "__file__", None)
+    if module is None or where == "__main__" or file is None or getattr(module, name, None) is not function:
+        raise InputError(
+            f"{name or function!r} must be defined at the top of a file that can be imported, from which other "
+            f"processes and a resumed run load it, and it is of {where or type(function).__name__}: write it to a file "
+            "(in a notebook a cell that begins with %%writefile my_code.py does), and import it from there"
+        )
+    is_installed = module.__name__.partition(".")[0] in OURS or "site-packages" in Path(file).parts
+    return f"{module.__name__ if is_installed else Path(file).absolute()}:{name}"
+
+
 def load(address: str) -> Callable[..., Any]:
     """The function or class at an address; a file is read again at each call.
 

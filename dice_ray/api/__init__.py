@@ -15,6 +15,7 @@ from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_ya
 from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
+from dice_ray.api.tables import Tables
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui
 from dice_ray.api.trained import Scored, evaluate, export, predict
 
@@ -26,6 +27,7 @@ __all__ = [
     "Interrupted",
     "Result",
     "Scored",
+    "Tables",
     "Waiting",
     "Written",
     "ablate",

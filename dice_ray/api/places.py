@@ -48,6 +48,13 @@ def runs_folder() -> Path:
     return Path(folder).expanduser()
 
 
+def given_folder() -> Path:
+    """The folder of tables and losses that were given in Python; no run can have its name."""
+    folder = runs_folder() / ".given"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
 def check_name(name: str) -> str:
     """Returns the name, which must be usable as a folder and as an experiment."""
     if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:

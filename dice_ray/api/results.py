@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from analysis.findings import Findings
     from analysis.report import Report
     from analysis.verdict import MoreSeeds, Verdict
+    from dice_ray.api.runs import DryRun
     from dice_ray.run.stopping import Stop
     from dice_ray.tuning.estimate import Estimate
 
@@ -41,8 +42,14 @@ class Best:
     score: float
     settings: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def line(self) -> str:
+        """One line of text."""
+        settings = ", ".join(f"{path} {value}" for path, value in self.settings.items())
+        return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}."
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Result:
     """The results of a run, sweep or study: its folder, and its runs in MLflow.
 
@@ -53,7 +60,8 @@ class Result:
         trained: The score of a run trained alone.
         is_study: Whether it is that of a finished study, which has a verdict.
         has_test: Whether the data of a run trained alone have a test split.
-        estimate: Of a dry run, which leaves nothing else behind.
+        estimate: Of a dry run of a sweep or study, which leaves nothing else behind.
+        rehearsal: The same of a run.
     """
 
     name: str
@@ -63,6 +71,7 @@ class Result:
     is_study: bool = False
     has_test: bool = False
     estimate: Estimate | None = None
+    rehearsal: DryRun | None = None
 
     @property
     def folder(self) -> Path:
@@ -156,9 +165,22 @@ class Result:
             raise UnknownNameError(f"figure of {self.name}", name or "", figures)
         return figures[name]
 
-    def _repr_html_(self) -> str:
-        """Summary and tables of its report, for a notebook."""
-        return self.report()._repr_html_()
+    def __repr__(self) -> str:
+        """Its name, its outcome as far as MLflow has it, and its folder."""
+        dry = self.estimate if self.rehearsal is None else self.rehearsal.rehearsal
+        if dry is not None:
+            return f"{self.name}: a dry run; the whole takes about {dry.seconds:.0f} s"
+        if not self.is_finished:
+            return f"{self.name}: not finished, dice_ray.resume({self.name!r}) continues it"
+        try:
+            lines = self.headlines or (self.best.line,)
+        except (RunError, UnknownNameError) as error:
+            lines = (str(error),)
+        return "\n".join([f"{self.name}: {' '.join(lines)}", f"in {self.folder}"])
+
+    def _repr_html_(self) -> str | None:
+        """Summary and tables of its report, for a notebook; None for a dry run, which has none."""
+        return None if self.estimate or self.rehearsal else self.report()._repr_html_()
 
 
 class Interrupted(KeyboardInterrupt):
@@ -286,8 +308,10 @@ def _best(name: str, of_experiment: Findings) -> Best:
         if shows.winner is None:
             raise RunError(f"the best arm must be a winner, and {name} has none: {headline(shows)}")
         arm = next(arm for arm in comparison.arms if arm.name == shows.winner.name)
-        return Best(arm.name, comparison.metric, arm.score.mean)
+        return Best(arm.name, comparison.metric, float(arm.score.mean))
     trial = best_trial(of_experiment)
     if trial is None:
         raise RunError(f"the best trial must have a score, and no trial of {name} has one")
-    return Best(f"{name}/{trial.id}", trial.metric, trial.score, trial.settings)
+    # The frame holds NumPy's numbers, which JSON and YAML do not take.
+    settings = {path: value.item() if hasattr(value, "item") else value for path, value in trial.settings.items()}
+    return Best(f"{name}/{trial.id}", trial.metric, trial.score, settings)

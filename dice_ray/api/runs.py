@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
+from dice_ray.api.callbacks import shown
+from dice_ray.api.given import with_loss
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
 from dice_ray.api.results import Best, Result, interruptible
+from dice_ray.api.tables import preset_of
 
 if TYPE_CHECKING:
+    from dice_ray.api.callbacks import Callback
+    from dice_ray.api.given import GivenLoss
+    from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.driver import Driver, Show
     from dice_ray.run.rehearsal import Rehearsal
 
 
 def train(
-    preset: str | Path,
+    preset: Preset,
     settings: Written = (),
     *,
+    loss: GivenLoss | None = None,
     name: str | None = None,
     register: str | None = None,
+    dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
 
     Args:
-        preset: A shipped preset's name, or a YAML file.
+        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Tables`.
         settings: Values over the preset, by path: `{"loss.focal.gamma": 3}`, or texts as `--set` takes them.
+        loss: The name of a loss, or a function `loss(logits, targets)` or a module of torch that returns the loss of
+            each item or their mean (see `dice_ray.losses.custom.FunctionLoss`).
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
+        dry_run: Run only the first steps, estimate the whole in `Result.rehearsal`, and leave nothing behind.
+        callbacks: Functions that are called in this process with each evaluation; `[print]` prints a line for each.
         show: Makes the screen that shows progress.
 
     Raises:
@@ -39,8 +53,16 @@ def train(
     """
     from dice_ray.run.driver import Driver
 
+    settings = settings if loss is None else with_loss(settings, loss)
+    if dry_run:
+        return _dry_run(preset, settings, name)
     config, name = _named(preset, settings, name)
-    return train_config(config, name, Driver(show=show), register)
+    return train_config(config, name, Driver(show=shown(show, callbacks)), register)
+
+
+def _dry_run(preset: Preset, settings: Written, name: str | None) -> Result:
+    made = dry_run(preset, settings, name=name)
+    return Result(made.folder.name, TRAIN_EXPERIMENT, is_finished=False, rehearsal=made)
 
 
 def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:
@@ -76,7 +98,7 @@ class DryRun:
     rehearsal: Rehearsal
 
 
-def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = None) -> DryRun:
+def dry_run(preset: Preset, settings: Written = (), *, name: str | None = None) -> DryRun:
     """Run the first steps of what `train` would run and leave nothing behind; the arguments are those of `train`."""
     from dice_ray.config.load import as_yaml
     from dice_ray.run.build import fix_precision
@@ -90,10 +112,11 @@ def dry_run(preset: str | Path, settings: Written = (), *, name: str | None = No
     return DryRun(as_yaml(config), folder, rehearse(config))
 
 
-def _named(preset: str | Path, settings: Written, name: str | None) -> tuple[RunConfig, str]:
+def _named(preset: Preset, settings: Written, name: str | None) -> tuple[RunConfig, str]:
     """The configuration with a name for its data, which a resumed run keeps, and the name of the run."""
     from dice_ray.run.folder import stored_config
 
+    preset = preset_of(preset)
     config = validate(preset, settings)
     name = check_name(name or new_name(f"{Path(preset).stem}-{config.loss.name}"))
     stored = stored_config(runs_folder() / name)

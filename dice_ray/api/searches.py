@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import shipped, tracking
+from dice_ray.api.callbacks import shown
+from dice_ray.api.given import with_loss
 from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study
+from dice_ray.api.tables import preset_of
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
+    from dice_ray.api.callbacks import Callback
+    from dice_ray.api.given import GivenLoss
+    from dice_ray.api.tables import Preset
     from dice_ray.config.load import Layer
     from dice_ray.run.driver import Driver, Show, TrialCounts
     from dice_ray.tuning.earlier import Point
@@ -29,10 +36,11 @@ PUBLISHED = "published"
 
 
 def tune(
-    preset: str | Path = EMBEDDED_PRESET,
+    preset: Preset = EMBEDDED_PRESET,
     settings: Written = (),
     *,
-    space: str = "loss_tuning",
+    space: str | Callable[..., None] = "loss_tuning",
+    loss: GivenLoss | None = None,
     trials: int = 16,
     seed: int = 0,
     seeds: int = 0,
@@ -47,14 +55,16 @@ def tune(
     register: str | None = None,
     address: str | None = None,
     dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Search the loss and its settings, beginning with those of the preset; the score is the best one on dev.
 
     Args:
-        preset: A shipped preset's name, or a YAML file.
+        preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Tables`.
         settings: Values over the preset, below the trials.
-        space: A shipped space's name, `module:function` or `file.py:function`.
+        space: A shipped space's name, `module:function` or `file.py:function`, or a function that is defined in a file.
+        loss: As in `train`, for a space that does not search it.
         trials: Number of configurations to try.
         seed: Of the sampler and of every trial. Studies use seeds from 1 on, so that they never compare on the seed of
             a search.
@@ -75,6 +85,7 @@ def tune(
         register: The name under which the best trial's model is registered in MLflow, as the next version.
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps of a trial, estimate the whole in `Result.estimate`, and leave nothing behind.
+        callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: Makes the screen that shows progress.
     """
     from dice_ray.run.driver import Driver
@@ -83,8 +94,10 @@ def tune(
     from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space
 
+    preset = preset_of(preset)
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
-    written = layers_of(preset, settings)
+    written = layers_of(preset, settings if loss is None else with_loss(settings, loss))
+    space = space if isinstance(space, str) else address_of(space)
     layers = _with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = shipped.space_address(space)
@@ -112,7 +125,8 @@ def tune(
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
     plan = plan.with_code([plan.base()])
-    return _run(plan, Driver(address, max_hours=max_hours, show=show), is_dry=dry_run, register=register)
+    driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks))
+    return _run(plan, driver, is_dry=dry_run, register=register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:
@@ -147,6 +161,7 @@ def resume(
     address: str | None = None,
     max_hours: float | None = None,
     dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Resume a sweep, a study, or a run trained alone.
@@ -160,6 +175,7 @@ def resume(
         address: Of a Ray cluster; a local Ray is started where not given.
         max_hours: A sweep or study stops again after this time.
         dry_run: Estimate what is left of a sweep or study.
+        callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: Makes the screen that shows progress.
 
     Raises:
@@ -171,7 +187,7 @@ def resume(
     from dice_ray.tuning import plan_file, sweep
     from dice_ray.tuning.plan import SweepPlan
 
-    driver, folder = Driver(address, max_hours=max_hours, show=show), runs_folder() / name
+    driver, folder = Driver(address, max_hours=max_hours, show=shown(show, callbacks)), runs_folder() / name
     if not holds_plan(folder):
         config = stored_config(folder)
         if config is None:
@@ -196,7 +212,7 @@ def resume(
 
 def ablate(
     study: str = "loss_comparison",
-    data: str | Path | Sequence[str | Path] = (),
+    data: Preset | Sequence[Preset] = (),
     settings: Written = (),
     *,
     encoders: Sequence[str] = (),
@@ -208,13 +224,14 @@ def ablate(
     name: str | None = None,
     address: str | None = None,
     dry_run: bool = False,
+    callbacks: Sequence[Callback] = (),
     show: Show | None = None,
 ) -> Result:
     """Run the arms of a study over the same seeds, on each of its variants; cells that are done are kept.
 
     Args:
         study: A shipped study's name, or a Python file with ARMS and BASELINE, and optionally VARIANTS and DATA.
-        data: Names of shipped presets, or YAML files; by default the study's own, or generated pairs.
+        data: Names of shipped presets, YAML files, tables or `Tables`; by default the study's own, or generated pairs.
         settings: Values over them, below the arms.
         encoders: Encoders to compare the arms on; by default that of the preset.
         arms: Arms to run, the baseline among them; by default all.
@@ -225,6 +242,7 @@ def ablate(
         name: The study's name; by default that of its file.
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps, estimate the whole in `Result.estimate`, and leave nothing behind.
+        callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
         show: Makes the screen that shows progress.
     """
     from dice_ray.config.load import resolve
@@ -235,7 +253,8 @@ def ablate(
     file = read_study(study)
     if unknown := [arm for arm in arms if arm not in file.arms]:
         raise UnknownNameError("arm", unknown[0], file.arms)
-    presets = [data] if isinstance(data, str | Path) else list(data) or list(file.data)
+    given = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
+    presets = [preset_of(each) for each in given] or list(file.data)
     if tuned_from and len(presets) * max(1, len(encoders)) > 1:
         raise InputError(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
@@ -259,11 +278,11 @@ def ablate(
         digest=data_digest(resolve(base).with_data_name(data_name)),
         variants={variant: content for variant, content in variants.items() if variant is not None},
         trial_timeout=trial_timeout,
-        command=command_of(study, presets if data else (), settings, encoders, tuned_from, name),
+        command=command_of(study, presets if len(given) else (), settings, encoders, tuned_from, name),
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
-    return _run(plan.with_contents(), Driver(address, max_hours=max_hours, show=show), is_dry=dry_run)
+    return _run(plan.with_contents(), Driver(address, max_hours=max_hours, show=shown(show, callbacks)), is_dry=dry_run)
 
 
 def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:

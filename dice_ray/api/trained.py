@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import places, tracking
+from dice_ray.api.tables import table_file
 from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
+    from dice_ray.api.tables import Table
     from dice_ray.tasks.base import Scores
     from dice_ray.tasks.predictions import Predictions
 
 
 def predict(
-    run: str, file: str | Path | Sequence[str], *, threshold: float | str = "auto", out: Path | None = None
+    run: str,
+    file: str | Path | Table | Sequence[str | tuple[str, str]],
+    *,
+    threshold: float | str = "auto",
+    out: Path | None = None,
 ) -> Predictions:
     """The predictions of a run's best checkpoint for a file, in the format of the run's data; labels are not read.
 
@@ -27,18 +33,24 @@ def predict(
 
     Args:
         run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
-        file: Records to predict; or a list of lines, each a text, a pair separated by a tab, or words. Ids of tables
-            are those of their column of ids (of `id` where the data have none), else the numbers of the lines.
+        file: Records to predict: a file, a table with the columns of the run's data, or a list of texts, of pairs (or
+            of two sentences with a tab between them), or of sentences with spaces between their words. Ids of tables
+            are those of their column of ids (of `id` where the data have none), else the numbers of the rows.
         threshold: A number, `tuned` for the one tuned on dev, or `auto`.
         out: A file to write the predictions to; it is written whole or not at all.
     """
+    from dice_ray.data import files
     from dice_ray.run import trained
     from dice_ray.run.folder import check_output, write_output
 
     if out is not None:
         check_output(out, [Path(file)] if isinstance(file, str | Path) else [])
     best = trained.load(places.place(run).folder)
-    predictions = best.predict(Path(file) if isinstance(file, str | Path) else file, threshold)
+    if isinstance(file, list | tuple):
+        predictions = best.predictions(files.of_texts(best.config.data, file), threshold)
+    else:
+        with table_file(file) as path:
+            predictions = best.predict(path, threshold)
     if out is not None:
         write_output(out, predictions.text())
     return predictions
@@ -69,7 +81,7 @@ class Scored:
     """The scores of a run's best checkpoint.
 
     Attributes:
-        data: A split's name, or a file.
+        data: A split's name, a file, or the name that a table was given by its content.
         scores: Its metrics, at threshold 0.5 and at the one tuned on dev, and the counts of each record.
         not_stored: Why MLflow does not hold the scores, if it does not, and where they wait.
     """
@@ -79,25 +91,37 @@ class Scored:
     scores: Scores
     not_stored: str | None
 
+    def _repr_html_(self) -> str:
+        """The metrics as a table, for a notebook."""
+        import pandas as pd
 
-def evaluate(run: str, data: str = "test", *, items: Path | None = None) -> Scored:
+        title = f"{self.run} on {self.data}"
+        html: str = pd.Series(self.scores.metrics, name=title).to_frame().to_html(float_format="{:.4f}".format)
+        return html
+
+
+def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None) -> Scored:
     """Score a run's best checkpoint; the counts of each record and class become artifacts of the run.
 
     While MLflow is away, they wait in the run's folder: the next command that reads MLflow sends them.
 
     Args:
         run: As in `predict`.
-        data: `dev`, `test`, or a file with labels.
+        data: `dev`, `test`, a file with labels, or a table with the columns of the run's data.
         items: A CSV file for the counts of each record.
     """
     from dice_ray.run import trained
     from dice_ray.run.folder import check_output, write_output
 
     if items is not None:
-        check_output(items, [Path(data)])
+        check_output(items, [Path(data)] if isinstance(data, str) else [])
     of_run = places.place(run)
     best = trained.load(of_run.folder)
-    scores = best.score(best.labelled(data))
+    if isinstance(data, str):
+        scores = best.score(best.labelled(data))
+    else:
+        with table_file(data) as file:
+            data, scores = file.name, best.score(best.labelled(str(file)))
     if items is not None:
         write_output(items, trained.items_csv(scores))
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)} if data == "test" else {}

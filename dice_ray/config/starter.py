@@ -14,6 +14,7 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
+from dice_ray.data.imbalance import AsReadConfig
 from dice_ray.data.records import Record, Splits
 from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
@@ -46,8 +47,23 @@ class Starter:
     inspection: Inspection
 
 
-def start(file: Path, dev: Path | None = None, test: Path | None = None, given: Given = NOTHING_GIVEN) -> Starter:
+def start(
+    file: Path,
+    dev: Path | None = None,
+    test: Path | None = None,
+    given: Given = NOTHING_GIVEN,
+    below: Layer | None = None,
+    name: str | None = None,
+) -> Starter:
     """Guess how to read the file, beyond what is given, and check the guess on all rows of all files.
+
+    Args:
+        file: The training file.
+        dev: The dev file; without it dev is drawn from the training file.
+        test: The test file.
+        given: What is not to be guessed.
+        below: A preset of which all but the files is kept; the task too, unless the positive label is given.
+        name: Of the data; by default that of the file.
 
     Raises:
         DataError: A file does not exist, no reader can read the file or one of its rows, or the training split lacks a
@@ -58,12 +74,17 @@ def start(file: Path, dev: Path | None = None, test: Path | None = None, given: 
             raise DataError(f"there must be a file {other}, but it does not exist")
     guessed = guess(file, given)
     values = _values(guessed, file, {"dev": dev, "test": test})
+    if below is not None:
+        values = _with_data(below, values, is_task_given=given.positive is not None)
+    name = name or file.name.partition(".")[0]
     config = resolve([Layer("init", values)])
-    splits = sources.load(config.data, name=file.name.partition(".")[0])
+    as_read = config.data.model_copy(update={"imbalance": AsReadConfig()})
+    splits = sources.load(as_read, name=name)
     config.task.classes(splits.train)
-    inspection = inspect(file.name.partition(".")[0], config.task, splits)
+    inspection = inspect(name, config.task, splits)
     _check_labels(config, splits)
-    values["training"] = _training(len(splits.train))
+    if below is None:
+        values["training"] = _training(len(splits.train))
     reasons = guessed.why | _more_reasons(guessed, splits)
     why = {path: reason for path, reason in reasons.items() if _has(values, path)}
     imbalance = _imbalance(inspection)
@@ -97,6 +118,18 @@ def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None]) -> Ne
     if guessed.bad:
         files["on_bad_row"] = "skip"
     return {"task": guessed.task, "data": {"source": {"files": files}}, "model": {"encoder": "tiny"}}
+
+
+def _with_data(below: Layer, values: Nested, *, is_task_given: bool) -> Nested:
+    """A preset with other files; the name of its own data, and whether they are published, is left out."""
+    data, tracking = below.values.get("data"), below.values.get("tracking")
+    kept: Nested = {name: value for name, value in below.values.items() if name != "tracking"}
+    if isinstance(tracking, Mapping) and "text" in tracking:
+        kept["tracking"] = {"text": tracking["text"]}
+    if is_task_given or "task" not in kept:
+        kept["task"] = values["task"]
+    others = {key: value for key, value in data.items() if key != "source"} if isinstance(data, Mapping) else {}
+    return {**kept, "data": {**values["data"], **others}}
 
 
 def _training(num_records: int) -> Nested:

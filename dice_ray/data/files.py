@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,10 +52,12 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     on_bad_row: OnBadRow = "error"
     if not path.is_file():
         raise DataError(f"there must be a file {path.absolute()}")
-    if isinstance(source, SyntheticConfig):
+    if path.suffix == ".parquet":
+        reader = ParquetConfig(columns=named_columns(config))
+    elif isinstance(source, SyntheticConfig):
         reader = READERS[source.yields()]
     elif isinstance(source, HubConfig):
-        reader = (ParquetConfig if path.suffix == ".parquet" else JsonlConfig)(columns=source.columns)
+        reader = JsonlConfig(columns=source.columns)
     else:
         reader, on_bad_row = source.reader, source.on_bad_row
     records, report = gather(path, reader.read(path, labels), on_bad_row)
@@ -74,31 +76,44 @@ def id_column(config: DataConfig) -> str:
     return column if isinstance(column, str) else ID
 
 
-def read_lines(config: DataConfig, lines: Iterable[str]) -> tuple[Record, ...]:
-    """A record of each line that is not blank, with the number of the line as its id.
+def named_columns(config: DataConfig) -> RowColumnsConfig:
+    """The columns of rows for a run: those of its data, or if these have none, the default ones of its records."""
+    reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
+    if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
+        return reader.columns
+    kind = config.yields()
+    if kind not in COLUMNS:
+        raise DataError(f"a table must hold what the run reads, and {kind.__name__} has no columns: give a file")
+    return COLUMNS[kind]
 
-    A line is a text, a pair of sentences separated by a tab, or a sentence with spaces between its words.
+
+def of_texts(config: DataConfig, texts: Sequence[str | tuple[str, str]]) -> tuple[Record, ...]:
+    """The records of texts, of pairs, or of sentences; each has its place as id, from 1 on. Blank ones are left out.
+
+    A pair may also be one text with a tab between the two. A sentence for tags has spaces between its words.
 
     Raises:
-        DataError: The data are of another kind, a line is no pair, or there is no line.
+        DataError: There are none, or one is not what the run reads.
     """
-    numbered = [(str(number), line.strip("\r\n")) for number, line in enumerate(lines, start=1) if line.strip()]
     kind = config.yields()
+    if kind not in (TextRecord, PairRecord, TaggedRecord):
+        raise DataError(f"a list must hold texts, pairs or words, and the run reads {kind.__name__}: give a file")
     records: list[Record] = []
-    for number, line in numbered:
-        if kind is TextRecord:
-            records.append(TextRecord(number, line, ()))
-        elif kind is TaggedRecord:
-            records.append(TaggedRecord(number, tuple(line.split()), ()))
-        elif kind is PairRecord:
-            first, tab, second = line.partition("\t")
-            if not tab or "\t" in second:
-                raise DataError(f"line {number} must be two sentences with a tab between them, got {shown(line)}")
-            records.append(PairRecord(number, first, second, ""))
-        else:
-            raise DataError("lines must be for a task on texts, pairs or words: give a file in the format of its data")
+    for place, item in enumerate(texts, start=1):
+        if isinstance(item, str) and not item.strip():
+            continue
+        match tuple(item.split("\t")) if kind is PairRecord and isinstance(item, str) else item:
+            case str(text) if kind is TextRecord:
+                records.append(TextRecord(str(place), text, ()))
+            case str(text) if kind is TaggedRecord:
+                records.append(TaggedRecord(str(place), tuple(text.split()), ()))
+            case (str(first), str(second)) if kind is PairRecord:
+                records.append(PairRecord(str(place), first, second, ""))
+            case _:
+                what = "two sentences with a tab between them, or a pair" if kind is PairRecord else "a text"
+                raise DataError(f"item {place} must be {what}, as the run reads, got {shown(item)}")
     if not records:
-        raise DataError("there must be a line to predict, got none")
+        raise DataError("there must be a text to predict, got none")
     return tuple(records)
 
 
@@ -112,11 +127,7 @@ def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Re
     if config.yields() is QueryRecord:
         results = [query_record(f"[{line}]", row, "ignored") for line, row in numbered]
     else:
-        reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
-        columns: RowColumnsConfig = COLUMNS[config.yields()]
-        if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
-            columns = reader.columns
-        results = list(read_named_rows(columns, numbered, "ignored"))
+        results = list(read_named_rows(named_columns(config), numbered, "ignored"))
     records, _ = gather(Path("the rows"), results, "error")
     if not records:
         raise DataError("there must be a row to predict, got none")

@@ -1,4 +1,4 @@
-"""Classification scores: precision, recall and F1, accuracy, MCC, PR-AUC, Brier score, calibration, thresholds.
+"""Classification scores: precision, recall, F1, accuracy, MCC, ROC-AUC, PR-AUC, Brier score, calibration, thresholds.
 
 Counts are added up first, over items, batches and workers; a ratio is formed once, with 0/0 = 0 everywhere.
 The values equal scikit-learn's (tests/metrics/test_classification.py), but only PR-AUC calls it: its functions take the
@@ -46,6 +46,11 @@ class Counts:
     @property
     def f1(self) -> float:
         return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+    def f_beta(self, beta: float) -> float:
+        """The F-measure in which recall counts `beta` times as much as precision."""
+        tp = (1 + beta**2) * self.tp
+        return ratio(tp, tp + self.fp + beta**2 * self.fn)
 
 
 @dataclass(frozen=True)
@@ -113,8 +118,12 @@ def binary_scores(
         "f1": counts.f1,
         "precision": counts.precision,
         "recall": counts.recall,
+        "f0.5": counts.f_beta(0.5),
+        "f2": counts.f_beta(2),
         "accuracy": ratio(int((predicted == positive).sum()), len(labels)),
+        "balanced_accuracy": balanced_accuracy(confusion(labels, predicted.astype(np.int64), 2)),
         "mcc": ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))),
+        "roc_auc": roc_auc(probabilities, labels),
         "pr_auc": float(average_precision_score(labels, probabilities)) if positive.any() else 0.0,
         "brier": ratio(float(((probabilities - positive) ** 2).sum()), len(labels)),
         "calibration_error": calibration_error(probabilities, labels),
@@ -140,8 +149,35 @@ def class_scores(counts_CC: NDArray[np.int64]) -> dict[str, float]:
     return {
         "accuracy": ratio(num_right, num_items),
         "macro_f1": ratio(sum(f1), len(f1)),
+        "balanced_accuracy": balanced_accuracy(counts_CC),
         "mcc": ratio(num_right * num_items - int(labelled @ predicted), math.sqrt(spread[0]) * math.sqrt(spread[1])),
     }
+
+
+def balanced_accuracy(counts_CC: NDArray[np.int64]) -> float:
+    """The mean recall of the classes that occur among the labels."""
+    labelled = counts_CC.sum(1)
+    recalls = counts_CC.diagonal()[labelled > 0] / labelled[labelled > 0]
+    return ratio(float(recalls.sum()), len(recalls))
+
+
+def roc_auc(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
+    """The probability that a positive item has a higher probability than a negative one, ties counted half.
+
+    0 without items of both classes.
+    """
+    values, places = np.unique(probabilities, return_inverse=True)
+    positives = np.bincount(places, weights=labels == 1, minlength=len(values))
+    negatives = np.bincount(places, minlength=len(values)) - positives
+    below = negatives.cumsum() - negatives / 2
+    return ratio(float(positives @ below), float(positives.sum() * negatives.sum()))
+
+
+def macro_roc_auc(probabilities_NC: NDArray[np.floating], members_NC: NDArray[np.bool_]) -> float:
+    """The mean area of each class against the others, of the classes that some items have and some have not."""
+    of_both = np.flatnonzero(members_NC.any(0) & ~members_NC.all(0))
+    areas = [roc_auc(probabilities_NC[:, class_], members_NC[:, class_].astype(np.int64)) for class_ in of_both]
+    return ratio(sum(areas), len(areas))
 
 
 def calibration_error(

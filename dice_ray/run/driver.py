@@ -61,6 +61,12 @@ class TrialCounts:
     def is_finished(self) -> bool:
         return self.done + self.failed + self.pruned == self.total
 
+    def __str__(self) -> str:
+        """One line: the counts, and the best so far."""
+        states = f"{self.done} done, {self.pruned} stopped early, {self.failed} failed of {self.total}"
+        best = "" if self.best_score is None else f"; best {self.best_score:.4f} with {self.best_params}"
+        return f"{self.elapsed:.0f} s: {states}{best}"
+
 
 Event: TypeAlias = StepProgress | Evaluation | TrialCounts | str
 """What a driver reports: of a run its steps and evaluations, of a sweep or study its counts, of both lines of text."""

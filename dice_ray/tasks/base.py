@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeAlias, TypeVar
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from dice_ray import user_code
 from dice_ray.data.records import Record
+from dice_ray.metrics.objectives import own_metric
 from dice_ray.settings import Branch
 
 if TYPE_CHECKING:
@@ -139,6 +142,17 @@ class Task(ABC, Generic[RecordT]):
     ) -> Scores:
         """The scores of a split, from all its decoded rows."""
 
+    def own_metric(
+        self, others: Mapping[str, float], targets: Sequence[Any], predictions: Sequence[Any]
+    ) -> dict[str, float]:
+        """The user's own metric of the labels of each record, beside the other metrics; empty without one."""
+        address = self.config.own_metric()
+        return {} if address is None else own_metric(self._own_function, address, others, targets, predictions)
+
+    @cached_property
+    def _own_function(self) -> Callable[..., Any]:
+        return user_code.load(self.config.own_metric() or "")
+
     @abstractmethod
     def predict(
         self, records: Sequence[RecordT], rows: Sequence[Row], decoded: Sequence[Any], decisions: Decisions
@@ -160,6 +174,10 @@ class TaskBranch(Branch, ABC):
     def objective(self) -> str:
         """The metric that decides, on dev, which checkpoint and which trial is best."""
         return self.metric
+
+    def own_metric(self) -> str | None:
+        """The address of the user's own metric, if that is the objective."""
+        return None
 
     def positive_label(self) -> str | None:
         """The label of the positive class, if each record has one of two labels; else `None`."""

@@ -8,7 +8,10 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,18 @@ class TablePredictions(Predictions):
     def plain(self) -> list[dict[str, str | float]]:
         """One object for each row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A row for each record."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.rows), columns=list(self.columns))
+
+    def _repr_html_(self) -> str:
+        """The first and the last rows as a table, for a notebook."""
+        html: str = self.frame.to_html(max_rows=20)
+        return html
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from dice_ray.data.records import PairRecord
@@ -22,11 +22,13 @@ from dice_ray.metrics.classification import (
     item_counts,
     threshold_decisions,
 )
+from dice_ray.metrics.objectives import OF_TWO, beta, check_score, metric_of
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, encodings, inputs_of, labels_of, padded
 from dice_ray.terms import Link, Term, TermFacts
+from dice_ray.user_code import Address
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -37,6 +39,9 @@ class SentencePairConfig(TaskBranch):
 
     Attributes:
         positive: The label of the positive class; there must be exactly one other label.
+        score: The objective: `f1` or another metric of the positive class at threshold 0.5 (`precision`, `recall`, `f2`
+            or any F-beta, `accuracy`, `balanced_accuracy`, `mcc`, `roc_auc`, `pr_auc`), or the address of a function
+            of the lists of labels and predicted labels that returns a number, the higher the better.
         link: `softmax` gives two logits for each pair, `sigmoid` one.
         max_length: The longest row, in tokens; of a longer pair the longer sentence is truncated.
     """
@@ -46,8 +51,20 @@ class SentencePairConfig(TaskBranch):
     records = (PairRecord,)
 
     positive: str = "1"
+    score: Address = "f1"
     link: Literal["softmax", "sigmoid"] = "softmax"
     max_length: int = Field(128, ge=8)
+
+    @model_validator(mode="after")
+    def _fits(self) -> SentencePairConfig:
+        check_score(self.score, OF_TWO)
+        return self
+
+    def objective(self) -> str:
+        return metric_of(self.score)
+
+    def own_metric(self) -> str | None:
+        return self.score if ":" in self.score else None
 
     def positive_label(self) -> str:
         return self.positive
@@ -146,12 +163,17 @@ class SentencePair(Task[PairRecord]):
         }
         ids, gold_N1 = [record.id for record in records], labels[:, None] == 1
         predicted, at_threshold = probabilities > 0.5, probabilities > decisions["threshold"]
+        classes = class_counts(self.classes, confusion(labels, predicted.astype(np.int64), 2))
+        if beta_of_score := beta(self.config.score):
+            metrics[self.config.score] = classes[self.config.positive].f_beta(beta_of_score)
+        names = [[self.classes[index] for index in of.astype(int).tolist()] for of in (labels, predicted)]
+        metrics |= self.own_metric(metrics, *names)
         return Scores(
             metrics,
             collapsed=bool(predicted.all() or not predicted.any()),
             items=item_counts(ids, gold_N1, predicted[:, None]),
             tuned_items=item_counts(ids, gold_N1, at_threshold[:, None]),
-            classes=class_counts(self.classes, confusion(labels, predicted.astype(np.int64), 2)),
+            classes=classes,
         )
 
     def predict(

@@ -25,15 +25,18 @@ from dice_ray.metrics.classification import (
     confusion,
     constant_f1,
     item_counts,
+    macro_roc_auc,
     ratio,
     threshold_decisions,
 )
 from dice_ray.metrics.names import metric_name_part
+from dice_ray.metrics.objectives import OF_CLASSES, OF_LABELS, OF_TWO, PLAIN, beta, check_score, metric_of
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
 from dice_ray.terms import Link, Term, TermFacts
+from dice_ray.user_code import Address
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -45,7 +48,11 @@ class TextClassificationConfig(WindowedBranch):
     Attributes:
         labels: `one` label for each text, by softmax; or `several` independent ones, by a sigmoid for each label.
         positive: For two labels: the one whose F1 is scored, at threshold 0.5 and at a threshold tuned on dev.
-        score: The objective. `f1` is that of the positive label, or the micro F1 of several labels.
+        score: The objective: `accuracy`, `macro_f1`, `balanced_accuracy`, `mcc` or `roc_auc` (the mean over classes)
+            for one label; with a positive one also its `f1`, `precision`, `recall`, `f2` or any F-beta, and `pr_auc`,
+            at threshold 0.5; for several labels the micro `f1`, `precision`, `recall`, F-beta, `macro_f1`, `roc_auc`.
+            Or the address of a function of the lists of labels and predicted labels (of lists of them, for several
+            labels) that returns a number, the higher the better.
         max_length: The longest row, in tokens; a longer text becomes several overlapping rows, whose probabilities are
             averaged.
         stride: The overlap of those rows, in tokens.
@@ -57,7 +64,7 @@ class TextClassificationConfig(WindowedBranch):
 
     labels: Literal["one", "several"] = "one"
     positive: str | None = None
-    score: Literal["accuracy", "macro_f1", "f1"] = Field(
+    score: Address = Field(
         default_factory=lambda above: "f1" if above.get("positive") or above.get("labels") == "several" else "accuracy",
         description="f1 for a positive label or several labels, else accuracy",
     )
@@ -66,18 +73,25 @@ class TextClassificationConfig(WindowedBranch):
     def _fits(self) -> TextClassificationConfig:
         if self.labels == "several" and (self.positive is not None or self.score == "accuracy"):
             raise ValueError("several labels have no positive one, and are scored by f1 or macro_f1")
-        if self.labels == "one" and self.score == "f1" and self.positive is None:
+        if self.labels == "one" and self.positive is None and (self.score in ("f1", "recall") or beta(self.score)):
             raise ValueError("score f1 needs `positive`, the label whose F1 is meant; or use accuracy or macro_f1")
+        of_one = (*OF_TWO, "macro_f1") if self.positive is not None else OF_CLASSES
+        check_score(self.score, OF_LABELS if self.labels == "several" else of_one)
         return self
 
     def objective(self) -> str:
-        return self.score
+        return metric_of(self.score)
+
+    def own_metric(self) -> str | None:
+        return self.score if ":" in self.score else None
 
     def positive_label(self) -> str | None:
         return self.positive
 
     def scores_every_class(self) -> bool:
-        return self.positive is not None or self.score == "macro_f1"
+        if self.labels == "several":
+            return self.score in ("macro_f1", "roc_auc")
+        return self.positive is not None or (self.score not in PLAIN and ":" not in self.score)
 
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax" if self.labels == "one" else "sigmoid"})
@@ -214,11 +228,16 @@ class OneLabel(TextTask):
         metrics = class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in ("accuracy", "macro_f1")}
         if self.config.positive is None:
             metrics |= {f"f1_{metric_name_part(name)}": of_class.f1 for name, of_class in by_class.items()}
+            metrics["roc_auc"] = macro_roc_auc(probabilities_NC, labels_N[:, None] == np.arange(len(self.classes)))
         else:
             positive_N = probabilities_NC[:, 1]
             metrics |= binary_scores(positive_N, labels_N, 0.5) | decisions
             metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
             metrics["constant_f1"] = constant_f1(labels_N)
+            if beta_of_score := beta(self.config.score):
+                metrics[self.config.score] = by_class[self.config.positive].f_beta(beta_of_score)
+        names = [[self.classes[index] for index in of.tolist()] for of in (labels_N, predicted_N)]
+        metrics |= self.own_metric(metrics, *names)
         return Scores(
             metrics,
             collapsed=len(np.unique(predicted_N)) == 1,
@@ -293,6 +312,14 @@ class SeveralLabels(TextTask):
             **{f"f1_{metric_name_part(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
         }
         ids, gold_NC = [record.id for record in records], labels_NC == 1
+        metrics["roc_auc"] = macro_roc_auc(probabilities_NC, gold_NC)
+        if beta_of_score := beta(self.config.score):
+            metrics[self.config.score] = sum(counts, Counts()).f_beta(beta_of_score)
+        names = [
+            [[self.classes[index] for index in np.flatnonzero(of_text)] for of_text in of]
+            for of in (gold_NC, predicted_NC)
+        ]
+        metrics |= self.own_metric(metrics, *names)
         return Scores(
             metrics,
             collapsed=bool(predicted_NC.all() or not predicted_NC.any()),

@@ -77,6 +77,12 @@ class Evaluation:
     metrics: dict[str, float]
     finished: bool
 
+    def __str__(self) -> str:
+        """One line: the loss, and the first metrics of dev."""
+        dev = [name for name in self.metrics if name.startswith("dev/")][:3]
+        shown = [f"{name} {self.metrics[name]:.4f}" for name in ("train/loss", *dev) if name in self.metrics]
+        return f"epoch {self.epoch:.2f}, step {self.step}: {', '.join(shown)}"
+
 
 @dataclass(frozen=True)
 class StepProgress:
@@ -228,7 +234,9 @@ def _dev_scores(
     decisions = parts.task.decide(dev.records, dev.rows, items)
     scores = parts.task.score(dev.records, dev.rows, items, decisions)
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
-    return {f"dev/{name}": value for name, value in metrics.items()}, decisions
+    of_dev = {f"dev/{name}": value for name, value in metrics.items()}
+    # The objective first: a line of the first metrics shows it.
+    return {parts.objective: of_dev[parts.objective]} | of_dev, decisions
 
 
 def _num_worse(history: list[Evaluation], objective: str) -> int:

@@ -34,17 +34,23 @@ RESULTS_VERSION = 2
 AUTOMATIC = "this machine"
 """Origin of the layer with automatically chosen values, such as the precision; it is stored in plans."""
 
-TARGET: Final = "loss.custom.target"
-"""The path of the address of a custom loss."""
+TARGETS: Final = ("loss.custom.target", "task.sentence_pair.score", "task.text_classification.score")
+"""The paths of the addresses of a custom loss and of an own metric."""
+
+
+def targets_of(config: RunConfig) -> list[str]:
+    """The addresses of the custom loss and of the own metric of a configuration."""
+    loss = config.loss.target if isinstance(config.loss, CustomConfig) else None
+    return [target for target in (loss, config.task.own_metric()) if target is not None]
 
 
 def _with_absolute_target(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Settings, nested or by path, with the address of a custom loss made absolute."""
+    """Settings, nested or by path, with the addresses of a custom loss and an own metric made absolute."""
     located = dict(values)
     for key, value in values.items():
         if isinstance(value, Mapping):
             located[key] = _with_absolute_target(value, f"{prefix}{key}.")
-        elif f"{prefix}{key}" == TARGET and isinstance(value, str):
+        elif f"{prefix}{key}" in TARGETS and isinstance(value, str):
             located[key] = absolute(value)
     return located
 
@@ -63,7 +69,7 @@ class Plan(BaseModel):
         layers: Preset and settings below the trials. Seed and launch settings of the preset are those of a single run;
             each trial gets its own seed.
         digest: Of the data; empty before they are read.
-        code: Digest of the source of each custom loss, by its address.
+        code: Digest of the source of each custom loss and own metric, by its address.
         trial_timeout: A trial that runs longer, in seconds, fails.
         seeds_option: The option of the command line that sets the seeds.
     """
@@ -133,16 +139,16 @@ class Plan(BaseModel):
         return self.with_digests(digests)
 
     def with_code(self, configs: Iterable[RunConfig]) -> Self:
-        """The same plan, bound to the source of the custom losses of these configurations.
+        """The same plan, bound to the source of the custom losses and own metrics of these configurations.
 
         Raises:
             InputError: One cannot be loaded.
         """
-        targets = {config.loss.target for config in configs if isinstance(config.loss, CustomConfig)}
+        targets = {target for config in configs for target in targets_of(config)}
         return self.model_copy(update={"code": {target: digest(target) for target in sorted(targets)}})
 
     def check_code(self, targets: Iterable[str]) -> None:
-        """The custom losses at these addresses must be those that the plan was made with.
+        """The custom losses and own metrics at these addresses must be those that the plan was made with.
 
         Raises:
             RunError: The source of one was changed.
@@ -151,7 +157,7 @@ class Plan(BaseModel):
         for target in targets:
             if (stored := self.code.get(target)) is not None and stored != (current := digest(target)):
                 raise RunError(
-                    f"{self.name} must be resumed with the loss that it was started with, and {target} was changed "
+                    f"{self.name} must be resumed with the code that it was started with, and {target} was changed "
                     f"(digest {stored} then, {current} now): restore its file, or choose another name"
                 )
 

@@ -21,7 +21,7 @@ from dice_ray.errors import ConfigError, ConflictError, Problem
 from dice_ray.models.pretrained import digest
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import RESULTS_VERSION, TARGET, Plan, StoredLayer, StoredValues
+from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues
 
 
 class Variant(BaseModel):
@@ -248,8 +248,9 @@ class StudyPlan(Plan):
 
     def _digest(self, values: Flat, config: RunConfig, variant: str | None) -> str:
         decisive = {path: value for path, value in values.items() if path.partition(".")[0] not in NEUTRAL_SECTIONS}
-        if (target := values.get(TARGET)) in self.code:  # the source of a custom loss decides, not where its file lies
-            decisive[TARGET] = f"{target.rpartition(':')[2]} {self.code[target]}"
+        for path in TARGETS:
+            if (target := values.get(path)) in self.code:  # the source of own code decides, not where its file lies
+                decisive[path] = f"{target.rpartition(':')[2]} {self.code[target]}"
         content = self.digests[variant] + self.encoders.get(config.model.encoder, "")
         parts = json.dumps([decisive, content, RESULTS_VERSION], sort_keys=True)
         return hashlib.sha256(parts.encode()).hexdigest()[:12]

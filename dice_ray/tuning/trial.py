@@ -26,13 +26,12 @@ from ray import tune
 from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
-from dice_ray.losses.custom import CustomConfig
 from dice_ray.run import cluster, train
 from dice_ray.run.build import objective, prepare
 from dice_ray.run.folder import LATE, TRIALS
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import SweepPlan, targets_of
 from dice_ray.tuning.study_plan import StudyPlan
 
 SCORE = "score"
@@ -87,8 +86,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
         with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial).with_threads(work.threads)
-            if isinstance(config.loss, CustomConfig):
-                work.plan.check_code([config.loss.target])
+            work.plan.check_code(targets_of(config))
             metric = objective(config)
             if isinstance(work.plan, StudyPlan):
                 prepare(config).test()  # raises before the training where the test split cannot be scored

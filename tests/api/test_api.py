@@ -59,16 +59,18 @@ ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.fo
 
 
 class Shown(AbstractContextManager["Shown"]):
-    """A screen that keeps the evaluations."""
+    """A screen that keeps the evaluations, and the lines of texts."""
 
-    def __init__(self, told: list[Evaluation]) -> None:
-        self.told = told
+    def __init__(self, told: list[Evaluation], lines: list[str] | None = None) -> None:
+        self.told, self.lines = told, [] if lines is None else lines
 
     def __exit__(self, *failure: object) -> None: ...
 
     def show(self, event: Event) -> None:
         if isinstance(event, Evaluation):
             self.told.append(event)
+        elif isinstance(event, str):
+            self.lines += event.splitlines()
 
 
 def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
@@ -268,11 +270,11 @@ def studied(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory) -> Driv
         return driven(folder, lambda: dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=1, show=TerminalScreen))
 
 
-def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_was_dropped_and_cut_is_shown_and_stored(tmp_path: Path) -> None:
     write_data(tmp_path, LONG)
     settings = {"training.epochs": 1, "task.sentence_pair.max_length": 24}
-    dice_ray.train("mine.yaml", settings, show=lambda terminal: Shown([]))
-    lines = capfd.readouterr().out.splitlines()
+    lines: list[str] = []
+    dice_ray.train("mine.yaml", settings, show=lambda terminal: Shown([], lines))
     assert lines[:3] == [
         "Warning: too few items of the rarest class: dev has 2 of '0' and test has 5 of '0', and with fewer than 20 a "
         "score depends on chance. Label more of them, draw a larger dev split (data.dev_share) or give a larger test "
@@ -392,7 +394,10 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path_factory.mktemp("scratch")))
     quick = {"data.source.synthetic.size": 200, "training.epochs": 4, "training.batch_size": 20}
     settings = {**quick, "training.precision": "fp32"}
-    plan = api.dry_run("synthetic_pairs", settings, name="mine")
+    result = dice_ray.train("synthetic_pairs", settings, name="mine", dry_run=True)
+    assert result._repr_html_() is None
+    plan = result.rehearsal
+    assert plan is not None
     found = plan.rehearsal
     assert (found.records, found.rows) == ({"train": 200, "dev": 100, "test": 100}, {"train": 200, "dev": 100})
     assert (found.num_steps, found.num_evaluations, found.num_timed) == (40, 4, NUM_STEPS - 1)

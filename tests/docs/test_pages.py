@@ -134,7 +134,7 @@ def test_a_wrong_command_is_found(words: str, problem: str) -> None:
     assert any(problem in found for found in problems_of(words.split()))
 
 
-def _python_problems(code: str) -> Iterator[str]:
+def python_problems(code: str) -> Iterator[str]:
     """What is wrong with Python code: a syntax error, an import, attribute or keyword that does not exist."""
     tree = ast.parse(code)
     names: dict[str, Any] = {}
@@ -169,7 +169,7 @@ def _is_ours(thing: object) -> bool:
 def test_python_imports_and_calls_what_exists() -> None:
     codes = [(block.place, code) for block in ALL_BLOCKS for code in block.python]
     assert len(codes) > 7
-    assert [f"{place}: {problem}" for place, code in codes for problem in _python_problems(code)] == []
+    assert [f"{place}: {problem}" for place, code in codes for problem in python_problems(code)] == []
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_python_imports_and_calls_what_exists() -> None:
     ],
 )
 def test_wrong_python_is_found(code: str, problem: str) -> None:
-    assert any(problem in found for found in _python_problems(code))
+    assert any(problem in found for found in python_problems(code))
 
 
 def test_presets_are_valid() -> None:

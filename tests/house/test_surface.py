@@ -100,5 +100,16 @@ def test_the_commands_and_their_options_stay() -> None:
 
 
 def test_the_functions_stay() -> None:
-    assert set(dice_ray.__all__) == {"ablate", "evaluate", "export", "predict", "report", "resume", "train", "tune"}
+    assert set(dice_ray.__all__) == {
+        "Tables",
+        "ablate",
+        "evaluate",
+        "export",
+        "predict",
+        "report",
+        "resume",
+        "train",
+        "tune",
+    }
     assert all(callable(getattr(dice_ray, name)) for name in dice_ray.__all__)
+    assert set(dice_ray.__all__) <= set(dir(dice_ray))

@@ -51,13 +51,22 @@ def test_scores_are_those_of_scikit_learn(given: tuple[Floats, Labels], threshol
         "f1": f1,
         "precision": precision,
         "recall": recall,
+        "f0.5": reference.fbeta_score(labels, predicted, beta=0.5, zero_division=0),
+        "f2": reference.fbeta_score(labels, predicted, beta=2, zero_division=0),
         "accuracy": reference.accuracy_score(labels, predicted),
+        "balanced_accuracy": mean_recall(labels, predicted),
         "mcc": mcc,
+        "roc_auc": reference.roc_auc_score(labels, probabilities) if 0 < labels.sum() < len(labels) else 0,
         "pr_auc": reference.average_precision_score(labels, probabilities) if labels.any() else 0,
         "brier": reference.brier_score_loss(labels, probabilities, pos_label=1),
         "calibration_error": binned(probabilities, labels),
     }
     assert found == pytest.approx(expected, abs=1e-12)
+
+
+def mean_recall(labels: Labels, predicted: Labels) -> float:
+    """Like `balanced_accuracy_score`, which warns of classes that are predicted only."""
+    return float(reference.recall_score(labels, predicted, average="macro", labels=np.unique(labels)))
 
 
 def binned(probabilities: Floats, labels: Labels, num_bins: int = 15) -> float:
@@ -131,6 +140,7 @@ def test_class_scores_are_those_of_scikit_learn_also_from_two_parts(pairs: list[
         {
             "accuracy": reference.accuracy_score(labels, predicted),
             "macro_f1": reference.f1_score(labels, predicted, average="macro", zero_division=0),
+            "balanced_accuracy": mean_recall(labels, predicted),
             "mcc": mcc,
         }
     )

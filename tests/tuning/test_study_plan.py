@@ -69,7 +69,7 @@ def test_a_study_is_bound_to_the_source_of_a_custom_loss(tmp_path: Path, arm: Fl
     assert second.identity("mine", 1) != first.identity("mine", 1)
     with pytest.raises(RunError, match=r"holds another study of that name \(of preset; changed: arm mine\)"):
         store(second, tmp_path / "study")
-    with pytest.raises(RunError, match=rf"study must be resumed with the loss .* {file}:build was changed \(digest"):
+    with pytest.raises(RunError, match=rf"study must be resumed with the code .* {file}:build was changed \(digest"):
         read(tmp_path / "study").check_code(stored.code)
     assert store(study().with_contents(), tmp_path / "study").code == first.code, "an arm that is not asked for"
     older = plan.model_copy(update={"code": {}})
@@ -79,12 +79,14 @@ def test_a_study_is_bound_to_the_source_of_a_custom_loss(tmp_path: Path, arm: Fl
 
 def test_a_sweep_is_bound_to_the_source_of_its_loss_and_stores_absolute_addresses(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(LOSS)
-    layers = (*LAYERS, Layer("--set", {"loss": {"custom": {"target": "mine:build"}}}))
+    own = {"loss": {"custom": {"target": "mine:build"}}, "task": {"sentence_pair": {"score": "mine.py:Mine"}}}
+    layers = (*LAYERS, Layer("--set", own))
     plan = SWEEP.model_validate(SWEEP.model_dump() | {"layers": layers, "space": "mine.py:f", "sampler": "mine:g"})
     assert (plan.space, plan.sampler, plan.scheduler) == (f"{tmp_path}/mine.py:f", f"{tmp_path}/mine.py:g", "asha")
     assert f"'{tmp_path}/mine.py:build'" in str(plan.layers)
     plan = plan.with_code([plan.base()])
+    assert set(plan.code) == {f"{tmp_path}/mine.py:build", f"{tmp_path}/mine.py:Mine"}
     assert store(plan, tmp_path / "sweep") == read(tmp_path / "sweep") == plan
-    (tmp_path / "mine.py").write_text("def build(facts): pass")
-    with pytest.raises(RunError, match="sweep must be resumed with the loss that it was started with"):
+    (tmp_path / "mine.py").write_text("def build(facts): pass\nclass Mine: pass")
+    with pytest.raises(RunError, match="sweep must be resumed with the code that it was started with"):
         read(tmp_path / "sweep").check_code(plan.code)

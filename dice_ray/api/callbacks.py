@@ -1,0 +1,53 @@
+"""Functions of the user that are called while something runs, in the process that drives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from typing import TYPE_CHECKING, TextIO, TypeAlias
+
+if TYPE_CHECKING:
+    from dice_ray.run.driver import Event, Screen, Show, TrialCounts
+    from dice_ray.training.loop import Evaluation
+
+    Callback: TypeAlias = Callable[[Evaluation | TrialCounts], object]
+    """Called with each evaluation of a run, and with the counts of a sweep or study when a trial has ended."""
+
+
+def shown(show: Show | None, callbacks: Sequence[Callback]) -> Show | None:
+    """A screen that calls the callbacks, beside the one that is given; None without either."""
+    if not callbacks:
+        return show
+
+    @contextmanager
+    def screen(terminal: TextIO) -> Iterator[Screen]:
+        with ExitStack() as stack:
+            yield _Caller(callbacks, terminal, stack.enter_context(show(terminal)) if show else None)
+
+    return screen
+
+
+class _Caller:
+    """A screen that calls functions. What they print goes to the terminal or notebook, not to the log."""
+
+    def __init__(self, callbacks: Sequence[Callback], terminal: TextIO, screen: Screen | None) -> None:
+        self._callbacks, self._terminal, self._screen = callbacks, terminal, screen
+        self._num_ended: int | None = None
+
+    def show(self, event: Event) -> None:
+        from dice_ray.run.driver import TrialCounts
+        from dice_ray.training.loop import Evaluation
+
+        if self._screen:
+            self._screen.show(event)
+        if isinstance(event, TrialCounts):
+            num_ended, before = event.done + event.failed + event.pruned, self._num_ended
+            self._num_ended = num_ended
+            # The first counts come before a trial ends; those of a resumed sweep hold trials that ended earlier.
+            if before in (None, num_ended):
+                return
+        elif not isinstance(event, Evaluation):
+            return
+        with redirect_stdout(self._terminal):
+            for callback in self._callbacks:
+                callback(event)

@@ -1,0 +1,70 @@
+"""Losses given as objects: the settings that name them, for other processes and for a resumed run."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dice_ray.api.places import given_folder
+from dice_ray.errors import InputError
+from dice_ray.user_code import address_of
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from dice_ray.api.presets import Written
+
+    GivenLoss: TypeAlias = str | Callable[..., Any] | nn.Module
+    """The name of a loss, a function of logits and targets, or a module of them."""
+
+STORED_LOSS = '''"""A loss that was given as an object; its classes are of the files at the time of {digest}."""
+
+import sys
+from pathlib import Path
+
+import torch
+
+sys.path.append({root!r})
+loss = torch.load(Path(__file__).with_suffix(".pt"), weights_only=False)
+'''
+
+
+def with_loss(settings: Written, loss: GivenLoss) -> Written:
+    """The settings, with a loss that is given by its name or as an object.
+
+    Raises:
+        InputError: Other processes cannot load it, or it sums over the items.
+    """
+    import torch
+
+    if isinstance(loss, str):
+        added = {"loss": loss}
+    else:
+        if getattr(loss, "reduction", None) == "sum":
+            raise InputError("a loss must be a mean over items or have a value for each, got one with reduction 'sum'")
+        address = _stored(loss) if isinstance(loss, torch.nn.Module) else address_of(loss)
+        added = {"loss.custom.target": address, "loss.custom.form": "function"}
+    if isinstance(settings, Mapping):
+        return {**settings, **added}
+    return [*settings, *(f"{path}={value}" for path, value in added.items())]
+
+
+def _stored(loss: nn.Module) -> str:
+    """The address of a module of torch, which is stored by its content and that of the file of its class."""
+    import torch
+
+    source, _, name = address_of(type(loss)).rpartition(":")
+    root, digest = "", ""
+    if source.endswith(".py"):
+        num_parts = type(loss).__module__.count(".") + 1
+        root, digest = str(Path(source).parents[num_parts - 1]), hashlib.sha256(Path(source).read_bytes()).hexdigest()
+    written = io.BytesIO()
+    torch.save(loss, written)
+    content = hashlib.sha256(written.getvalue() + digest.encode()).hexdigest()
+    file = given_folder() / f"{name}_{content[:16]}.py"
+    file.with_suffix(".pt").write_bytes(written.getvalue())
+    file.write_text(STORED_LOSS.format(digest=digest[:12] or f"torch {torch.__version__}", root=root))
+    return f"{file.absolute()}:loss"

@@ -1,0 +1,143 @@
+"""Data given in Python: stored once as Parquet files, with the preset that names them, as `init` writes it for files.
+
+From then on they are files: workers on other machines read them, a resumed run finds them, and a report names the
+preset that reruns it. So they lie in the runs folder, which every machine sees, and not in the cache, which is cleared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dice_ray.api import shipped
+from dice_ray.api.places import check_name, given_folder
+from dice_ray.errors import InputError, first_line
+
+if TYPE_CHECKING:
+    import datasets
+    import pandas as pd
+
+    Table: TypeAlias = pd.DataFrame | datasets.Dataset
+    """A table with named columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Tables in place of the files of a preset. Columns and task are guessed as `dice-ray init` does.
+
+    Attributes:
+        train: The training split: a pandas DataFrame or a `datasets.Dataset`.
+        dev: The dev split; without it, dev is drawn from the training split.
+        test: The test split.
+        text_columns: The column of the texts, or the two columns of pairs; guessed where not given, as are the others.
+        label_column: The column of the labels.
+        id_column: The column of the ids; by default a record's id is its row.
+        positive: The positive label.
+        preset: A shipped preset's name, or a YAML file: its settings are used with these data in place of its own. By
+            default only what was guessed is set.
+        name: Of the data, in the names of runs and in reports.
+    """
+
+    train: Table
+    dev: Table | None = None
+    test: Table | None = None
+    text_columns: Sequence[str] = ()
+    label_column: str | None = None
+    id_column: str | None = None
+    positive: str | None = None
+    preset: str | Path | None = None
+    name: str = "table"
+
+
+if TYPE_CHECKING:
+    Preset: TypeAlias = str | Path | Tables | Table
+    """A shipped preset's name, a YAML file, or data given in Python."""
+
+
+def preset_of(preset: Preset) -> str | Path:
+    """The preset itself, or the file of the one that is written for data given in Python.
+
+    Raises:
+        InputError: A split is no table, or has a column that Parquet cannot hold.
+        UnknownNameError: The training split lacks a column that is named; the error lists its columns.
+        DataError: Columns or task cannot be guessed, or a row cannot be read.
+    """
+    from dice_ray.config.load import read_layer
+    from dice_ray.config.starter import start
+    from dice_ray.data.guess import Given
+    from dice_ray.run.folder import write_atomically
+
+    if isinstance(preset, str | Path):
+        return preset
+    data = preset if isinstance(preset, Tables) else Tables(preset)
+    if isinstance(data.text_columns, str) or len(data.text_columns) > 2:
+        raise InputError(f"text_columns must be a list of one column or two, got {data.text_columns!r}")
+    given = Given(tuple(data.text_columns), data.label_column, data.id_column, data.positive)
+    below = None if data.preset is None else read_layer(shipped.preset_file(data.preset))
+    parent = given_folder()
+    with tempfile.TemporaryDirectory(dir=parent) as scratch:
+        unfinished = Path(scratch) / "whole"
+        unfinished.mkdir()
+        content = hashlib.sha256(repr((given, below)).encode())
+        splits = {"train": data.train, "dev": data.dev, "test": data.test}
+        for split in (split for split, table in splits.items() if table is not None):
+            file = unfinished / f"{split}.parquet"
+            _write(splits[split], file, split)
+            content.update(f"{split} {_hash(file)}".encode())
+        folder = parent / content.hexdigest()[:16]
+        if not folder.exists():
+            unfinished.rename(folder)
+    file = folder / f"{check_name(data.name)}.yaml"
+    if not file.exists():
+        paths = {split: folder / f"{split}.parquet" for split, table in splits.items() if table is not None}
+        starter = start(paths["train"], paths.get("dev"), paths.get("test"), given, below, data.name)
+        write_atomically(file, starter.text)
+    return file
+
+
+@contextmanager
+def table_file(table: str | Path | Table) -> Iterator[Path]:
+    """The path of a file, or of a table as a temporary Parquet file that is named by its content."""
+    if isinstance(table, str | Path):
+        yield Path(table)
+        return
+    with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
+        file = Path(folder) / "table.parquet"
+        _write(table, file, "the data")
+        yield file.rename(file.with_name(f"table-{_hash(file)[:12]}.parquet"))
+
+
+def _hash(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _write(table: Any, file: Path, what: str) -> None:
+    """Write a table as Parquet; class labels of a `datasets.Dataset` keep their names."""
+    import pandas as pd
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    datasets = sys.modules.get("datasets")  # loaded if the table is one of its
+    if datasets is not None and isinstance(table, datasets.Dataset):
+        table.to_parquet(file)
+        return
+    if not isinstance(table, pd.DataFrame):
+        splits = ", ".join(map(str, table)) if isinstance(table, dict) else ""
+        named = f": name its splits {splits}, as in Tables(train=..., test=...)" if splits else ""
+        kind = type(table).__name__
+        raise InputError(f"{what} must be a pandas DataFrame or a datasets.Dataset, got {kind}{named}")
+    table = table.set_axis([str(column) for column in table.columns], axis=1)
+    try:
+        parquet.write_table(pa.Table.from_pandas(table, preserve_index=False), file)
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise InputError(
+            f"each column of {what} must have a name of its own and values of one type, which a Parquet file can hold, "
+            f"and: {first_line(error)}"
+        ) from error

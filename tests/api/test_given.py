@@ -1,0 +1,90 @@
+"""Losses and spaces given as objects: other processes load them from files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from optuna import Trial
+
+import dice_ray
+from dice_ray import user_code
+from dice_ray.api.given import with_loss
+from dice_ray.errors import InputError
+from dice_ray.tracking.reader import curves
+from tests.losses import test_custom
+
+QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 1}
+MODULE = """
+import torch
+
+class Scaled(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.register_buffer("factor", torch.tensor(factor))
+
+    def forward(self, logits, targets):
+        return self.factor * torch.nn.functional.cross_entropy(logits, targets)
+"""
+IN_ANOTHER_PROCESS = """
+import sys, torch
+from dice_ray.user_code import load
+print(load(sys.argv[1])(torch.zeros(2, 2), torch.tensor([0, 1])).item())
+"""
+
+
+def rates(trial: Trial) -> None:
+    trial.suggest_float("training.lr", 1e-4, 1e-2, log=True)
+
+
+def test_a_run_trains_with_a_function_or_a_module_and_is_chosen_by_an_own_metric() -> None:
+    dice_ray.train("synthetic_pairs", QUICK, loss="cross_entropy", name="own")
+    dice_ray.train("synthetic_pairs", QUICK, loss=test_custom.mean, name="function")
+    Path("costs.py").write_text("def saved(targets, predictions): return 10 - predictions.count('1') / len(targets)")
+    own = QUICK | {"task.sentence_pair.score": "costs.py:saved"}
+    run = dice_ray.train("synthetic_pairs", own, loss=torch.nn.CrossEntropyLoss(), name="module")
+    assert run.best.metric == "dev/saved"
+    assert 9 <= run.best.score <= 10
+    assert dice_ray.evaluate("module").scores.metrics["saved"] > 0
+    curve = curves("train")
+    losses = curve[curve["metric"] == "train/loss"].set_index("id")["value"]
+    assert losses["function"] == pytest.approx(losses["own"], rel=1e-5)
+    assert losses["module"] == pytest.approx(losses["own"], rel=1e-5)
+
+
+def test_a_module_of_a_file_is_loaded_with_its_values_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/scaled_loss.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+    import scaled_loss  # type: ignore[import-not-found]
+
+    settings = with_loss({}, scaled_loss.Scaled(3.0))
+    assert isinstance(settings, dict)
+    address = settings["loss.custom.target"]
+    command = [sys.executable, "-c", IN_ANOTHER_PROCESS, address]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert float(done.stdout) == pytest.approx(3 * 0.6931472), done.stderr
+    assert with_loss({}, scaled_loss.Scaled(3.0)) == settings
+    assert with_loss({}, scaled_loss.Scaled(4.0)) != settings
+    # The source of the class is part of the loss, which a study must not take for another one's.
+    (tmp_path / "elsewhere/scaled_loss.py").write_text(MODULE.replace("self.factor *", "2 *"))
+    assert with_loss({}, scaled_loss.Scaled(3.0)) != settings
+
+
+def test_a_function_has_the_address_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = user_code.address_of(rates)
+    assert address == f"{Path(__file__)}:rates"
+    assert user_code.address_of(torch.nn.functional.cross_entropy) == "torch.nn.functional:cross_entropy"
+    monkeypatch.setattr(rates, "__module__", "__main__")
+    spaces: list[Callable[..., None]] = [rates, lambda trial: None]
+    for given in spaces:
+        with pytest.raises(InputError, match=r"at the top of a file .* a cell that begins with %%writefile"):
+            dice_ray.tune("synthetic_pairs", space=given)
+    with pytest.raises(InputError, match="reduction 'sum'"):
+        dice_ray.train("synthetic_pairs", loss=torch.nn.CrossEntropyLoss(reduction="sum"))

@@ -1,0 +1,58 @@
+"""A loss that is a function of logits and targets."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from dice_ray.errors import ConfigError, LossInputError
+from dice_ray.losses import CrossEntropyConfig, CustomConfig
+from tests.contracts.losses import TERMS
+
+
+def of_each(logits: Tensor, targets: Tensor) -> Tensor:
+    return mean(logits, targets, "none")
+
+
+def mean(logits: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
+    if logits.ndim == 1:
+        return functional.binary_cross_entropy_with_logits(logits, targets, reduction=reduction)
+    return functional.cross_entropy(logits, targets, reduction=reduction)
+
+
+def pair(logits: Tensor, targets: Tensor) -> Tensor:
+    return logits[:, :2] + targets[:, None]
+
+
+@pytest.mark.parametrize("function", ["of_each", "mean"])
+@pytest.mark.parametrize("term", ["two", "one_logit", "tags"])
+def test_a_function_is_a_mean_over_the_items_of_a_step(term: str, function: str) -> None:
+    """In parts of unequal size, with masked items and a part without items, as cross-entropy in one part."""
+    facts = TERMS[term]
+    shape = (12,) if facts.link == "sigmoid" else (12, len(facts.classes))
+    logits = torch.randn(shape, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    targets = torch.arange(12) % len(facts.classes)
+    targets[[1, 10, 11]] = -100
+    loss = CustomConfig(target=f"{__name__}:{function}", form="function").build(facts)
+    parts = [loss.statistics(logits[part], targets[part]) for part in (slice(7), slice(7, 10), slice(10, 12))]
+    expected = CrossEntropyConfig().build(facts)(logits, targets)
+    assert torch.allclose(loss.value(sum(parts, torch.zeros(2))), expected)
+    (gradient,) = torch.autograd.grad(loss.value(sum(parts, torch.zeros(2))), logits)
+    assert torch.allclose(gradient, torch.autograd.grad(expected, logits)[0])
+
+
+def test_a_class_is_called_with_the_parameters() -> None:
+    custom = CustomConfig(target="torch.nn:CrossEntropyLoss", form="function", parameters={"label_smoothing": 0.5})
+    logits, targets = torch.randn(5, 4), torch.tensor([0, 1, 2, 3, 3])
+    expected = functional.cross_entropy(logits, targets, label_smoothing=0.5)
+    assert torch.allclose(custom.build(TERMS["tags"])(logits, targets), expected)
+
+
+def test_what_is_no_loss_of_items_is_refused() -> None:
+    loss = CustomConfig(target=f"{__name__}:pair", form="function").build(TERMS["tags"])
+    with pytest.raises(LossInputError, match=r"for each of the 3 items, or their mean, got \(3, 2\)"):
+        loss(torch.zeros(3, 4), torch.tensor([0, 1, 2]))
+    with pytest.raises(ConfigError, match=r"form: must be builder for a term over positions"):
+        CustomConfig(target=f"{__name__}:pair", form="function").build(TERMS["position"])

@@ -1,0 +1,83 @@
+"""The metric that decides: its name, and the user's own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+from sklearn import metrics as reference
+
+from dice_ray.errors import InputError
+from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
+from dice_ray.tasks.sentence_pair import SentencePairConfig
+from dice_ray.tasks.text_classification import TextClassificationConfig
+from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
+
+
+def test_the_scores_of_classes_are_those_of_scikit_learn() -> None:
+    draw = np.random.default_rng(0)
+    probabilities_NC = draw.dirichlet([1, 1, 1], 60).round(1)
+    probabilities_NC /= probabilities_NC.sum(1, keepdims=True)
+    labels, predicted = draw.integers(0, 3, 60), probabilities_NC.argmax(1)
+    found = class_scores(confusion(labels, predicted, 3))["balanced_accuracy"]
+    assert found == pytest.approx(reference.balanced_accuracy_score(labels, predicted))
+    expected = reference.roc_auc_score(labels, probabilities_NC, multi_class="ovr")
+    assert macro_roc_auc(probabilities_NC, labels[:, None] == np.arange(3)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "match"),
+    [
+        ({"score": "roc"}, "score must be one of accuracy, macro_f1, balanced_accuracy, mcc, roc_auc, or file.py:func"),
+        ({"score": "f2"}, "score f1 needs `positive`"),
+        ({"positive": "a", "score": "fx"}, r"pr_auc, macro_f1, f2 \(any F-beta\), or file.py:function, got 'fx'"),
+        ({"labels": "several", "score": "mcc"}, r"f1, precision, recall, macro_f1, roc_auc, f2 \(any F-beta\)"),
+    ],
+)
+def test_a_score_that_the_labels_do_not_have_is_refused(settings: dict[str, str], match: str) -> None:
+    with pytest.raises(ValidationError, match=match):
+        TextClassificationConfig.model_validate(settings)
+
+
+def share_of_first(targets: list[str], predictions: list[str]) -> float:
+    return sum(target == "a" for target in targets) / len(predictions)
+
+
+def first_labels(targets: list[list[str]], predictions: list[list[str]]) -> float:
+    assert all(isinstance(labels, list) for labels in (*targets, *predictions))
+    return len(predictions[0]) + 10 * len(targets[0])
+
+
+def not_a_number(targets: list[str], predictions: list[str]) -> float:
+    return float("nan")
+
+
+def accuracy(targets: list[str], predictions: list[str]) -> float:
+    return 1.0
+
+
+def test_the_users_function_gets_the_labels_and_decides() -> None:
+    address = f"{__name__}:share_of_first"
+    config = SentencePairConfig(score=address)
+    assert (config.objective(), config.own_metric()) == ("share_of_first", config.score)
+    metrics = scored(built(ONE, score=address), ONE, [[0.1, 0.2, 0.7]] * len(ONE))
+    assert metrics["share_of_first"] == 3 / 5
+    several = built(SEVERAL, labels="several", score=f"{__name__}:first_labels")
+    metrics = scored(several, SEVERAL, [[0.9, 0.9, 0.1]] * len(SEVERAL))
+    assert metrics["first_labels"] == 2 + 10 * 1
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [("not_a_number", "must return a finite number, got nan"), ("accuracy", "there is a metric accuracy: rename it")],
+)
+def test_a_function_that_is_no_metric_is_refused(name: str, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        scored(built(ONE, score=f"{__name__}:{name}"), ONE, [[0.1, 0.2, 0.7]] * len(ONE))
+
+
+def test_a_positive_label_has_every_f_beta() -> None:
+    records = (*ONE[:2], *ONE[3:], ONE[1])  # a b a a b
+    decoded = [[0.2, 0.8], [0.9, 0.1], [0.2, 0.8], [0.8, 0.2], [0.4, 0.6]]
+    metrics = scored(built(records, positive="b", score="f3"), records, decoded)
+    assert metrics["f3"] == pytest.approx(reference.fbeta_score([0, 1, 0, 0, 1], [1, 0, 1, 0, 1], beta=3))
