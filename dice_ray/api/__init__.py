@@ -15,7 +15,7 @@ from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_ya
 from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
-from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui
+from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
 from dice_ray.api.trained import Scored, evaluate, export, predict
 
 __all__ = [
@@ -57,6 +57,7 @@ __all__ = [
     "train",
     "tune",
     "ui",
+    "ui_page",
     "valid_name",
     "validate",
     "write_report",

@@ -219,6 +219,8 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     """
     from dice_ray.tracking import schema
 
+    if len(names) == 1 and made.origins:
+        store_outcome(names[0])
     written = made.write(out or runs_folder() / "_and_".join(names) / schema.REPORT_FOLDER)
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
@@ -230,6 +232,29 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
                         made.origins[0].name, f"{schema.REPORT_FOLDER}/{file.name}", file.read_text(encoding="utf-8")
                     )
     return written
+
+
+def store_outcome(name: str, folder: Path | None = None) -> None:
+    """Store the scores and the summary of a sweep or study with its parent run; nothing where MLflow lacks results.
+
+    Args:
+        name: Of the sweep or study.
+        folder: What MLflow cannot take now waits there.
+    """
+    from dice_ray.tracking import schema
+    from dice_ray.tracking.writer import Writer
+
+    shipped.folder_of("analysis")
+    from analysis import outcome
+
+    try:
+        found = findings(name)
+        metrics, note = outcome.metrics(found), outcome.note(found, name)
+    except (RunError, UnknownNameError):
+        return
+    with Writer(name, folder=folder) as writer:
+        writer.metrics(name, 0, metrics)
+        writer.tags(name, {schema.NOTE: note})
 
 
 def findings(name: str) -> Findings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ def train(
     *,
     name: str | None = None,
     register: str | None = None,
+    note: str | None = None,
+    tags: Mapping[str, str] | None = None,
     show: Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
@@ -32,6 +35,8 @@ def train(
         settings: Values over the preset, by path: `{"loss.focal.gamma": 3}`, or texts as `--set` takes them.
         name: The run's name; the name of an earlier run resumes it.
         register: The name under which the model is registered in MLflow, as the next version.
+        note: A note on the run, which MLflow's pages show.
+        tags: Tags of the run in MLflow.
         show: Makes the screen that shows progress.
 
     Raises:
@@ -40,7 +45,7 @@ def train(
     from dice_ray.run.driver import Driver
 
     config, name = _named(preset, settings, name)
-    return train_config(config, name, Driver(show=show), register)
+    return train_config(config, name, Driver(show=show, tags=tracking.own_tags(note, tags)), register)
 
 
 def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:

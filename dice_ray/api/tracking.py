@@ -27,6 +27,23 @@ def check_register(name: str | None) -> None:
         )
 
 
+def own_tags(note: str | None, tags: Mapping[str, str] | None) -> dict[str, str]:
+    """The user's note and tags as tags of a run.
+
+    Raises:
+        InputError: MLflow or dice_ray has tags of such a name, or MLflow does not accept it.
+    """
+    from dice_ray.tracking import schema
+
+    for name in tags or {}:
+        if not re.fullmatch(r"\w[\w/. -]{0,249}", name) or name.startswith(("mlflow.", schema.PREFIX)):
+            raise InputError(
+                "the name of a tag must be letters, digits, '_', '-', '.', '/' and spaces, and not begin with "
+                f"`mlflow.` or `{schema.PREFIX}`, got {name!r}"
+            )
+    return dict(tags or {}) | ({schema.OWN_NOTE: note, schema.NOTE: note} if note else {})
+
+
 def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, register: str | None) -> None:
     """Store the predictions of the best run, where texts may be stored, and register its model under a name.
 
@@ -57,8 +74,10 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
 
     While MLflow is away they wait in the run's folder, unless its driver is at work or the folder cannot be written.
     """
+    from dice_ray.tracking.run_record import without_constants
     from dice_ray.tracking.writer import Writer
 
+    values, constants = without_constants(metrics)
     try:
         if place.experiment is None or not _is_tracked(place, place.experiment):
             return "MLflow holds no such run here: the counts of each record are not stored with it"
@@ -69,7 +88,8 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
         with writer:
             for file, content in files.items():
                 writer.text(place.id, file, content)
-            writer.metrics(place.id, step, metrics)
+            writer.metrics(place.id, step, values)
+            writer.tags(place.id, constants)
     except RunError as error:
         return f"not stored in MLflow: {error}"
     if writer.failure is None:
@@ -134,6 +154,13 @@ def experiments() -> list[Experiment]:
     from dice_ray.tracking import reader
 
     return overview(reader.experiments())
+
+
+def ui_page(port: int) -> str:
+    """The address of the page of experiments that `ui` serves."""
+    from dice_ray.tracking.server import HOST, PAGE
+
+    return f"http://{HOST}:{port}/{PAGE}"
 
 
 def ui(port: int) -> NoReturn:

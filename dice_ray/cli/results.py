@@ -80,11 +80,11 @@ def runs(
 
 
 def ui(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 5000) -> None:
-    """Serve MLflow's pages on this machine until Ctrl-C."""
+    """Serve MLflow's pages on this machine until Ctrl-C, and print the address of the page of experiments."""
     from dice_ray import api
 
     _send_waiting()
-    typer.echo(f"http://127.0.0.1:{port} shows the runs; Ctrl-C stops the server.")
+    typer.echo(f"{api.ui_page(port)} shows the runs; Ctrl-C stops the server.")
     api.ui(port)
 
 
