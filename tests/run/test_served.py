@@ -75,6 +75,14 @@ def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
     (tmp_path / "run").rename(tmp_path / "elsewhere")
     model = mlflow.pyfunc.load_model(str(folder))
     found = model.predict(pd.DataFrame(ROWS[kind]))
+    assert model.input_example is not None
+    assert len(model.predict(model.input_example)) == 1
+    signature = model.metadata.signature
+    assert set(signature.inputs.input_names()) == {*ROWS[kind][0], "id"}
+    if isinstance(found, pd.DataFrame):
+        assert signature.outputs.input_names() == [*found.columns]
+        numbered = pd.DataFrame(ROWS[kind]).assign(id=[7, 8])  # ids need not be text
+        assert model.predict(numbered)["id"].tolist() == ["7", "8"]
     match wanted:
         case trained_table if isinstance(found, pd.DataFrame):
             lines = [line.split("\t") for line in trained_table.text().splitlines()]
