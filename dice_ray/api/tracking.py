@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from dice_ray.api.places import Place, runs_folder
-from dice_ray.errors import BusyError, InputError, RunError
+from dice_ray.errors import BusyError, InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
     from dice_ray.api.overview import ComparedRun, Experiment
@@ -95,6 +95,25 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
     if writer.failure is None:
         return None
     return f"MLflow is away ({writer.failure}): the scores wait in {place.driven_folder}, `dice-ray runs` sends them"
+
+
+def stored_scores(place: Place) -> dict[str, float]:
+    """The best score of a run on dev and its metrics on test, as far as MLflow holds them and answers."""
+    from dice_ray.tracking.reader import read
+
+    try:
+        frame = read(place.experiment) if place.experiment else None
+    except (RunError, UnknownNameError):
+        frame = None
+    if frame is None:
+        return {}
+    (row,) = frame[frame["id"] == place.id].to_dict("records") or [{}]
+    metrics = {
+        str(name).removeprefix("metrics."): value for name, value in row.items() if str(name).startswith("metrics.")
+    }
+    return {
+        name: value for name, value in metrics.items() if name.startswith(("dev/best_", "test/")) and value == value
+    }
 
 
 def _is_tracked(place: Place, experiment: str) -> bool:

@@ -16,7 +16,10 @@ ID: Final = "id"
 """The column of ids, which rows need not have."""
 MODEL, TOKENIZER = "model", "components/tokenizer"
 """Where the files that a class of transformers loads lie in the folder."""
-_PIPELINES: Final = {"AutoModelForTokenClassification": ("token-classification", "TokenClassificationPipeline")}
+_PIPELINES: Final = {
+    "AutoModelForTokenClassification": ("token-classification", "TokenClassificationPipeline"),
+    "AutoModelForSequenceClassification": ("text-classification", "TextClassificationPipeline"),
+}
 """The auto classes that a pipeline of transformers can run, with its task and class."""
 
 

@@ -15,11 +15,13 @@ import torch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import DataError, RunError
 from dice_ray.run import served, train, trained
+from dice_ray.run.card import card
 from dice_ray.tracking.store import quiet
 
 TASKS: dict[str, tuple[Any, str]] = {
     "pairs": ({"sentence_pair": {}}, "pairs"),
     "texts": ({"text_classification": {}}, "texts"),
+    "labels": ({"text_classification": {"labels": "several"}}, "labels"),
     "tagging": ({"tagging": {}}, "tagging"),
     "questions": ({"extractive_qa": {}}, "questions"),
     "queries": ({"mrc_ner": {"queries": "own"}}, "queries"),
@@ -97,6 +99,29 @@ def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
             assert found == tags
         case _:
             assert found == json.loads(wanted.text())
+
+
+@pytest.mark.parametrize("kind", ["pairs", "texts", "labels"])
+def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(tmp_path: Path, kind: str) -> None:
+    from transformers import pipeline
+
+    run, _ = packed(tmp_path, kind)
+    name = run.export(tmp_path / "plain")
+    (tmp_path / "plain/README.md").write_text(text := card(run, "mine", name, {"dev/best_f1": 0.5}))
+    classify = pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None)
+    texts = (
+        [{"text": "the router is broken", "text_pair": "it is urgent"}] if kind == "pairs" else ["the router is broken"]
+    )
+    rows = ROWS["pairs" if kind == "pairs" else "texts"][:1]
+    (wanted,) = served.ServedRun(run).predict(rows).to_dict("records")
+    found: Any = classify(texts)
+    assert {f"probability_{each['label']}": pytest.approx(each["score"], abs=1e-5) for each in found[0]} == {
+        name: value for name, value in wanted.items() if name.startswith("probability_")
+    }
+    assert "pipeline_tag: text-classification" in text
+    assert "| dev/best_f1 | 0.5000 |" in text
+    code = text.partition("```python\n")[2].partition("```")[0].replace("FOLDER", str(tmp_path / "plain"))
+    exec(compile(code, "card", "exec"), {})
 
 
 def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path) -> None:
