@@ -12,7 +12,7 @@ from dice_ray.api.data import (
 from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
-from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
+from dice_ray.api.results import Best, Interrupted, Result, export_optuna, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
@@ -36,6 +36,7 @@ __all__ = [
     "evaluate",
     "experiments",
     "export",
+    "export_optuna",
     "export_preset",
     "imbalance_report",
     "init",

@@ -294,6 +294,25 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
     return text
 
 
+def export_optuna(sweep: str, file: str | Path) -> int:
+    """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens; returns the number of trials.
+
+    Args:
+        sweep: Its name.
+        file: A new file.
+    """
+    from dice_ray.run.folder import check_output, holds_plan
+    from dice_ray.tuning import optuna_export
+
+    if (file := Path(file)).exists():
+        raise InputError(f"an Optuna study must be written to a new file, got {file}")
+    check_output(file)
+    if not holds_plan(runs_folder() / sweep):
+        raise UnknownNameError("sweep", sweep, [each.name for each in runs_folder().glob("*") if holds_plan(each)])
+    shipped.folder_of("search_spaces")
+    return optuna_export.export(runs_folder() / sweep, file)
+
+
 def _best(name: str, of_experiment: Findings) -> Best:
     from analysis.best_trial import best_trial
     from analysis.comparison import comparisons

@@ -46,7 +46,9 @@ def pack(run: Path, folder: Path) -> Path:
     example = files.example_row(best.config.data)
     predicted = ServedRun(best).predict([example])
     is_frame = best.config.data.yields() in (PairRecord, TextRecord)
-    model.write(folder, LOADER, auto_class, params, example, predicted if is_frame else None)
+    model.write(
+        folder, LOADER, auto_class, params, example, files.id_column(best.config.data), predicted if is_frame else None
+    )
     trained.copy(run, folder / RUN)
     if auto_class != ENCODER:
         exported.replace(folder / model.MODEL)

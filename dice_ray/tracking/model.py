@@ -12,8 +12,6 @@ from dice_ray.tracking.store import quiet
 if TYPE_CHECKING:
     import pandas as pd
 
-ID: Final = "id"
-"""The column of ids, which rows need not have."""
 MODEL, TOKENIZER = "model", "components/tokenizer"
 """Where the files that a class of transformers loads lie in the folder."""
 _PIPELINES: Final = {
@@ -29,6 +27,7 @@ def write(
     auto_class: str,
     params: Mapping[str, str],
     example: Mapping[str, Any],
+    id_column: str,
     predicted: pd.DataFrame | None,
 ) -> None:
     """Describe a folder as a model of MLflow; it holds neither code nor a pickle, so dice_ray must be installed.
@@ -38,7 +37,8 @@ def write(
         loader: The module whose `_load_pyfunc` loads the model from the folder.
         auto_class: The class that loads `MODEL`; where it has a pipeline, the flavor `transformers` is added.
         params: The defaults of the parameters of a prediction; MLflow passes on no other parameter.
-        example: A row to predict: its columns are those of the signature, beside which a row may have an `id`.
+        example: A row to predict: its columns are those of the signature.
+        id_column: The column of the ids, which may be missing if the example has none.
         predicted: Its prediction, if that is a frame: its columns are those of the signature's outputs.
     """
     quiet()
@@ -50,9 +50,8 @@ def write(
 
     rows = pd.DataFrame([example])
     inferred = infer_signature(rows, predicted)
-    inputs = list(inferred.inputs.inputs)
-    if ID not in example:
-        inputs.append(ColSpec(AnyType(), ID, required=False))
+    inputs = [each for each in inferred.inputs.inputs if each.name != id_column]
+    inputs.append(ColSpec(AnyType(), id_column, required=id_column in example))  # ids may be text or numbers
     specs = [ParamSpec(name, DataType.string, default) for name, default in params.items()]
     signature = ModelSignature(Schema(inputs), inferred.outputs)
     if specs:

@@ -81,6 +81,7 @@ COMMANDS = {
     },
     "report": {"names", "--out", "--open", "--json"},
     "export-preset": {"sweep", "file", "--json"},
+    "export-optuna": {"sweep", "file", "--json"},
     "runs": {"experiment", "--json"},
     "ui": {"--port"},
     "init": {

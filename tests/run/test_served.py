@@ -152,7 +152,8 @@ def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path) -> N
     described = (folder / "MLmodel").read_text()
     assert "loader_module: dice_ray.served" in described
     assert "code: null" in described
-    assert {file.suffix for file in folder.rglob("*") if file.is_file()} <= {"", ".txt", ".yaml", ".json", ".pt"}
+    known = {"", ".txt", ".yaml", ".json", ".pt", ".safetensors"}
+    assert {file.suffix for file in folder.rglob("*") if file.is_file()} <= known
 
     class Evil:
         def __reduce__(self) -> tuple[Any, tuple[str]]:
