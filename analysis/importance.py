@@ -70,6 +70,16 @@ def importances(frame: pd.DataFrame) -> tuple[list[LossImportance], dict[str, in
     return sorted(by_chance(branches), key=lambda branch: -branch.num_trials), few
 
 
+def too_few(frame: pd.DataFrame) -> dict[str, int]:
+    """The number of scored trials of each loss of a sweep in which no loss has enough; else empty."""
+    trials = frame[frame["kind"] == "trial"]
+    if trials.empty:
+        return {}
+    score = scores(trials, parent_tag(frame, "metric")).dropna()
+    counts = {str(loss): int(num) for loss, num in losses(trials.loc[score.index]).value_counts().items()}
+    return counts if max(counts.values(), default=LEAST_TRIALS) < LEAST_TRIALS else {}
+
+
 def _searched(trials: pd.DataFrame) -> list[str]:
     """The paths that all of these trials searched, and with more than one value."""
     chosen = [set(str(paths).split()) for paths in column(trials, "tags.searched")]

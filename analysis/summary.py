@@ -10,6 +10,7 @@ from analysis.best_trial import best_trial
 from analysis.columns import column, states
 from analysis.comparison import comparisons
 from analysis.findings import Findings
+from analysis.importance import LEAST_TRIALS, too_few
 from analysis.paper.tables import why_not_on_paper_data
 from analysis.tables.base import ScoreFormat
 from analysis.verdict import verdict
@@ -38,6 +39,12 @@ def summary(findings: Findings) -> Iterator[str]:
             f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
         )
         yield f"The search selected it by {criterion}; a study over seeds measures its performance on new data."
+    if few := too_few(findings.frame):
+        counts_by_loss = ", ".join(f"{loss} {num}" for loss, num in few.items())
+        yield (
+            f"Too few trials to show the importance of hyperparameters: a loss needs {LEAST_TRIALS} scored trials, and "
+            f"the sweep has {counts_by_loss}."
+        )
     state = states(findings.frame[findings.frame["kind"].isin(["trial", "cell"])])
     counts = [f"{(state == name).sum()} {name}" for name in ("failed", "unfinished") if (state == name).any()]
     if counts:

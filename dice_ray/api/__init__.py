@@ -12,11 +12,11 @@ from dice_ray.api.data import (
 from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
-from dice_ray.api.results import Best, Interrupted, Result, export_preset, report, write_report
+from dice_ray.api.results import Best, Interrupted, Result, export_optuna, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tables import Tables
-from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui
+from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
 from dice_ray.api.trained import Scored, evaluate, export, predict
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "evaluate",
     "experiments",
     "export",
+    "export_optuna",
     "export_preset",
     "imbalance_report",
     "init",
@@ -59,6 +60,7 @@ __all__ = [
     "train",
     "tune",
     "ui",
+    "ui_page",
     "valid_name",
     "validate",
     "write_report",

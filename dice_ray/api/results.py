@@ -241,6 +241,8 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     """
     from dice_ray.tracking import schema
 
+    if len(names) == 1 and made.origins:
+        store_outcome(names[0])
     written = made.write(out or runs_folder() / "_and_".join(names) / schema.REPORT_FOLDER)
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
@@ -252,6 +254,29 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
                         made.origins[0].name, f"{schema.REPORT_FOLDER}/{file.name}", file.read_text(encoding="utf-8")
                     )
     return written
+
+
+def store_outcome(name: str, folder: Path | None = None) -> None:
+    """Store the scores and the summary of a sweep or study with its parent run; nothing where MLflow lacks results.
+
+    Args:
+        name: Of the sweep or study.
+        folder: What MLflow cannot take now waits there.
+    """
+    from dice_ray.tracking import schema
+    from dice_ray.tracking.writer import Writer
+
+    shipped.folder_of("analysis")
+    from analysis import outcome
+
+    try:
+        found = findings(name)
+        metrics, note = outcome.metrics(found), outcome.note(found, name)
+    except (RunError, UnknownNameError):
+        return
+    with Writer(name, folder=folder) as writer:
+        writer.metrics(name, 0, metrics)
+        writer.tags(name, {schema.NOTE: note})
 
 
 def findings(name: str) -> Findings:
@@ -289,6 +314,25 @@ def export_preset(sweep: str, out: Path | None = None) -> str:
     if out is not None:
         write_output(out, text)
     return text
+
+
+def export_optuna(sweep: str, file: str | Path) -> int:
+    """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens; returns the number of trials.
+
+    Args:
+        sweep: Its name.
+        file: A new file.
+    """
+    from dice_ray.run.folder import check_output, holds_plan
+    from dice_ray.tuning import optuna_export
+
+    if (file := Path(file)).exists():
+        raise InputError(f"an Optuna study must be written to a new file, got {file}")
+    check_output(file)
+    if not holds_plan(runs_folder() / sweep):
+        raise UnknownNameError("sweep", sweep, [each.name for each in runs_folder().glob("*") if holds_plan(each)])
+    shipped.folder_of("search_spaces")
+    return optuna_export.export(runs_folder() / sweep, file)
 
 
 def _best(name: str, of_experiment: Findings) -> Best:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,6 +33,8 @@ def train(
     register: str | None = None,
     dry_run: bool = False,
     callbacks: Sequence[Callback] = (),
+    note: str | None = None,
+    tags: Mapping[str, str] | None = None,
     show: Show | None = None,
 ) -> Result:
     """Fine-tune one task with one loss.
@@ -46,6 +48,8 @@ def train(
         register: The name under which the model is registered in MLflow, as the next version.
         dry_run: Run only the first steps, estimate the whole in `Result.rehearsal`, and leave nothing behind.
         callbacks: Functions that are called in this process with each evaluation; `[print]` prints a line for each.
+        note: A note on the run, which MLflow's pages show.
+        tags: Tags of the run in MLflow.
         show: Makes the screen that shows progress.
 
     Raises:
@@ -57,7 +61,7 @@ def train(
     if dry_run:
         return _dry_run(preset, settings, name)
     config, name = _named(preset, settings, name)
-    return train_config(config, name, Driver(show=shown(show, callbacks)), register)
+    return train_config(config, name, Driver(show=shown(show, callbacks), tags=tracking.own_tags(note, tags)), register)
 
 
 def _dry_run(preset: Preset, settings: Written, name: str | None) -> Result:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,7 +12,7 @@ from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
 from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
-from dice_ray.api.results import Result, interruptible
+from dice_ray.api.results import Result, interruptible, store_outcome
 from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study
 from dice_ray.api.tables import preset_of
@@ -53,6 +53,8 @@ def tune(
     max_hours: float | None = None,
     name: str | None = None,
     register: str | None = None,
+    note: str | None = None,
+    tags: Mapping[str, str] | None = None,
     address: str | None = None,
     dry_run: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -83,6 +85,8 @@ def tune(
         max_hours: The sweep stops after this time, and can be resumed.
         name: The sweep's name.
         register: The name under which the best trial's model is registered in MLflow, as the next version.
+        note: A note on the sweep, which MLflow's pages show.
+        tags: Tags of the sweep in MLflow.
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps of a trial, estimate the whole in `Result.estimate`, and leave nothing behind.
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
@@ -125,7 +129,7 @@ def tune(
         warm_start=None if warm_start == PUBLISHED else warm_start,
     )
     plan = plan.with_code([plan.base()])
-    driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks))
+    driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
     return _run(plan, driver, is_dry=dry_run, register=register)
 
 
@@ -222,6 +226,8 @@ def ablate(
     trial_timeout: float | None = None,
     max_hours: float | None = None,
     name: str | None = None,
+    note: str | None = None,
+    tags: Mapping[str, str] | None = None,
     address: str | None = None,
     dry_run: bool = False,
     callbacks: Sequence[Callback] = (),
@@ -240,6 +246,8 @@ def ablate(
         trial_timeout: A cell that runs longer, in seconds, fails.
         max_hours: The study stops after this time; the same call resumes it.
         name: The study's name; by default that of its file.
+        note: A note on the study, which MLflow's pages show.
+        tags: Tags of the study in MLflow.
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps, estimate the whole in `Result.estimate`, and leave nothing behind.
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
@@ -282,7 +290,8 @@ def ablate(
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
-    return _run(plan.with_contents(), Driver(address, max_hours=max_hours, show=shown(show, callbacks)), is_dry=dry_run)
+    driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
+    return _run(plan.with_contents(), driver, is_dry=dry_run)
 
 
 def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
@@ -337,6 +346,7 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     Raises:
         RunError: Every trial failed; it names the last reason.
     """
+    from dice_ray.run import cluster
     from dice_ray.run.folder import LOG, TRIALS
     from dice_ray.tuning.ledger import ledger_in
     from dice_ray.tuning.plan import SweepPlan
@@ -355,5 +365,8 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
         store_text = plan.config(ledger.specs[best]).tracking.text
         place = Place(folder / TRIALS / best, plan.name, best)
         tracking.keep_best(place, split, store_text=store_text, register=register)
+    if counts.is_finished:
+        with cluster.quiet(folder / LOG):
+            store_outcome(plan.name, folder)
     is_study = counts.is_finished and not isinstance(plan, SweepPlan)
     return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)

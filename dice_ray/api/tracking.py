@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from dice_ray.api.places import Place, runs_folder
-from dice_ray.errors import BusyError, InputError, RunError
+from dice_ray.errors import BusyError, InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
     from dice_ray.api.overview import ComparedRun, Experiment
@@ -25,6 +25,23 @@ def check_register(name: str | None) -> None:
             "the name of a registered model must be letters, digits, '_', '-' and '.', and begin with a letter or "
             f"digit, got {name!r}"
         )
+
+
+def own_tags(note: str | None, tags: Mapping[str, str] | None) -> dict[str, str]:
+    """The user's note and tags as tags of a run.
+
+    Raises:
+        InputError: MLflow or dice_ray has tags of such a name, or MLflow does not accept it.
+    """
+    from dice_ray.tracking import schema
+
+    for name in tags or {}:
+        if not re.fullmatch(r"\w[\w/. -]{0,249}", name) or name.startswith(("mlflow.", schema.PREFIX)):
+            raise InputError(
+                "the name of a tag must be letters, digits, '_', '-', '.', '/' and spaces, and not begin with "
+                f"`mlflow.` or `{schema.PREFIX}`, got {name!r}"
+            )
+    return dict(tags or {}) | ({schema.OWN_NOTE: note, schema.NOTE: note} if note else {})
 
 
 def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, register: str | None) -> None:
@@ -57,8 +74,10 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
 
     While MLflow is away they wait in the run's folder, unless its driver is at work or the folder cannot be written.
     """
+    from dice_ray.tracking.run_record import without_constants
     from dice_ray.tracking.writer import Writer
 
+    values, constants = without_constants(metrics)
     try:
         if place.experiment is None or not _is_tracked(place, place.experiment):
             return "MLflow holds no such run here: the counts of each record are not stored with it"
@@ -69,12 +88,32 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
         with writer:
             for file, content in files.items():
                 writer.text(place.id, file, content)
-            writer.metrics(place.id, step, metrics)
+            writer.metrics(place.id, step, values)
+            writer.tags(place.id, constants)
     except RunError as error:
         return f"not stored in MLflow: {error}"
     if writer.failure is None:
         return None
     return f"MLflow is away ({writer.failure}): the scores wait in {place.driven_folder}, `dice-ray runs` sends them"
+
+
+def stored_scores(place: Place) -> dict[str, float]:
+    """The best score of a run on dev and its metrics on test, as far as MLflow holds them and answers."""
+    from dice_ray.tracking.reader import read
+
+    try:
+        frame = read(place.experiment) if place.experiment else None
+    except (RunError, UnknownNameError):
+        frame = None
+    if frame is None:
+        return {}
+    (row,) = frame[frame["id"] == place.id].to_dict("records") or [{}]
+    metrics = {
+        str(name).removeprefix("metrics."): value for name, value in row.items() if str(name).startswith("metrics.")
+    }
+    return {
+        name: value for name, value in metrics.items() if name.startswith(("dev/best_", "test/")) and value == value
+    }
 
 
 def _is_tracked(place: Place, experiment: str) -> bool:
@@ -134,6 +173,13 @@ def experiments() -> list[Experiment]:
     from dice_ray.tracking import reader
 
     return overview(reader.experiments())
+
+
+def ui_page(port: int) -> str:
+    """The address of the page of experiments that `ui` serves."""
+    from dice_ray.tracking.server import HOST, PAGE
+
+    return f"http://{HOST}:{port}/{PAGE}"
 
 
 def ui(port: int) -> NoReturn:

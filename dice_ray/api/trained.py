@@ -57,21 +57,25 @@ def predict(
 
 
 def export(run: str, folder: str | Path) -> str:
-    """Write a run's best checkpoint as a plain Hugging Face folder; returns the auto class that loads it.
+    """Write a run's best checkpoint as a plain Hugging Face folder with a model card; returns the class that loads it.
 
     Args:
         run: As in `predict`.
         folder: A new or empty one; it is written whole or not at all.
     """
-    from dice_ray.run import trained
+    from dice_ray.run import card, trained
+    from dice_ray.run.folder import write_output
 
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"the folder of an export must be new or empty, got {folder}")
-    best = trained.load(places.place(run).folder)
+    of_run = places.place(run)
+    best = trained.load(of_run.folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as unfinished:
         auto_class = best.export(Path(unfinished) / "export")
+        text = card.card(best, run, auto_class, tracking.stored_scores(of_run)).replace("FOLDER", folder.name)
+        write_output(Path(unfinished) / "export" / card.FILE, text)
         (Path(unfinished) / "export").replace(folder)
     return auto_class
 

@@ -15,7 +15,7 @@ from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
 from dice_ray.cli.examples import epilog
 from dice_ray.cli.layout import WIDTH
 from dice_ray.cli.printing import print_text
-from dice_ray.cli.results import export_preset, report, runs, ui
+from dice_ray.cli.results import export_optuna, export_preset, report, runs, ui
 from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
 from dice_ray.cli.trained import evaluate, export, predict
@@ -55,7 +55,13 @@ def options(
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Your data": {"init": init, "inspect": inspect, "validate": validate},
     "Train, search, compare": {"train": train, "tune": tune, "ablate": ablate, "resume": resume},
-    "Results": {"report": report, "runs": runs, "ui": ui, "export-preset": export_preset},
+    "Results": {
+        "report": report,
+        "runs": runs,
+        "ui": ui,
+        "export-preset": export_preset,
+        "export-optuna": export_optuna,
+    },
     "Trained models": {"predict": predict, "evaluate": evaluate, "export": export},
     "Reference": {"list": list_names, "losses": losses, "cache": cache},
 }

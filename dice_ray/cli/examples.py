@@ -47,6 +47,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "dice-ray export-preset search best.yaml",
         "dice-ray export-preset search/0003 third.yaml  # one of its trials",
     ),
+    "export-optuna": (
+        "dice-ray export-optuna search study.db",
+        "dice-ray export-optuna search study.db --json",
+    ),
     "predict": (
         "dice-ray predict first new.tsv --out predicted.tsv",
         "cat new.txt | dice-ray predict first - --threshold 0.3",

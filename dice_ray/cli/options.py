@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -36,6 +37,8 @@ RegisterOption = Annotated[
     str | None,
     typer.Option(metavar="NAME", help="Register the best model in MLflow as the next version of the model NAME."),
 ]
+NoteOption = Annotated[str | None, typer.Option(metavar="TEXT", help="A note that MLflow's pages show, in Markdown.")]
+TagOption = Annotated[list[str] | None, typer.Option("--tag", metavar="KEY=VALUE", help="A tag in MLflow; repeatable.")]
 AddressOption = Annotated[
     str | None,
     typer.Option(
@@ -98,3 +101,11 @@ TunedFromOption = Annotated[
         help="Sweep whose best trial with the arm's loss gives the arm its hyperparameters; repeatable.",
     ),
 ]
+
+
+def tags_of(written: Sequence[str] | None) -> dict[str, str]:
+    """The tags that `--tag` was given."""
+    pairs = [text.partition("=") for text in written or ()]
+    if wrong := [name for name, equals, _ in pairs if not equals]:
+        raise typer.BadParameter(f"--tag must be KEY=VALUE, got {wrong[0]!r}")
+    return {name: value for name, _, value in pairs}

@@ -1,4 +1,4 @@
-"""Commands on the results of runs, sweeps and studies: report, runs, ui, export-preset."""
+"""Commands on the results of runs, sweeps and studies: report, runs, ui, export-preset, export-optuna."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def runs(
 
 
 def ui(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 5000) -> None:
-    """Serve MLflow's pages on this machine until Ctrl-C."""
+    """Serve MLflow's pages on this machine until Ctrl-C, and print the address of the page of experiments."""
     from dice_ray import api
 
     _send_waiting()
-    typer.echo(f"http://127.0.0.1:{port} shows the runs; Ctrl-C stops the server.")
+    typer.echo(f"{api.ui_page(port)} shows the runs; Ctrl-C stops the server.")
     api.ui(port)
 
 
@@ -105,6 +105,21 @@ def export_preset(
         typer.echo(preset, nl=False)
     else:
         typer.echo(f"Written: {file}")
+
+
+def export_optuna(
+    sweep: Annotated[str, typer.Argument(help="Name of a sweep.")],
+    file: Annotated[Path, typer.Argument(help="New SQLite file to write, such as study.db.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens."""
+    from dice_ray import api
+
+    num_trials = api.export_optuna(sweep, file)
+    if as_json:
+        print_json({"sweep": sweep, "written": file, "trials": num_trials})
+        return
+    typer.echo(f"Written: {file}, with {num_trials} trials")
 
 
 def _send_waiting() -> None:

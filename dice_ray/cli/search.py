@@ -17,6 +17,7 @@ from dice_ray.cli.options import (
     EncoderOption,
     HoursOption,
     JsonOption,
+    NoteOption,
     ObjectivesOption,
     PriceOption,
     RegisterOption,
@@ -24,9 +25,11 @@ from dice_ray.cli.options import (
     SchedulerOption,
     SetOption,
     SpaceOption,
+    TagOption,
     TimeoutOption,
     TunedFromOption,
     WarmStartOption,
+    tags_of,
 )
 from dice_ray.cli.printing import print_result, print_text
 
@@ -68,6 +71,8 @@ def tune(
         str | None, typer.Option("--resume", metavar="NAME", help="Deprecated: use `dice-ray resume NAME`.")
     ] = None,
     register: RegisterOption = None,
+    note: NoteOption = None,
+    tag: TagOption = None,
     address: AddressOption = None,
     dry_run: DryRunOption = False,
     price_per_hour: PriceOption = None,
@@ -86,6 +91,8 @@ def tune(
             "--warm-start": warm_start,
             "--trial-timeout": trial_timeout,
             "--name": name,
+            "--note": note,
+            "--tag": tag,
         }
         if given := [option for option, value in fixed.items() if value not in (None, [])]:
             raise typer.BadParameter(f"--resume continues a stored plan: leave out {', '.join(given)}")
@@ -119,6 +126,8 @@ def tune(
         max_hours=max_hours,
         name=name,
         register=register,
+        note=note,
+        tags=tags_of(tag),
         address=address,
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
@@ -153,6 +162,8 @@ def ablate(
             show_default="the name of STUDY",
         ),
     ] = None,
+    note: NoteOption = None,
+    tag: TagOption = None,
     address: AddressOption = None,
     dry_run: DryRunOption = False,
     price_per_hour: PriceOption = None,
@@ -175,6 +186,8 @@ def ablate(
         trial_timeout=trial_timeout,
         max_hours=max_hours,
         name=name,
+        note=note,
+        tags=tags_of(tag),
         address=address,
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,

@@ -6,7 +6,16 @@ from typing import Annotated
 
 import typer
 
-from dice_ray.cli.options import DryRunOption, JsonOption, PresetArgument, RegisterOption, SetOption
+from dice_ray.cli.options import (
+    DryRunOption,
+    JsonOption,
+    NoteOption,
+    PresetArgument,
+    RegisterOption,
+    SetOption,
+    TagOption,
+    tags_of,
+)
 from dice_ray.cli.printing import print_dry_run, print_result
 
 
@@ -24,6 +33,8 @@ def train(
         ),
     ] = None,
     register: RegisterOption = None,
+    note: NoteOption = None,
+    tag: TagOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -37,4 +48,9 @@ def train(
         print_dry_run(api.dry_run(preset, settings, name=name), as_json=as_json)
         return
     show = None if as_json else TerminalScreen
-    print_result(lambda: api.train(preset, settings, name=name, register=register, show=show), as_json=as_json)
+    tags = tags_of(tag)
+
+    def work() -> api.Result:
+        return api.train(preset, settings, name=name, register=register, note=note, tags=tags, show=show)
+
+    print_result(work, as_json=as_json)

@@ -36,6 +36,17 @@ COLUMNS: dict[type[Record], RowColumnsConfig] = {
     QuestionRecord: QuestionColumns(),
 }
 """The columns of rows in memory for a run whose data have no named columns."""
+EXAMPLE: dict[str, Any] = {
+    "id": "1",
+    "first": "The router is broken.",
+    "second": "The router does not work.",
+    "text": "The router is broken.",
+    "words": ["Anna", "lives", "in", "Berlin"],
+    "question": "Where does Anna live?",
+    "context": "Anna lives in Berlin.",
+}
+"""Made-up values of a row, by the use of the column."""
+EXAMPLE_QUERY = {"qas_id": "1.1", "context": "Anna lives in Berlin", "query": "Find places.", "entity_label": "LOC"}
 
 
 def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, ...], ReadReport]:
@@ -132,3 +143,10 @@ def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Re
     if not records:
         raise DataError("there must be a row to predict, got none")
     return records
+
+
+def example_row(config: DataConfig) -> dict[str, Any]:
+    """A row as `read_rows` takes it; its texts are made up, since texts of the data must not be stored."""
+    if config.yields() is QueryRecord:
+        return dict(EXAMPLE_QUERY)
+    return {str(column): EXAMPLE[use] for use, column in named_columns(config).used("ignored").items()}

@@ -10,21 +10,30 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from dice_ray.models.encoder import EncoderWithHeads, TokenHead
+from dice_ray.models.encoder import EncoderWithHeads, TextHead, TokenHead
 from dice_ray.models.pretrained import quiet
+from dice_ray.models.text_classifier import stock_classifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HEADS = "heads.safetensors"
 TOKENS, QUESTIONS, ENCODER = "AutoModelForTokenClassification", "AutoModelForQuestionAnswering", "AutoModel"
+TEXTS = "AutoModelForSequenceClassification"
 
 
-def export(model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str], folder: Path) -> str:
+def export(
+    model: EncoderWithHeads,
+    tokenizer: PreTrainedTokenizerBase,
+    classes: Sequence[str],
+    folder: Path,
+    *,
+    is_multi_label: bool = False,
+) -> str:
     """Write the folder and return the name of the auto class that loads it.
 
-    Token-level heads become those of the stock class of the encoder's family if it gives the same logits, which is
-    checked on an example. Otherwise the folder is for `AutoModel`, with the heads in a separate file.
+    Heads over tokens and texts become those of the stock class of the encoder's family if it gives the same logits,
+    which is checked on an example. Otherwise the folder is for `AutoModel`, with the heads in a separate file.
     """
     from safetensors.torch import save_file
 
@@ -34,6 +43,8 @@ def export(model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes:
     if all(type(head) is TokenHead for head in heads):
         name = TOKENS if len(heads) == 1 else QUESTIONS if list(model.heads) == ["start", "end"] else ENCODER
     stock = None if name == ENCODER else _stock(name, model, tokenizer, classes)
+    if len(heads) == 1 and type(heads[0]) is TextHead:
+        name, stock = TEXTS, stock_classifier(model, tokenizer, classes, is_multi_label=is_multi_label)
     with quiet():
         (model.encoder if stock is None else stock).save_pretrained(folder)
     if stock is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TextIO, TypeAlias
 
 from dice_ray.settings import Flat
@@ -91,6 +91,7 @@ class Driver:
         num_cpus: CPUs of a local Ray; all of the machine where not given.
         max_hours: A sweep or study stops after this time, and can be resumed.
         show: Makes the screen; nothing is shown where not given.
+        tags: The user's, of the run in MLflow, or of the parent run of a sweep or study.
         is_stopped: Asked after each step whether to stop there, such that the work can be resumed.
     """
 
@@ -98,4 +99,5 @@ class Driver:
     num_cpus: int | None = None
     max_hours: float | None = None
     show: Show | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
     is_stopped: Callable[[], bool] = never

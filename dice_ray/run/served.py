@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dice_ray.data import files, sources
+from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.models.export import ENCODER
 from dice_ray.run import trained
 from dice_ray.tasks.predictions import Conll, Json, TablePredictions
@@ -41,7 +42,13 @@ def pack(run: Path, folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     exported = folder.with_name(f"{folder.name}.exported")
     auto_class = best.export(exported)
-    model.write(folder, LOADER, auto_class, {} if best.task.untuned_threshold is None else {THRESHOLD: "auto"})
+    params = {} if best.task.untuned_threshold is None else {THRESHOLD: "auto"}
+    example = files.example_row(best.config.data)
+    predicted = ServedRun(best).predict([example])
+    is_frame = best.config.data.yields() in (PairRecord, TextRecord)
+    model.write(
+        folder, LOADER, auto_class, params, example, files.id_column(best.config.data), predicted if is_frame else None
+    )
     trained.copy(run, folder / RUN)
     if auto_class != ENCODER:
         exported.replace(folder / model.MODEL)

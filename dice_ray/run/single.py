@@ -22,6 +22,12 @@ from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.loop import Evaluation
 
+DESCRIPTION = (
+    "The runs of `dice-ray train`, each trained alone: `dice-ray runs train` compares them in the terminal. "
+    "Each sweep and study has an experiment of its own."
+)
+"""Of their experiment in MLflow."""
+
 
 def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> float | None:
     """Train a run in its folder; returns its best score on dev, None if it was stopped before its end.
@@ -53,7 +59,9 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         if screen:
             screen.show(str(loaded))
         record = RunRecord(writer, name)
-        record.opened(name, flat(config), tags | config.tags() | surroundings.tags(), as_yaml(config))
+        tags |= config.tags() | surroundings.tags() | surroundings.active_run() | dict(driver.tags)
+        record.opened(name, flat(config), tags, as_yaml(config))
+        writer.describe(name, DESCRIPTION)
         source = config.data.source
         record.data(config.data_name, prepared.splits.digest, source.name, nested(source))
         writer.text(name, schema.DATA_FILE, loaded.as_json())

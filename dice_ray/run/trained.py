@@ -153,7 +153,7 @@ class Trained:
         folder.mkdir(parents=True, exist_ok=True)
         values = _task_values(self.task, self.facts) | {"decisions": self.decisions}
         (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
-        return export(self.model, self.tokenizer, self.task.classes, folder)
+        return export(self.model, self.tokenizer, self.task.classes, folder, is_multi_label=bool(self.facts[0].labels))
 
     def labelled(self, data: str) -> EncodedSplit:
         """The split of this name, read again from the run's data, or the labelled records of a file.

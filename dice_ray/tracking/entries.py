@@ -65,6 +65,14 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Describe:
+    """The description of the run's experiment, unless it has one, which the user may have written."""
+
+    key: str
+    description: str
+
+
+@dataclass(frozen=True)
 class Data:
     """The data set of the run: its name, digest, kind and source as JSON, none of its content."""
 
@@ -93,7 +101,7 @@ class End:
     at: int
 
 
-RunEntry: TypeAlias = Open | Points | Tags | Text | Data | Model | End
+RunEntry: TypeAlias = Open | Points | Tags | Text | Describe | Data | Model | End
 _KINDS: Final = {kind.__name__: kind for kind in get_args(RunEntry)}
 
 

@@ -5,17 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.tracking.store import quiet
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MODEL, TOKENIZER = "model", "components/tokenizer"
 """Where the files that a class of transformers loads lie in the folder."""
-_PIPELINES: Final = {"AutoModelForTokenClassification": ("token-classification", "TokenClassificationPipeline")}
+_PIPELINES: Final = {
+    "AutoModelForTokenClassification": ("token-classification", "TokenClassificationPipeline"),
+    "AutoModelForSequenceClassification": ("text-classification", "TextClassificationPipeline"),
+}
 """The auto classes that a pipeline of transformers can run, with its task and class."""
 
 
-def write(folder: Path, loader: str, auto_class: str, params: Mapping[str, str]) -> None:
+def write(
+    folder: Path,
+    loader: str,
+    auto_class: str,
+    params: Mapping[str, str],
+    example: Mapping[str, Any],
+    id_column: str,
+    predicted: pd.DataFrame | None,
+) -> None:
     """Describe a folder as a model of MLflow; it holds neither code nor a pickle, so dice_ray must be installed.
 
     Args:
@@ -23,16 +37,29 @@ def write(folder: Path, loader: str, auto_class: str, params: Mapping[str, str])
         loader: The module whose `_load_pyfunc` loads the model from the folder.
         auto_class: The class that loads `MODEL`; where it has a pipeline, the flavor `transformers` is added.
         params: The defaults of the parameters of a prediction; MLflow passes on no other parameter.
+        example: A row to predict: its columns are those of the signature.
+        id_column: The column of the ids, which may be missing if the example has none.
+        predicted: Its prediction, if that is a frame: its columns are those of the signature's outputs.
     """
     quiet()
     import mlflow
-    from mlflow.models import Model, ModelSignature
-    from mlflow.types import DataType, ParamSchema, ParamSpec
+    import pandas as pd
+    from mlflow.models import Model, ModelSignature, infer_signature
+    from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
+    from mlflow.types.schema import AnyType
 
+    rows = pd.DataFrame([example])
+    inferred = infer_signature(rows, predicted)
+    inputs = [each for each in inferred.inputs.inputs if each.name != id_column]
+    inputs.append(ColSpec(AnyType(), id_column, required=id_column in example))  # ids may be text or numbers
     specs = [ParamSpec(name, DataType.string, default) for name, default in params.items()]
-    signature = ModelSignature(params=ParamSchema(specs)) if specs else None
+    signature = ModelSignature(Schema(inputs), inferred.outputs)
+    if specs:
+        signature.params = ParamSchema(specs)
     requirements = [f"dice-ray=={metadata.version('dice-ray')}"]
-    mlflow.pyfunc.save_model(str(folder), loader_module=loader, pip_requirements=requirements, signature=signature)
+    mlflow.pyfunc.save_model(
+        str(folder), loader_module=loader, pip_requirements=requirements, signature=signature, input_example=rows
+    )
     if auto_class not in _PIPELINES:
         return
     task, pipeline = _PIPELINES[auto_class]

@@ -110,10 +110,15 @@ def as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
 
 def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
     parent = runs.get(run.tags.get(schema.PARENT, ""))
+    constants = {
+        f"metrics.{name.removeprefix(f'{schema.CONSTANT}.')}": float(value)
+        for name, value in run.tags.items()
+        if name.startswith(f"{schema.CONSTANT}.")
+    }
     tags = {
         f"tags.{name.removeprefix(schema.PREFIX)}": value
         for name, value in run.tags.items()
-        if name not in _TAG_OF.values() and not name.startswith("mlflow.")
+        if name not in _TAG_OF.values() and not name.startswith(("mlflow.", f"{schema.CONSTANT}."))
     }
     return {
         **{column: run.tags.get(tag) for column, tag in _TAG_OF.items()},
@@ -125,5 +130,6 @@ def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
         "artifacts": run.artifacts,
         **{f"params.{name}": value for name, value in run.params.items()},
         **{f"metrics.{name}": value for name, value in run.metrics.items()},
+        **constants,
         **tags,
     }

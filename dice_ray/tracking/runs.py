@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
-from dice_ray.tracking.entries import Data, End, MetricPoint, Model, Open, Points, RunEntry, Tags, Text
+from dice_ray.tracking.entries import Data, Describe, End, MetricPoint, Model, Open, Points, RunEntry, Tags, Text
 from dice_ray.tracking.model import bind
 from dice_ray.tracking.sources import all_pages
 from dice_ray.tracking.store import deleted_error, locked, quiet_client, sqlite_file
@@ -71,6 +71,9 @@ class Runs:
                 self._tag(self._id_of(key), tags)
             case Text(key, file, content):
                 self._client.log_text(self._id_of(key), content, file)
+            case Describe(_, description):
+                if schema.NOTE not in self._client.get_experiment(self._experiment).tags:
+                    self._client.set_experiment_tag(self._experiment, schema.NOTE, description[:LENGTH_TAG])
             case Data(key, name, digest, kind, source):
                 context = InputTag("mlflow.data.context", "training")
                 inputs = [DatasetInput(Dataset(name, digest, kind, source), [context])]

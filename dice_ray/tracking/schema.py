@@ -53,6 +53,10 @@ METRIC: Final = "dice_ray.metric"
 OBJECTIVES: Final = "dice_ray.objectives"
 """On a multi-objective sweep: the metrics, separated by spaces, with a leading `-` for one that is minimised."""
 RESULTS_VERSION: Final = "dice_ray.results_version"
+CONSTANT: Final = "dice_ray.constant"
+"""Prefix of `.<metric>`: a metric that has one value in the whole run, which the reader returns as a metric."""
+OWN_NOTE: Final = "dice_ray.note"
+"""On a run, sweep or study: the note that the user gave it; `NOTE` has it too, before what we add."""
 
 REGISTERED: Final = "dice_ray.registered"
 """Prefix of `.<registered name>`: the version under which the run's model is registered."""
@@ -66,6 +70,7 @@ GPU: Final = "dice_ray.gpu"
 """The number and names of the GPUs, `none` on a machine without one."""
 
 PARENT: Final = "mlflow.parentRunId"
+NOTE: Final = "mlflow.note.content"
 GIT_COMMIT: Final = "mlflow.source.git.commit"
 USER: Final = "mlflow.user"
 SOURCE: Final = "mlflow.source.name"
@@ -89,6 +94,16 @@ CLASSES_FILE: Final = "classes.csv"
 """Artifact in the folder of a split (`test/classes.csv`): the counts of each class."""
 REPORT_FOLDER: Final = "report"
 """Folder of artifacts of a sweep or study: its report."""
+
+
+def is_constant(metric: str) -> bool:
+    """Whether a metric has one value in the whole run: it is stored as a tag, since MLflow draws every metric.
+
+    >>> is_constant("dev/constant_f1"), is_constant("dev/f1")
+    (True, False)
+    """
+    name = metric.rpartition("/")[2]
+    return name.startswith("constant_") or name == "threshold_support"
 
 
 def best_metric(metric: str) -> str:

@@ -11,6 +11,12 @@ from dice_ray.errors import InputError, RunError
 from dice_ray.tracking.store import check_exists, store_uri, without_password
 
 HOST = "127.0.0.1"
+PAGE = "#/experiments?workflowType=machine_learning"
+"""The page of experiments; MLflow's first page is about agents and prompts."""
+_QUIET = {
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    "PYTHONWARNINGS": "ignore",
+}
 
 
 def command(port: int) -> list[str]:
@@ -33,7 +39,8 @@ def command(port: int) -> list[str]:
             raise InputError(f"--port must be free on {HOST}, got {port}: {error.strerror}") from error
     # -P: without it Python would import an mlflow.py of the working directory in place of MLflow.
     serve = [sys.executable, "-P", "-m", "mlflow", "ui", "--host", HOST, "--port", str(port), "--workers", "1"]
-    return [*serve, "--backend-store-uri", uri]
+    serve += ["--backend-store-uri", uri, "--registry-store-uri", uri]
+    return serve if os.environ.get("DICE_RAY_VERBOSE") else [*serve, "--uvicorn-opts", "--log-level warning"]
 
 
 def serve(port: int) -> NoReturn:
@@ -41,5 +48,7 @@ def serve(port: int) -> NoReturn:
     arguments = command(port)
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # saves three processes that no page needs
+    if not os.environ.get("DICE_RAY_VERBOSE"):
+        os.environ.update(_QUIET)
     sys.stdout.flush()
     os.execv(arguments[0], arguments)

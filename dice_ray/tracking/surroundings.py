@@ -6,6 +6,7 @@ import getpass
 import os
 import platform
 import subprocess
+import sys
 from contextlib import suppress
 from functools import lru_cache
 from importlib import metadata
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from dice_ray.tracking import schema
+from dice_ray.tracking.store import store_uri
 
 PACKAGES: Final = ("dice-ray", "torch", "transformers", "ray", "optuna", "mlflow")
 SECONDS: Final = 10
@@ -25,6 +27,18 @@ def tags() -> dict[str, str]:
     with suppress(KeyError, OSError, ImportError):  # the user of a container may have no name
         user = {schema.USER: getpass.getuser()}
     return _git(Path.cwd()) | _versions() | hardware() | user | {schema.SOURCE: "dice-ray"}
+
+
+def active_run() -> dict[str, str]:
+    """The tag that nests a run below the one that this process has started by `mlflow.start_run()` in our store."""
+    if "mlflow" not in sys.modules:
+        return {}
+    import mlflow
+
+    run = mlflow.active_run()
+    if run is None or store_uri(mlflow.get_tracking_uri()) != store_uri():
+        return {}
+    return {schema.PARENT: run.info.run_id}
 
 
 @lru_cache(maxsize=1)

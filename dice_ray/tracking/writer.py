@@ -35,6 +35,7 @@ from dice_ray.settings import Flat
 from dice_ray.tracking.entries import (
     NUM_METRICS,
     Data,
+    Describe,
     End,
     MetricPoint,
     Model,
@@ -115,6 +116,10 @@ class Writer:
     def text(self, key: str, file: str, content: str) -> None:
         """Store a text file among the run's artifacts."""
         self._add(Text(key, file, content))
+
+    def describe(self, key: str, description: str) -> None:
+        """Describe the experiment of a run, in Markdown; a description that it has stays."""
+        self._add(Describe(key, description))
 
     def data(self, key: str, name: str, digest: str, kind: str, source: Mapping[str, Any]) -> None:
         """Store which data set the run used: its name, the digest of its content, and its source."""

@@ -21,7 +21,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,21 +29,21 @@ from ray import tune
 from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
-from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError
 from dice_ray.run.build import objective
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import TRIALS, stored_digest
-from dice_ray.settings import Flat, flat, nested
+from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import plan_file
+from dice_ray.tuning import parent_run
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
-from dice_ray.tuning.plan import RESULTS_VERSION, SweepPlan
+from dice_ray.tuning.parent_run import record_data
+from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.progress import best_arm, name_while_running, running_trial, seconds_left
 from dice_ray.tuning.ranking import clean_up, retained
-from dice_ray.tuning.samplers import SECONDS, metric_of, signed_metric
+from dice_ray.tuning.samplers import SECONDS, metric_of
 from dice_ray.tuning.study_plan import StudyPlan
 from dice_ray.tuning.trial import SCORE, TrialResult
 
@@ -106,32 +106,14 @@ class Recorder:
             ),
         )
 
-    def open(self, stored: Collection[str]) -> None:
+    def open(self, stored: Collection[str], tags: Mapping[str, str] | None = None) -> None:
         """Open the parent run, and send MLflow the ended trials that it lacks.
 
         Args:
             stored: Ids of the runs that MLflow holds as ended.
+            tags: The user's, of the parent run.
         """
-        plan = self._plan
-        tags = {
-            schema.KIND: plan.kind,
-            schema.METRIC: objective(self._config, "dev" if isinstance(plan, SweepPlan) else "test"),
-            schema.RESULTS_VERSION: str(RESULTS_VERSION),
-        }
-        if isinstance(plan, StudyPlan):
-            tags |= {schema.BASELINE: plan.baseline} | ({schema.COMMAND: plan.command} if plan.command else {})
-        if self._objectives:
-            tags[schema.OBJECTIVES] = " ".join(signed_metric(name) for name in self._objectives)
-        left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "code", "command", "asked"}
-        params = plan.model_dump(mode="json", exclude=left_out)
-        parent = RunRecord(self._writer, plan.name)
-        parent.opened(plan.name, params, tags | self._environment)
-        # A report names the command that reruns all that it shows, not only what was asked for last.
-        whole = plan.model_copy(update={"asked": None}) if isinstance(plan, StudyPlan) else plan
-        self._writer.text(plan.name, schema.PLAN_FILE, plan_file.as_yaml(whole))
-        for variant, digest in plan.digests.items():
-            if digest:
-                _record_data(parent, plan.base(variant), digest)
+        parent_run.opened(self._plan, self._writer, self._environment | surroundings.active_run() | dict(tags or {}))
         for outcome in self._ledger.outcomes.values():
             if outcome.id not in stored:
                 record = self._open_run(self._ledger.specs[outcome.id])
@@ -231,7 +213,7 @@ class Recorder:
     def _end_run(self, outcome: TrialOutcome, hardware: dict[str, str]) -> None:
         record, folder = self._records.pop(outcome.id), self._trials / outcome.id
         if outcome.curve and (digest := stored_digest(folder)):
-            _record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
+            record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
         failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}
         counts = (folder / "test").glob("*.csv") if outcome.test else ()
         record.ended(
@@ -244,11 +226,6 @@ class Recorder:
             tags=hardware | {schema.STATE: outcome.state} | failure,
             texts={f"test/{file.name}": file.read_text(encoding="utf-8") for file in counts},
         )
-
-
-def _record_data(record: RunRecord, config: RunConfig, digest: str) -> None:
-    source = config.data.source
-    record.data(config.data_name, digest, source.name, nested(source))
 
 
 class RecorderCallback(tune.Callback):

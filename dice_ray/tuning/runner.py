@@ -82,7 +82,7 @@ class Session:
                 f"{len(unknown)} that its ledger does not know: choose another name"
             )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
-        recorder.open(stored)
+        recorder.open(stored, self.driver.tags)
         self._record_data()
         try:
             with ExitStack() as stack:

@@ -41,6 +41,13 @@ def test_each_data_set_has_its_own_sentences() -> None:
     assert any(sentence.startswith("On b: Winner: plain") for sentence in sentences)
 
 
+def test_a_sweep_of_few_trials_says_why_it_shows_no_importance() -> None:
+    trials = [{"metrics.dev/best_f1": number / 100, "tags.loss": "dice"} for number in range(20)]
+    few = list(summary(sweep([*trials[:19], {"metrics.dev/best_f1": 0.5, "tags.loss": "focal"}])))
+    assert any(sentence.endswith("needs 20 scored trials, and the sweep has dice 19, focal 1.") for sentence in few)
+    assert not any("importance" in sentence for sentence in summary(sweep(trials)))
+
+
 def test_what_collapsed_and_what_failed_is_counted() -> None:
     rows = cells(3, 0.1)
     rows[3] |= {"tags.collapsed": "true"}
@@ -53,7 +60,7 @@ def test_what_collapsed_and_what_failed_is_counted() -> None:
 
 def test_a_sweep_tells_of_its_best_trial() -> None:
     trials = [{"params.loss": loss, "metrics.dev/f1": score} for loss, score in (("dice", 0.5), ("focal", 0.75))]
-    first, second, _ = summary(sweep([*trials, {"params.loss": "tversky"}]))
+    first, second, *_ = summary(sweep([*trials, {"params.loss": "tversky"}]))
     assert first == "The best of 3 trials is 0002, with focal: dev/f1 (%) 75.00."
     assert "selected it by this same score" in second
     assert list(summary(sweep([{"params.loss": "dice", "state": "failed"}]))) == [
@@ -68,7 +75,7 @@ def test_the_best_trial_is_the_one_that_the_sweep_ranks_first() -> None:
         for trial, scores in (("0001", (0.5, 0.6)), ("0002", (0.25, 0.5)))
         for seed, score in enumerate(scores, start=1001)
     ]
-    first, second, _ = summary(sweep([*trials, *reruns]))
+    first, second, *_ = summary(sweep([*trials, *reruns]))
     assert first == "The best of 2 trials is 0001, with dice: dev/f1 (%) 55.00."
     assert "selected it by the mean over 2 other seeds" in second
 

@@ -105,6 +105,7 @@ def test_the_report_is_written_and_kept_with_its_run(sweep: api.Result) -> None:
     assert texts(parent, "report/report.html") == {"search": made.html()}
     assert texts(parent, "report/best_so_far.svg")
     assert parent["status"].tolist() == ["FINISHED"]
+    assert parent["metrics.dev/best_f1"].tolist() == [sweep.best.score]
 
 
 def test_several_are_reported_side_by_side(sweep: api.Result) -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 import dice_ray
+from dice_ray.api import places
 from dice_ray.api.places import TRAIN_EXPERIMENT
+from dice_ray.errors import InputError
 from dice_ray.tracking.reader import read
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1}
@@ -21,6 +23,13 @@ class Mine(CrossEntropyLoss):
 def build(facts):
     return Mine(facts.link)
 """
+
+
+@pytest.mark.parametrize("name", ["mlflow.runName", "dice_ray.id", "a=b", ""])
+def test_a_tag_of_a_reserved_or_impossible_name_is_refused_before_the_run(name: str) -> None:
+    with pytest.raises(InputError, match="the name of a tag must be"):
+        dice_ray.train("synthetic_pairs", QUICK, name="mine", tags={name: "x"})
+    assert not (places.runs_folder() / "mine").exists()
 
 
 def test_a_crash_in_a_custom_loss_is_a_failure_with_its_reason(tmp_path: Path) -> None:

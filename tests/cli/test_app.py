@@ -463,8 +463,11 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     assert "  f1_tuned " in scored.stdout
     assert Path("items.csv").read_text().startswith("id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn\n")
     exported = run("export", "mine", "plain")
-    assert exported.stdout.startswith("Written: plain; load it with AutoModel.from_pretrained\nNo Hugging Face class")
-    assert {"config.json", "model.safetensors", "tokenizer.json", "heads.safetensors", "task.json"} <= {
+    assert exported.stdout == (
+        "Written: plain; load it with AutoModelForSequenceClassification.from_pretrained\n"
+        "The exported model gives the same logits as the run.\n"
+    )
+    assert {"config.json", "model.safetensors", "tokenizer.json", "README.md", "task.json"} <= {
         path.name for path in Path("plain").iterdir()
     }
     assert "must be new or empty, got plain" in run("export", "mine", "plain").stderr
@@ -530,7 +533,7 @@ def test_results_and_listings_are_one_json_document(trained_here: Trained, run: 
     assert run("predict", "mine", "two.tsv", "--out", "as_json.tsv", "--json").json["written"] == "as_json.tsv"
     assert Path("as_json.tsv").read_text().splitlines()[0].split("\t") == header
     exported = run("export", "mine", "exported", "--json").json
-    assert exported == {"run": "mine", "written": "exported", "loaded_by": "AutoModel"}
+    assert exported == {"run": "mine", "written": "exported", "loaded_by": "AutoModelForSequenceClassification"}
     scored = run("evaluate", "mine", "dev", "--json").json
     assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(result["best"]["score"]))
     assert scored["not_stored"] is None

@@ -13,6 +13,7 @@ from transformers import (
     AutoConfig,
     AutoModel,
     AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
 )
@@ -85,10 +86,39 @@ def test_heads_of_start_and_end_are_those_of_question_answering(tmp_path: Path) 
     assert not torch.allclose(theirs.start_logits, theirs.end_logits, atol=1e-3)
 
 
+@pytest.mark.parametrize("num_logits", [1, 2])
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("bert", TINY),
+        ("roberta", TINY),
+        ("xlm-roberta", TINY),
+        ("electra", TINY | {"embedding_size": 16}),
+        ("deberta-v2", TINY),
+        ("distilbert", DISTILBERT),
+    ],
+)
+@torch.no_grad()
+def test_a_text_classifier_is_the_stock_class_of_its_family(
+    tmp_path: Path, family: str, settings: dict[str, Any], num_logits: int
+) -> None:
+    model, tokenizer = built(family, TextHead(32, num_logits, 0.1), **settings)
+    embeddings = model.encoder.get_input_embeddings()
+    assert isinstance(embeddings, nn.Embedding)
+    nn.init.normal_(embeddings.weight, std=3.0)  # hidden states far from zero
+    assert export(model, tokenizer, ("other", "urgent"), tmp_path) == "AutoModelForSequenceClassification"
+    stock = AutoModelForSequenceClassification.from_pretrained(tmp_path)
+    batch = dict(AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt"))
+    assert stock.config.id2label == {0: "other", 1: "urgent"}
+    ours = logits(model, batch)
+    wanted = ours.softmax(-1)[:, 1] if num_logits == 2 else ours[:, 0].sigmoid()
+    torch.testing.assert_close(stock(**batch).logits.softmax(-1)[:, 1], wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("family", "head"),
-    [("bert", TextHead(32, 3, 0.1)), ("modernbert", TokenHead(32, 3, 0.1))],
-    ids=["no stock class reads the first token like ours", "the stock class has another layer"],
+    [("modernbert", TextHead(32, 3, 0.1)), ("modernbert", TokenHead(32, 3, 0.1))],
+    ids=["the stock class of texts has a norm", "the stock class of tokens has another layer"],
 )
 @torch.no_grad()
 def test_other_heads_lie_beside_the_encoder(tmp_path: Path, family: str, head: nn.Module) -> None:

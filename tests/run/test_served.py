@@ -15,11 +15,13 @@ import torch
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import DataError, RunError
 from dice_ray.run import served, train, trained
+from dice_ray.run.card import card
 from dice_ray.tracking.store import quiet
 
 TASKS: dict[str, tuple[Any, str]] = {
     "pairs": ({"sentence_pair": {}}, "pairs"),
     "texts": ({"text_classification": {}}, "texts"),
+    "labels": ({"text_classification": {"labels": "several"}}, "labels"),
     "tagging": ({"tagging": {}}, "tagging"),
     "questions": ({"extractive_qa": {}}, "questions"),
     "queries": ({"mrc_ner": {"queries": "own"}}, "queries"),
@@ -75,6 +77,14 @@ def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
     (tmp_path / "run").rename(tmp_path / "elsewhere")
     model = mlflow.pyfunc.load_model(str(folder))
     found = model.predict(pd.DataFrame(ROWS[kind]))
+    assert model.input_example is not None
+    assert len(model.predict(model.input_example)) == 1
+    signature = model.metadata.signature
+    assert set(signature.inputs.input_names()) == {*ROWS[kind][0], "id"}
+    if isinstance(found, pd.DataFrame):
+        assert signature.outputs.input_names() == [*found.columns]
+        numbered = pd.DataFrame(ROWS[kind]).assign(id=[7, 8])  # ids need not be text
+        assert model.predict(numbered)["id"].tolist() == ["7", "8"]
     match wanted:
         case trained_table if isinstance(found, pd.DataFrame):
             lines = [line.split("\t") for line in trained_table.text().splitlines()]
@@ -89,6 +99,29 @@ def test_a_model_predicts_as_its_run_does(tmp_path: Path, kind: str) -> None:
             assert found == tags
         case _:
             assert found == json.loads(wanted.text())
+
+
+@pytest.mark.parametrize("kind", ["pairs", "texts", "labels"])
+def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(tmp_path: Path, kind: str) -> None:
+    from transformers import pipeline
+
+    run, _ = packed(tmp_path, kind)
+    name = run.export(tmp_path / "plain")
+    (tmp_path / "plain/README.md").write_text(text := card(run, "mine", name, {"dev/best_f1": 0.5}))
+    classify = pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None)
+    texts = (
+        [{"text": "the router is broken", "text_pair": "it is urgent"}] if kind == "pairs" else ["the router is broken"]
+    )
+    rows = ROWS["pairs" if kind == "pairs" else "texts"][:1]
+    (wanted,) = served.ServedRun(run).predict(rows).to_dict("records")
+    found: Any = classify(texts)
+    assert {f"probability_{each['label']}": pytest.approx(each["score"], abs=1e-5) for each in found[0]} == {
+        name: value for name, value in wanted.items() if name.startswith("probability_")
+    }
+    assert "pipeline_tag: text-classification" in text
+    assert "| dev/best_f1 | 0.5000 |" in text
+    code = text.partition("```python\n")[2].partition("```")[0].replace("FOLDER", str(tmp_path / "plain"))
+    exec(compile(code, "card", "exec"), {})
 
 
 def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path) -> None:
@@ -119,7 +152,8 @@ def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path) -> N
     described = (folder / "MLmodel").read_text()
     assert "loader_module: dice_ray.served" in described
     assert "code: null" in described
-    assert {file.suffix for file in folder.rglob("*") if file.is_file()} <= {"", ".txt", ".yaml", ".json", ".pt"}
+    known = {"", ".txt", ".yaml", ".json", ".pt", ".safetensors"}
+    assert {file.suffix for file in folder.rglob("*") if file.is_file()} <= known
 
     class Evil:
         def __reduce__(self) -> tuple[Any, tuple[str]]:

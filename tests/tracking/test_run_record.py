@@ -53,6 +53,22 @@ def test_a_run_alone_from_start_to_end(uri: str) -> None:
     assert used.dataset.source == '{"folder": "data"}'
 
 
+def test_a_metric_that_never_changes_is_a_tag_that_is_read_as_a_metric(uri: str) -> None:
+    with Writer("alone", uri) as writer:
+        record = RunRecord(writer, "mine")
+        record.opened("mine", {}, {schema.KIND: "run"})
+        for step in (5, 10):
+            record.evaluated(step, {"dev/f1": step / 100, "dev/constant_f1": 0.125, "dev/threshold_support": 12.0})
+    client = quiet_client(uri)
+    experiment = client.get_experiment_by_name("alone")
+    assert experiment is not None
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.data.metrics == {"dev/f1": 0.1}
+    stored = row(uri)
+    assert (stored["metrics.dev/constant_f1"], stored["metrics.dev/threshold_support"]) == (0.125, 12.0)
+    assert not [name for name in stored if "tags.constant" in name]
+
+
 def test_a_cell_stores_kept_metrics_its_test_scores_and_artifacts(uri: str) -> None:
     with Writer("alone", uri) as writer:
         writer.open("study", name="study", params={}, tags={})

@@ -59,7 +59,9 @@ def test_the_pages_are_served_on_loopback_only(tmp_path: Path) -> None:
             if connection.status == psutil.CONN_LISTEN
         }
         assert {tuple(address) for address in listening} == {("127.0.0.1", port)}
-        assert f"http://127.0.0.1:{port} shows the runs" in (tmp_path / "log.txt").read_text()
+        printed = (tmp_path / "log.txt").read_text()
+        assert f"http://127.0.0.1:{port}/#/experiments?workflowType=machine_learning shows the runs" in printed
+        assert "INFO" not in printed
     finally:
         process.terminate()
         process.wait(60)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.tracking import schema, surroundings
+from dice_ray.tracking.store import quiet
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -56,3 +57,15 @@ def test_versions_hardware_and_user(monkeypatch: pytest.MonkeyPatch) -> None:
     assert tags[schema.CPU]
     assert (tags[schema.GPU] == "none") == (torch.cuda.device_count() == 0)
     assert tags[schema.USER] == "me"
+
+
+def test_a_run_nests_below_the_active_one_of_the_same_store(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet()
+    import mlflow
+
+    assert surroundings.active_run() == {}
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    with mlflow.start_run() as run:
+        assert surroundings.active_run() == {schema.PARENT: run.info.run_id}
+        monkeypatch.setattr(surroundings, "store_uri", lambda uri=None: uri or "http://elsewhere")
+        assert surroundings.active_run() == {}

@@ -117,6 +117,28 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     assert len(curves("sweep").query("metric == 'dev/f1'")) == 2
 
 
+def test_the_experiment_is_described_once_and_the_users_tags_are_on_the_parent(tmp_path: Path, plan: SweepPlan) -> None:
+    client = quiet_client(store_uri())
+
+    def described() -> str:
+        experiment = client.get_experiment_by_name("sweep")
+        assert experiment is not None
+        return str(experiment.tags[schema.NOTE])
+
+    with Writer(plan.name) as writer:
+        recorder = Recorder(plan, Ledger(tmp_path / "ledger.jsonl"), writer, plan.ids)
+        recorder.open((), {"team": "a"})
+        recorder.started(DICE)
+        recorder.close()
+    tags = {run.data.tags[schema.ID]: run.data.tags for run in all_runs("sweep")}
+    assert (tags["sweep"]["team"], "team" in tags["0002"]) == ("a", False)
+    assert "a search of the space `a:b` with the sampler `tpe`, by dev/f1" in described()
+    client.set_experiment_tag("1", schema.NOTE, "mine")
+    with recording(plan, Ledger(tmp_path / "ledger.jsonl")):
+        pass
+    assert described() == "mine"
+
+
 def test_a_trial_that_ray_gives_up_has_begun_and_says_why(tmp_path: Path, plan: SweepPlan) -> None:
     path = tmp_path / "ledger.jsonl"
     with recording(plan.model_copy(update={"trials": 2}), Ledger(path)) as recorder:

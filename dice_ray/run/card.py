@@ -1,0 +1,96 @@
+"""The model card of an exported model: what it was trained on, its scores and threshold, and how it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dice_ray.models.export import ENCODER, HEADS, TEXTS, TOKENS
+from dice_ray.run.folder import TASK
+from dice_ray.run.trained import Trained
+
+FILE = "README.md"
+PIPELINES = {TEXTS: "text-classification", TOKENS: "token-classification"}
+USE = {
+    TEXTS: """from transformers import pipeline
+
+classify = pipeline("text-classification", model="FOLDER", top_k=None)
+print(classify({example}))""",
+    TOKENS: """from transformers import pipeline
+
+tag = pipeline("token-classification", model="FOLDER")
+print(tag("Anna lives in Berlin"))""",
+    ENCODER: """from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer, encoder = AutoTokenizer.from_pretrained("FOLDER"), AutoModel.from_pretrained("FOLDER")
+heads = load_file("FOLDER/heads.safetensors")  # NAME.output.weight and NAME.output.bias of each linear head
+hidden = encoder(**tokenizer("A text.", return_tensors="pt")).last_hidden_state""",
+}
+EXAMPLES = {"sentence_pair": '{"text": "The first sentence.", "text_pair": "The second."}'}
+
+
+def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float]) -> str:
+    """The card in Markdown.
+
+    Args:
+        best: The model.
+        name: Of its run.
+        auto_class: The class of transformers that loads it.
+        scores: Stored metrics of its run, by name.
+    """
+    config, task = best.config, best.config.task.name
+    data, classes = config.data_name, ", ".join(f"`{each}`" for each in best.task.classes)
+    front = ["---", "library_name: transformers", "tags: [dice-ray]"]
+    front += [f"pipeline_tag: {PIPELINES[auto_class]}"] if auto_class in PIPELINES else []
+    counts = [f"`{label}` {num}" for term in best.facts for label, num in zip(term.classes, term.counts, strict=True)]
+    parts = [
+        "\n".join([*front, "---"]),
+        f"# {name}",
+        f"A model for the task `{task}`, trained by dice_ray on {data} with the loss `{config.loss.name}`; its encoder "
+        f"is `{config.model.encoder}`. Classes: {classes}.",
+        f"## Data\n\n{data} (digest `{best.digest}`). Items of the training split by class: {', '.join(counts)}.",
+        f"## Scores\n\n{_scores(name, scores)}",
+        *_threshold(best),
+        f"## Use\n\n{_use(task, auto_class)}",
+        f"## Intended use\n\nFor data like {data}, with the same classes. The scores hold for that data; on texts "
+        "of another kind, time or language the model was not measured. Its probabilities need not be calibrated: "
+        "`dice-ray evaluate` gives the calibration error.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _scores(name: str, scores: Mapping[str, float]) -> str:
+    if not scores:
+        return f"None are stored: `dice-ray evaluate {name} test` computes them."
+    return "\n".join(
+        ["| metric | value |", "|---|---|", *(f"| {key} | {value:.4f} |" for key, value in scores.items())]
+    )
+
+
+def _threshold(best: Trained) -> list[str]:
+    threshold = best.threshold()
+    if threshold is None:
+        return []
+    return [
+        f"## Threshold\n\n`dice-ray predict` uses the {threshold}. A pipeline of transformers reports the class with "
+        "the highest probability: compare the probability of the positive class with the threshold instead."
+    ]
+
+
+def _use(task: str, auto_class: str) -> str:
+    code = USE.get(
+        auto_class, f'from transformers import {auto_class}\n\nmodel = {auto_class}.from_pretrained("FOLDER")'
+    )
+    text = f"```python\n{code.replace('{example}', EXAMPLES.get(task, repr('A text.')))}\n```"
+    if auto_class == TEXTS:
+        return (
+            f"{text}\n\nThe head is linear in the first token. The stock class has a dense layer before its output, "
+            "which is set such that it changes nothing in float32; it is too coarse for that in half precision."
+        )
+    if auto_class == ENCODER:
+        return (
+            f"{text}\n\nNo class of transformers has this head: `{HEADS}` holds its weights, `{TASK}` its classes. "
+            "A head over texts is applied to the hidden state of the classification token, one over tokens to each "
+            "of them."
+        )
+    return text
