@@ -5,7 +5,7 @@ INSTALLED := .venv/.installed
 READY := .venv/.ready
 DOCS := .venv/.docs
 
-.PHONY: help demo docs test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
+.PHONY: help demo docs picture test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tracking bench-uncertainty tree
 
 help: ## List these commands
@@ -14,7 +14,10 @@ help: ## List these commands
 demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, on generated data
 	$(BIN)/dice-ray tune synthetic_rare --space loss_tuning --trials 4
 	$(BIN)/dice-ray ablate rare_positives
-	$(BIN)/dice-ray report rare_positives
+	$(BIN)/dice-ray report rare_positives --open
+
+picture: $(READY) ## Take README's picture of the report of `make demo`, with Chromium
+	$(BIN)/python -m docs.picture dice_ray_runs/rare_positives/report/report.html
 
 test: $(READY) ## Run all tests, except those that need a browser, a GPU or the network, or take over 90 s
 	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)"

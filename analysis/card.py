@@ -13,6 +13,7 @@ from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import ToldApart, Verdict, verdict
+from analysis.wording import arm_to_use
 from dice_ray.errors import RunError, counted, one_line
 
 QUESTION: Final = "Can the arms be told apart?"
@@ -85,7 +86,9 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
         "seeds": str(made.num_seeds),
     }
     settle, is_command = _settle(made, findings)
-    return Card(name, made.answer, made.use, {label: text for label, text in facts.items() if text}, settle, is_command)
+    return Card(
+        name, made.answer, arm_to_use(made), {label: text for label, text in facts.items() if text}, settle, is_command
+    )
 
 
 def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:

@@ -13,6 +13,7 @@ from analysis.findings import Findings
 from analysis.paper.tables import why_not_on_paper_data
 from analysis.tables.base import ScoreFormat
 from analysis.verdict import verdict
+from analysis.wording import sentences
 
 
 def summary(findings: Findings) -> Iterator[str]:
@@ -20,7 +21,7 @@ def summary(findings: Findings) -> Iterator[str]:
     compared = comparisons(findings)
     for comparison in compared:
         prefix = f"On {comparison.place}: " if len(compared) > 1 else ""
-        yield from (f"{prefix}{sentence}" for sentence in verdict(comparison).sentences)
+        yield from (f"{prefix}{sentence}" for sentence in sentences(verdict(comparison)))
         collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
         if collapsed:
             yield f"{prefix}Runs that predict one class only: {', '.join(collapsed)}."

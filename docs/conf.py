@@ -31,6 +31,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
+napoleon_attr_annotations = False  # the types are in the signature
 
 
 def fill_in_settings(app: Sphinx, page: str, source: list[str]) -> None:

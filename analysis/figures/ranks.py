@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,8 @@ class Ranks(Figure):
     ranks: tuple[tuple[str, float], ...]
     critical: float
     missing: tuple[str, ...] = ()
+
+    is_first: ClassVar[bool] = True
 
     @property
     def groups(self) -> tuple[tuple[int, int], ...]:

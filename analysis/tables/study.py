@@ -16,6 +16,7 @@ from analysis.new_data import over_data_sets
 from analysis.statistics import ALPHA, Difference, holm
 from analysis.tables.base import Mark, ReportTable, ScoreFormat
 from analysis.verdict import verdict
+from analysis.wording import headline
 
 HOLM_P: Final = "Holm p"
 ON_NEW_DATA: Final = "on new data"
@@ -171,7 +172,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
             "PR-AUC: the area under the precision-recall curve, independent of the threshold; a random ranking has the "
             "share of positives."
         )
-    yield verdict(compared).headline
+    yield headline(verdict(compared))
     yield from _tuning(compared)
     yield "Bold: the winner, if there is one. Grey, or italic: not significantly different from the baseline."
     if compared.num_replaced:

@@ -100,8 +100,12 @@ def cache_folder() -> Path:
     return cache.folder()
 
 
-def clear_cache() -> int:
-    """Delete the entries of the cache; returns how many. What a run has open stays readable."""
+def clear_cache(unused_for: float = 0.0) -> int:
+    """Delete the entries of the cache; returns how many. What a run has open stays readable.
+
+    Args:
+        unused_for: Entries that were used in these last seconds stay.
+    """
     from dice_ray.data import cache
 
-    return cache.clear()
+    return cache.clear(unused_for)

@@ -75,6 +75,7 @@ class Result:
 
     @property
     def folder(self) -> Path:
+        """Its folder in that of all runs."""
         return runs_folder() / self.name
 
     @property
@@ -100,7 +101,7 @@ class Result:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row for each run of its experiment: parameters, tags, last metrics."""
+        """One row for each run of its experiment, with parameters, tags and last metrics."""
         from dice_ray.tracking.reader import read
 
         return read(self.experiment)
@@ -131,10 +132,10 @@ class Result:
     @property
     def headlines(self) -> tuple[str, ...]:
         """The outcome of each verdict in one sentence, as the report has it."""
-        made = self.verdicts
-        return tuple(
-            f"On {each.comparison.place}: {each.headline}" if len(made) > 1 else each.headline for each in made
-        )
+        from analysis.wording import headline
+
+        made = [(each.comparison.place, headline(each)) for each in self.verdicts]
+        return tuple(f"On {place}: {sentence}" if len(made) > 1 else sentence for place, sentence in made)
 
     @property
     def more_seeds(self) -> MoreSeeds | None:
@@ -294,6 +295,7 @@ def _best(name: str, of_experiment: Findings) -> Best:
     from analysis.best_trial import best_trial
     from analysis.comparison import comparisons
     from analysis.verdict import verdict
+    from analysis.wording import headline
 
     if made := comparisons(of_experiment):
         if len(made) > 1:
@@ -304,7 +306,7 @@ def _best(name: str, of_experiment: Findings) -> Best:
         (comparison,) = made
         shows = verdict(comparison)
         if shows.winner is None:
-            raise RunError(f"the best arm must be a winner, and {name} has none: {shows.headline}")
+            raise RunError(f"the best arm must be a winner, and {name} has none: {headline(shows)}")
         arm = next(arm for arm in comparison.arms if arm.name == shows.winner.name)
         return Best(arm.name, comparison.metric, float(arm.score.mean))
     trial = best_trial(of_experiment)

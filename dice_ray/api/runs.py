@@ -39,7 +39,7 @@ def train(
 
     Args:
         preset: A shipped preset's name, a YAML file, a table (a pandas DataFrame or a `datasets.Dataset`), or `Tables`.
-        settings: Values over the preset.
+        settings: Values over the preset, by path: `{"loss.focal.gamma": 3}`, or texts as `--set` takes them.
         loss: The name of a loss, or a function `loss(logits, targets)` or a module of torch that returns the loss of
             each item or their mean (see `dice_ray.losses.custom.FunctionLoss`).
         name: The run's name; the name of an earlier run resumes it.

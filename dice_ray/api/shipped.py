@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from dice_ray.errors import InputError, ShadowedError, UnknownNameError
 
@@ -32,6 +34,7 @@ def preset_file(preset: str | Path) -> Path:
         if path.is_file():
             return path
         raise InputError(f"a preset must be a shipped name or an existing file, got {path} in {Path.cwd()}")
+    check_kind(str(preset), "preset")
     known = presets()
     if str(preset) not in known and path.is_file():
         raise InputError(
@@ -67,3 +70,17 @@ def studies() -> dict[str, str]:
     """The shipped studies: module by name."""
     files = sorted(folder_of("search_spaces").glob("studies/*.py"))
     return {file.stem: f"search_spaces.studies.{file.stem}" for file in files if file.stem != "__init__"}
+
+
+def check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
+    """Raise an InputError with the right command if a name is that of something else than what is wanted."""
+    of_preset = f"`dice-ray train {name}` trains on it, `dice-ray ablate loss_comparison --data {name}` compares losses"
+    known: dict[str, tuple[Mapping[str, object], str]] = {
+        "preset": (presets(), of_preset),
+        "study": (studies(), f"`dice-ray ablate {name}` runs it"),
+        "search space": (spaces(), f"`dice-ray tune PRESET --space {name}` searches it"),
+    }
+    is_file = Path(name).suffix in (".yaml", ".yml")
+    for kind, (names, command) in known.items():
+        if kind != wanted and name not in known[wanted][0] and (name in names or (is_file and kind == "preset")):
+            raise InputError(f"{name} is a {kind}, not a {wanted}: {command}")

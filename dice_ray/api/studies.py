@@ -49,6 +49,7 @@ def read_study(study: str) -> StudyFile:
     """
     from dice_ray.user_code import module_at
 
+    shipped.check_kind(study, "study")
     studies = shipped.studies()
     if not study.endswith(".py") and study not in studies:
         raise UnknownNameError("study", study, studies)

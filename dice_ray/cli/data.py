@@ -16,6 +16,8 @@ from dice_ray.errors import one_line
 if TYPE_CHECKING:
     from dice_ray.losses.table import LossRow
 
+SECONDS = {"h": 3600, "d": 86400, "w": 604800}
+
 
 def init(
     file: Annotated[Path, typer.Argument(help="Training file, in any format that dice-ray reads.")],
@@ -176,13 +178,20 @@ def cache(
     clear: Annotated[
         bool, typer.Option("--clear", help="Delete all entries; a run in progress can still read those it has open.")
     ] = False,
+    older_than: Annotated[
+        str | None,
+        typer.Option(metavar="AGE", help="With --clear: delete only what was not used for this long: 30d, 12h, 2w."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """List or delete the cached data sets and encoded rows that runs share."""
     from dice_ray import api
 
+    unused_for = 0.0 if older_than is None else _seconds(older_than)
+    if older_than is not None and not clear:
+        raise typer.BadParameter("--older-than needs --clear")
     if clear:
-        num_cleared = api.clear_cache()
+        num_cleared = api.clear_cache(unused_for)
         if as_json:
             print_json({"folder": str(api.cache_folder()), "cleared": num_cleared})
         else:
@@ -199,3 +208,17 @@ def cache(
         print_text(f"{entry.kind:8}{entry.size / 1e6:9.1f} MB  used {used}  {about}: {rows}")
     total = sum(entry.size for entry in entries) / 1e6
     typer.echo(f"{len(entries)} entries, {total:.1f} MB, in {api.cache_folder()}")
+
+
+def _seconds(age: str) -> float:
+    """The seconds of an age such as 30d.
+
+    >>> _seconds("12h")
+    43200.0
+    """
+    number, unit = age[:-1], age[-1:]
+    if unit not in SECONDS or not number.replace(".", "", 1).isdecimal():
+        raise typer.BadParameter(
+            f"an age must be a number of hours, days or weeks, such as 12h, 30d or 2w, got {age!r}"
+        )
+    return float(number) * SECONDS[unit]

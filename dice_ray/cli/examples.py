@@ -32,7 +32,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "dice-ray resume search --trials 32  # 32 more",
     ),
     "report": (
-        "dice-ray report losses",
+        "dice-ray report losses --open",
         "dice-ray report losses search --out both  # side by side",
     ),
     "runs": (
@@ -49,7 +49,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "predict": (
         "dice-ray predict first new.tsv --out predicted.tsv",
-        "dice-ray predict first new.tsv --threshold 0.3",
+        "cat new.txt | dice-ray predict first - --threshold 0.3",
     ),
     "evaluate": (
         "dice-ray evaluate first test --items items.csv",
@@ -69,7 +69,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "cache": (
         "dice-ray cache",
-        "dice-ray cache --clear",
+        "dice-ray cache --clear --older-than 30d",
     ),
 }
 """By the name of the command; `mine.yaml` is what `init` writes, `first` a run, `search` a sweep, `losses` a study."""

@@ -34,6 +34,17 @@ def folded(text: str, hanging: int = 4) -> str:
     )
 
 
+def clock(seconds: float) -> str:
+    """A time in hours, minutes and seconds.
+
+    >>> clock(61.4), clock(3600)
+    ('1:01', '1:00:00')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
 def joined(parts: Sequence[str], gap: str = GAP, indent: int = 0, hanging: int = 4) -> str:
     """Parts side by side, on as many lines as they need; no part is cut."""
     return "\n".join(_lines(parts, gap, WIDTH, indent * " ", (indent + hanging) * " "))

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and those of tune and ablate."""
 
 from __future__ import annotations
 
@@ -43,3 +43,58 @@ AddressOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+SpaceOption = Annotated[
+    str | None,
+    typer.Option(help="Search space: its name, module:function or file.py:function.", show_default="loss_tuning"),
+]
+ObjectivesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--objective",
+        metavar="METRIC",
+        help="Metric of dev, or `seconds`; repeat it to search for several together.",
+        show_default="the metric of the task",
+    ),
+]
+SamplerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="tpe, random, brute_force, nsga2, or file.py:function that makes an Optuna sampler from a seed.",
+        show_default="tpe, nsga2 for several objectives",
+    ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Early stopping: asha, median, none, or file.py:function that makes an Optuna pruner.",
+        show_default="asha, none for several objectives",
+    ),
+]
+WarmStartOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="published|NAME", help="Start from the settings published for the preset, or from the sweep NAME."
+    ),
+]
+DataOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PRESET",
+        help="Preset whose data the arms are compared on: a name or the path of a YAML file; repeatable.",
+        show_default="the presets that the study names",
+    ),
+]
+EncoderOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Encoder of all arms, in place of the preset's model.encoder; repeatable."),
+]
+ArmOption = Annotated[
+    list[str] | None, typer.Option(help="Arm of the study to run; repeatable.", show_default="all arms")
+]
+TunedFromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SWEEP",
+        help="Sweep whose best trial with the arm's loss gives the arm its hyperparameters; repeatable.",
+    ),
+]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dice_ray.cli.layout import WIDTH, folded, table
+from dice_ray.cli.layout import WIDTH, clock, folded, table
 from dice_ray.errors import RunError, UnknownNameError, counted, one_line
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     _print_fact(f"data        {sizes}; rows: {rows}")
     _print_fact(f"model       {run.num_parameters:,} parameters")
     _print_fact(f"steps       {run.num_steps}, with {counted(run.num_evaluations, 'evaluation')} on dev")
-    _print_fact(f"time        about {_clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
+    _print_fact(f"time        about {clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
     _print_fact(f"memory      {_memory_per_process(run)}")
     _print_fact(f"results in  {plan.folder}, and in MLflow's experiment train")
     if run.few_items:
@@ -168,13 +168,13 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
     less = ", less with early stopping" if estimate.stops_early else ""
     fewest, highest = sorted((estimate.fastest.num_steps, run.num_steps))
     each = (
-        f"{_range(estimate.fastest.seconds, run.seconds, _clock)} each, {_range(fewest, highest, str)} steps, "
-        f"{_clock(estimate.seconds_to_start)} to start"
+        f"{_range(estimate.fastest.seconds, run.seconds, clock)} each, {_range(fewest, highest, str)} steps, "
+        f"{clock(estimate.seconds_to_start)} to start"
     )
     typer.echo(estimate.plan)
     _print_fact(f"runs        {estimate.num_runs}{ended}")
     _print_fact(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
-    _print_fact(f"time        about {_range(least, most, _clock)}{less} ({each})")
+    _print_fact(f"time        about {_range(least, most, clock)}{less} ({each})")
     _print_fact(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
     _print_fact(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
     if hourly is not None:
@@ -199,12 +199,6 @@ def _range(least: float, most: float, write: Callable[[Any], str]) -> str:
 def _memory_per_process(run: Rehearsal) -> str:
     gpu = f", {_gib(run.peak_gpu_memory)} of a GPU" if run.peak_gpu_memory else ""
     return f"{_gib(run.peak_memory)} per process{gpu}"
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def _gib(size: int) -> str:

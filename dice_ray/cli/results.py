@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,11 +28,14 @@ def report(
             help="Folder to write to.", show_default="report/ of the sweep or study; with --json nothing is written"
         ),
     ] = None,
+    in_browser: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the tables of one or several sweeps or studies, and write them with the figures as one page."""
     from dice_ray import api
 
+    if in_browser and as_json:
+        raise typer.BadParameter("--open and --json exclude each other")
     _send_waiting()
     made = api.report(*names)
     if as_json:
@@ -46,6 +50,10 @@ def report(
     print_report(made)
     page, *others = api.write_report(made, names, out)
     typer.echo(f"\nWritten: {page}\nand {len(others)} files with its tables and figures in the same folder")
+    if in_browser and not webbrowser.open(page.resolve().as_uri()):
+        print_text(
+            "This machine has no browser to open the page with: open it on one that has, it needs no other file."
+        )
     print_commands("Next:", *(["runs", name] for name in names), ["ui"])
 
 

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.console import Console
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
-from dice_ray.cli.layout import WIDTH, folded, joined
+from dice_ray.cli.layout import WIDTH, clock, folded, joined, table
+from dice_ray.errors import counted
 from dice_ray.training.loop import Evaluation, StepProgress
 
 if TYPE_CHECKING:
-    from dice_ray.run.driver import Event, TrialCounts
+    from dice_ray.run.driver import Event, RunningTrial, TrialCounts
 
 SHOWN_METRICS = (
     *("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
@@ -29,8 +30,9 @@ class TerminalScreen:
 
     - An evaluation of a run is a line that stays.
     - A step of a run redraws the last line, which is cleared at the end; in a pipe it prints a line every ten seconds.
-    - The counts of a sweep or study redraw a table, which stays at the end; in a pipe they print a line whenever a
-      trial has ended.
+    - The counts of a sweep or study redraw a line and a table of the trials that run, which stay at the end; in a pipe
+      they print the line whenever a trial has ended.
+    - A text, as that Ray starts, is a line that stays.
     """
 
     def __init__(self, terminal: TextIO) -> None:
@@ -94,33 +96,53 @@ class TerminalScreen:
             self._print(line)
 
     def _show_counts(self, counts: TrialCounts) -> None:
-        settings = " ".join(
-            f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={value}"
-            for path, value in counts.best_params.items()
-        )
-        best = "" if counts.best_score is None else f"{100 * counts.best_score:.2f}"
         if self._live:
-            table = Table("done", "stopped early", "failed", "running", "of", "seconds", "best", "its settings")
-            numbers = (counts.done, counts.pruned, counts.failed, counts.running, counts.total)
-            # A `Text`, as rich would take a value in brackets for markup.
-            table.add_row(*map(str, numbers), f"{counts.elapsed:.0f}", best, Text(settings))
+            lines = [folded(counts_line(counts)), *([running_table(counts.trials)] if counts.trials else [])]
             self._live.transient = False
-            self._live.update(table)
+            self._live.update(Text("\n".join(lines)))  # a `Text`, as rich would take a value in brackets for markup
             return
         num_ended = counts.done + counts.pruned + counts.failed
         if num_ended != self._num_ended:
             self._num_ended = num_ended
-            states = f"{counts.done} done, {counts.pruned} stopped early, {counts.failed} failed"
-            best = f"; best {best} {settings}" if best else ""
-            self._print(folded(f"{counts.elapsed:5.0f} s  {states}, {counts.running} running of {counts.total}{best}"))
+            self._print(folded(counts_line(counts)))
 
     def _print(self, line: str) -> None:
         self._console.print(line, highlight=False, soft_wrap=True, markup=False)
 
 
+def counts_line(counts: TrialCounts) -> str:
+    """The progress of a sweep or study as a line: how many trials are in which state, the time left, the best."""
+    settings = " ".join(
+        f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={value}"
+        for path, value in counts.best_params.items()
+    )
+    line = f"{counts.elapsed:5.0f} s  {counts.done} done, {counts.pruned} stopped early, {counts.failed} failed, "
+    line += f"{counts.running} running of {counts.total}"
+    if counts.seconds_left:
+        line += f", about {clock(counts.seconds_left)} left"
+    if counts.best_score is None:
+        return line
+    of_arm = f"{counts.best_arm}, mean of {counted(counts.num_seeds, 'seed')}" if counts.best_arm else settings
+    return f"{line}; best {100 * counts.best_score:.2f} {of_arm}"
+
+
+def running_table(trials: Sequence[RunningTrial]) -> str:
+    """The trials that run, at their last evaluation."""
+    rows = [
+        (
+            trial.name,
+            str(trial.step or ""),
+            "" if trial.loss is None else f"{trial.loss:.4f}",
+            "" if trial.score is None else f"{100 * trial.score:.2f}",
+            clock(trial.seconds),
+        )
+        for trial in trials
+    ]
+    return table(("running", "step", "train/loss", "score", "time"), rows, (False, True, True, True, True))
+
+
 def step_line(step: StepProgress, score: str, tokens_per_second: float, seconds_left: float) -> str:
     """The progress of a run as a line; without an estimate of the time left (0), no speed is shown either."""
-    minutes, seconds = divmod(round(seconds_left), 60)
     parts = [f"epoch {step.epoch:.2f}", f"step {step.step}/{step.num_steps}", f"loss {step.loss:.4f}", score]
-    speed = [f"{tokens_per_second:.0f} tokens/s", f"{minutes}:{seconds:02} left"]
+    speed = [f"{tokens_per_second:.0f} tokens/s", f"{clock(seconds_left)} left"]
     return joined([part for part in [*parts, *(speed if seconds_left else [])] if part])

@@ -11,13 +11,22 @@ import typer
 from dice_ray.cli.options import (
     PRESET_HELP,
     AddressOption,
+    ArmOption,
+    DataOption,
     DryRunOption,
+    EncoderOption,
     HoursOption,
     JsonOption,
+    ObjectivesOption,
     PriceOption,
     RegisterOption,
+    SamplerOption,
+    SchedulerOption,
     SetOption,
+    SpaceOption,
     TimeoutOption,
+    TunedFromOption,
+    WarmStartOption,
 )
 from dice_ray.cli.printing import print_result, print_text
 
@@ -29,36 +38,13 @@ if TYPE_CHECKING:
 def tune(
     preset: Annotated[str | None, typer.Argument(help=PRESET_HELP)] = None,
     settings: SetOption = None,
-    space: Annotated[
-        str | None,
-        typer.Option(help="Search space: its name, module:function or file.py:function.", show_default="loss_tuning"),
-    ] = None,
+    space: SpaceOption = None,
     trials: Annotated[
         int | None, typer.Option(min=1, help="Number of configurations to try.", show_default="16")
     ] = None,
-    objectives: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--objective",
-            metavar="METRIC",
-            help="Metric of dev, or `seconds`; repeat it to search for several together.",
-            show_default="the metric of the task",
-        ),
-    ] = None,
-    sampler: Annotated[
-        str | None,
-        typer.Option(
-            help="tpe, random, brute_force, nsga2, or file.py:function that makes an Optuna sampler from a seed.",
-            show_default="tpe, nsga2 for several objectives",
-        ),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Early stopping: asha, median, none, or file.py:function that makes an Optuna pruner.",
-            show_default="asha, none for several objectives",
-        ),
-    ] = None,
+    objectives: ObjectivesOption = None,
+    sampler: SamplerOption = None,
+    scheduler: SchedulerOption = None,
     seed: Annotated[
         int | None, typer.Option(min=0, help="Seed of the sampler and of every trial.", show_default="0")
     ] = None,
@@ -74,12 +60,7 @@ def tune(
         int | None,
         typer.Option(min=1, help="Number of best configurations that --seeds runs again.", show_default="5"),
     ] = None,
-    warm_start: Annotated[
-        str | None,
-        typer.Option(
-            metavar="published|NAME", help="Start from the settings published for the preset, or from the sweep NAME."
-        ),
-    ] = None,
+    warm_start: WarmStartOption = None,
     trial_timeout: TimeoutOption = None,
     max_hours: HoursOption = None,
     name: Annotated[str | None, typer.Option(help="Name of the sweep.", show_default="made from the preset")] = None,
@@ -157,30 +138,12 @@ def ablate(
         str,
         typer.Argument(help="Name of a study (see `dice-ray list`), or a Python file that defines ARMS and BASELINE."),
     ],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PRESET",
-            help="Preset whose data the arms are compared on: a name or the path of a YAML file; repeatable.",
-            show_default="the presets that the study names",
-        ),
-    ] = None,
-    encoder: Annotated[
-        list[str] | None,
-        typer.Option(help="Encoder of all arms, in place of the preset's model.encoder; repeatable."),
-    ] = None,
+    data: DataOption = None,
+    encoder: EncoderOption = None,
     settings: SetOption = None,
-    arm: Annotated[
-        list[str] | None, typer.Option(help="Arm of the study to run; repeatable.", show_default="all arms")
-    ] = None,
+    arm: ArmOption = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: each arm is run with the seeds 1, 2, ...")] = 5,
-    tuned_from: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SWEEP",
-            help="Sweep whose best trial with the arm's loss gives the arm its hyperparameters; repeatable.",
-        ),
-    ] = None,
+    tuned_from: TunedFromOption = None,
     trial_timeout: TimeoutOption = None,
     max_hours: HoursOption = None,
     name: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +11,7 @@ import typer
 from dice_ray.cli.options import JsonOption
 from dice_ray.cli.printing import print_json, print_text
 
+STDIN = Path("-")
 RunArgument = Annotated[
     str, typer.Argument(help="Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
 ]
@@ -17,7 +19,13 @@ RunArgument = Annotated[
 
 def predict(
     run: RunArgument,
-    file: Annotated[Path, typer.Argument(help="File in the format of the run's data; it need not have labels.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="File in the format of the run's data, labels not needed; or - for the lines of stdin, each a text, a "
+            "pair with a tab between, or words."
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="File to write.", show_default="the predictions are printed")] = None,
     threshold: Annotated[
         str,
@@ -32,7 +40,8 @@ def predict(
     """Predict a file with a run's best checkpoint; the output is TSV, CoNLL columns or JSON, depending on the task."""
     from dice_ray import api
 
-    predictions = api.predict(run, file, threshold=threshold, out=out)
+    lines = sys.stdin.read().splitlines() if file == STDIN else None
+    predictions = api.predict(run, file if lines is None else lines, threshold=threshold, out=out)
     if as_json:
         output = {"predictions": predictions.plain()} if out is None else {"written": out}
         print_json({"run": run, "file": file, "threshold": predictions.threshold, **output})

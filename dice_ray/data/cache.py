@@ -27,6 +27,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -137,10 +138,15 @@ def list_entries() -> list[CacheEntryInfo]:
     return sorted(entries, key=lambda entry: -entry.used)
 
 
-def clear() -> int:
-    """Delete all entries and abandoned drafts; returns the number of entries deleted."""
+def clear(unused_for: float = 0.0) -> int:
+    """Delete entries and abandoned drafts; returns the number of entries deleted.
+
+    Args:
+        unused_for: Entries that were used in these last seconds stay.
+    """
     _delete_abandoned_drafts()
-    return sum(_delete_entry(path) for path in _paths(_ENTRY))
+    names = {entry.name for entry in list_entries() if time.time() - entry.used >= unused_for}
+    return sum(_delete_entry(path) for path in _paths(_ENTRY) if not unused_for or path.name in names)
 
 
 @lru_cache(maxsize=1024)

@@ -27,9 +27,12 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dice_ray.errors import InputError, RunError, first_line
+
+if TYPE_CHECKING:
+    from dice_ray.run.driver import Screen
 
 QUIET: Mapping[str, str] = {
     "RAY_AIR_NEW_OUTPUT": "0",
@@ -144,6 +147,12 @@ def _check_address(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
     except OSError as error:
         raise RunError(f"a Ray cluster must answer at {address}, and nothing does: {error}") from error
+
+
+def announce(screen: Screen | None, address: str | None = None) -> None:
+    """Show that Ray starts or is joined, which takes seconds; nothing where it runs in this process already."""
+    if screen is not None and (address := prepare(address)) != RUNNING:
+        screen.show("Starting Ray ..." if address == "local" else f"Joining Ray at {address} ...")
 
 
 @contextmanager

@@ -13,11 +13,35 @@ from dice_ray.training.loop import Evaluation, StepProgress
 
 
 @dataclass(frozen=True)
+class RunningTrial:
+    """A trial or cell that runs now, at its last evaluation.
+
+    Attributes:
+        name: For users.
+        seconds: Since it started.
+        step: Optimizer steps completed; 0 before the first evaluation.
+        loss: Of training since the evaluation before.
+        score: On dev.
+    """
+
+    name: str
+    seconds: float
+    step: int = 0
+    loss: float | None = None
+    score: float | None = None
+
+
+@dataclass(frozen=True)
 class TrialCounts:
     """Progress of a sweep or study, including what earlier drivers did.
 
     Attributes:
+        best_score: The best score; of a study the highest mean of an arm.
         elapsed: Seconds since this driver started.
+        best_arm: The arm of a study with that mean; empty for a sweep, and for a study on several variants.
+        num_seeds: The number of cells that it is the mean of.
+        seconds_left: An estimate from the trials that this driver has ended; None before the first.
+        trials: Those that run now.
     """
 
     running: int
@@ -28,6 +52,10 @@ class TrialCounts:
     best_score: float | None
     best_params: Flat
     elapsed: float
+    best_arm: str = ""
+    num_seeds: int = 0
+    seconds_left: float | None = None
+    trials: tuple[RunningTrial, ...] = ()
 
     @property
     def is_finished(self) -> bool:

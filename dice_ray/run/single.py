@@ -65,6 +65,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 threads = launch.threads or max(1, torch.get_num_threads() // launch.workers)
                 config = config.with_threads(threads)
                 num_cpus = launch.workers * threads + 1  # one for Ray Train's controller
+                cluster.announce(screen)
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG, folder=folder))
                 check_gpus(launch.workers * launch.gpus, ray.gpus)
             for event in train(config, folder, driver.is_stopped):

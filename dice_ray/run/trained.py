@@ -22,7 +22,7 @@ from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.models.export import export
 from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, write_atomically
 from dice_ray.tasks.base import Decisions, Scores, Task
-from dice_ray.tasks.predictions import Predictions, Threshold
+from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
@@ -85,9 +85,15 @@ class Trained:
     decisions: Decisions
     step: int
 
-    def predict(self, file: Path, threshold: float | str = "auto") -> Predictions:
-        """Predictions for the records of a file; labels in it are not read."""
-        return self.predictions(files.read(self.config.data, file, "ignored")[0], threshold)
+    def predict(self, file: Path | Iterable[str | tuple[str, str]], threshold: float | str = "auto") -> Predictions:
+        """Predictions for the records of a file, whose labels are not read, or for lines of text."""
+        if not isinstance(file, Path):
+            return self.predictions(files.read_lines(self.config.data, file), threshold)
+        predicted = self.predictions(files.read(self.config.data, file, "ignored")[0], threshold)
+        if isinstance(predicted, TablePredictions):
+            _, *columns = predicted.columns
+            return replace(predicted, columns=(files.id_column(self.config.data), *columns))
+        return predicted
 
     def predictions(self, records: Sequence[Any], threshold: float | str = "auto") -> Predictions:
         """Predictions for records, at the threshold of `threshold()`."""

@@ -41,6 +41,7 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import RESULTS_VERSION, SweepPlan
+from dice_ray.tuning.progress import best_arm, name_while_running, running_trial, seconds_left
 from dice_ray.tuning.ranking import clean_up, retained
 from dice_ray.tuning.samplers import SECONDS, metric_of, signed_metric
 from dice_ray.tuning.study_plan import StudyPlan
@@ -64,6 +65,8 @@ class Recorder:
         self._environment = surroundings.tags()
         self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._start = time.monotonic()
+        self._num_ended_before = sum(id_ in ledger.outcomes for id_ in ids)
+        self._started: dict[str, float] = {}
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._records: dict[str, RunRecord] = {}
         self._to_resubmit: list[TrialSpec] = []
@@ -74,9 +77,17 @@ class Recorder:
 
     @property
     def counts(self) -> TrialCounts:
-        """How many trials are in which state, and the best score so far."""
+        """How many trials are in which state, the best score so far, and what runs."""
         states = Counter(self._ledger.outcomes[id_].state for id_ in self._ids if id_ in self._ledger.outcomes)
         score, params = self._best or (None, {})
+        arm, num_seeds = "", 0
+        if isinstance(self._plan, StudyPlan):
+            score, arm, num_seeds = best_arm(self._ledger, self._ids) or (None, "", 0)
+            params = {}
+        now = time.monotonic()
+        num_ended = states.total()
+        since_first = now - min(self._started.values(), default=now)  # Ray may have taken longer to start than a trial
+        specs = self._ledger.specs
         return TrialCounts(
             running=len(self._running),
             done=states["done"],
@@ -85,7 +96,14 @@ class Recorder:
             total=len(self._ids),
             best_score=score,
             best_params=params,
-            elapsed=time.monotonic() - self._start,
+            elapsed=now - self._start,
+            best_arm=arm,
+            num_seeds=num_seeds,
+            seconds_left=seconds_left(num_ended - self._num_ended_before, len(self._ids) - num_ended, since_first),
+            trials=tuple(
+                running_trial(name_while_running(specs[id_]), evaluations, now - self._started[id_])
+                for id_, evaluations in self._running.items()
+            ),
         )
 
     def open(self, stored: Collection[str]) -> None:
@@ -126,7 +144,7 @@ class Recorder:
         has_failed_before = trial.id in self._ledger.outcomes
         if trial not in self._ledger.unfinished:
             self._ledger.append(trial)
-        self._running[trial.id] = []
+        self._running[trial.id], self._started[trial.id] = [], time.monotonic()
         self._open_run(trial)
         if has_failed_before:
             self._writer.tags(trial.id, {schema.FAILURE: ""})

@@ -88,7 +88,12 @@ class Session:
             with ExitStack() as stack:
                 log, address = self.folder / LOG, self.driver.address
                 started = cluster.started(address, num_cpus=self.driver.num_cpus, log=log, folder=self.folder)
-                ray = cache(lambda: stack.enter_context(started))
+
+                @cache
+                def ray() -> cluster.Cluster:
+                    cluster.announce(self.screen, address)
+                    return stack.enter_context(started)
+
                 has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
                 if has_ended and (specs := then()):
                     self._tune(ray(), CellSearcher(specs), len(specs), recorder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,12 @@ from tests.analysis.frames import points, study, sweep
 from tests.analysis.test_summary import cells
 
 if TYPE_CHECKING:
+    from typing import Literal, TypeAlias
+
     from playwright.sync_api import Browser, Page
+
+    Scheme: TypeAlias = Literal["light", "dark"]
+    Media: TypeAlias = Literal["screen", "print"]
 
 CHROMIUM = Path("/usr/bin/chromium")
 NASTY = "<script>document.title = 'taken'</script>"
@@ -67,6 +73,8 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     compared = study(
         cells(5, 0.1, **{"tags.data": NASTY, "metrics.test/precision": 0.5, "metrics.test/recall": 0.6, **tuned})
     )
+    plans = {"plan.yaml": {"study": "name: study\n"}}
+    compared = replace(compared, texts=lambda runs, file: plans.get(file, {}))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_figures, "NUM_POINTS", 1)
         made = side_by_side({"study": compared, "sweep": sweep(trials, curves=curves)})
@@ -163,3 +171,14 @@ def test_light_and_dark_are_readable(opened: Opened) -> None:
 def test_no_page_is_wider_than_a_telephone(opened: Opened) -> None:
     opened.page.set_viewport_size({"width": 390, "height": 800})
     assert opened.page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("media", "width"), [("screen", 1280), ("screen", 400), ("print", 1280)])
+def test_axe_finds_no_barrier(opened: Opened, scheme: Scheme, media: Media, width: int) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    opened.page.set_viewport_size({"width": width, "height": 900})
+    opened.page.emulate_media(media=media, color_scheme=scheme)
+    found = Axe().run(opened.page)
+    assert not found.response["violations"], found.generate_report()

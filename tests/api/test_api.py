@@ -317,7 +317,8 @@ def test_a_study_shows_and_stores_its_data_and_stays_on_them(studied: Driven, mo
 
 def assert_data_are_shown(done: Driven, *, is_test_cut: bool) -> None:
     """First of all, with what was dropped and cut; a sweep only counts the classes of test."""
-    warning, *lines = done.printed
+    begin = next(number for number, line in enumerate(done.printed) if line.startswith("data:"))
+    warning, lines = " ".join(map(str.strip, done.printed[:begin])), done.printed[begin:]
     assert warning.startswith("Warning: too few items of the rarest class: dev has 6 of '0' and test has 5 of '0', and")
     assert set(done.frame["tags.few_items"].dropna()) == {warning}
     assert lines[0].startswith("data: 108 train, 12 dev, 10 test records")

@@ -7,6 +7,7 @@ is started where that is the point: for the streams of a real terminal, exit sta
 from __future__ import annotations
 
 import inspect
+import io
 import json
 import os
 import re
@@ -155,6 +156,18 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
     assert "mine" in run("report", "train").stdout
 
 
+def interrupted(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
+    """Interrupt a command, which must end soon and in order: its exit status, and the command that continues it."""
+    began = time.monotonic()
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=60)
+    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
+    assert "Traceback" not in errors
+    *_, heading, command = output.splitlines()
+    assert heading == "Interrupted. To continue:"
+    return process.returncode, command.strip()
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it(
     tmp_path: Path, number: int, status: int
@@ -172,13 +185,7 @@ def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_
         while not (line := process.stdout.readline()).startswith("epoch"):
             assert line, "it ended before its first evaluation"
         evaluated = int(re.findall(r"step (\d+)", line)[0])
-        began = time.monotonic()
-        process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
-    assert "Traceback" not in errors
-    assert output.endswith("Interrupted. To continue:\n  dice-ray resume mine\n")
+        assert interrupted(process, number) == (status, "dice-ray resume mine")
     assert torch.load(tmp_path / "dice_ray_runs/mine/last.pt")["step"] > evaluated
     assert read("train")["status"].tolist() == ["KILLED"]
 
@@ -198,13 +205,7 @@ def test_a_signal_ends_a_sweep_from_its_start_on_and_names_the_command_that_resu
         while not (tmp_path / "dice_ray_runs/sw" / file).exists():
             assert process.poll() is None
             time.sleep(0.1)
-        began = time.monotonic()
-        process.send_signal(number)
-        output, errors = process.communicate(timeout=60)
-    assert process.returncode == status
-    assert time.monotonic() - began < (15 if number == signal.SIGTERM else 60)
-    assert "Traceback" not in errors
-    assert output.endswith("Interrupted. To continue:\n  dice-ray resume sw\n")
+        assert interrupted(process, number) == (status, "dice-ray resume sw")
     if file == "ledger.jsonl":
         assert set(read("sw")["status"]) == {"KILLED"}
 
@@ -234,6 +235,10 @@ def test_verbose_may_stand_anywhere(run: Run, monkeypatch: pytest.MonkeyPatch) -
         (["tune", "synthetic_pairs", "--space", "loss_tunning"], "did you mean 'loss_tuning'?", 2),
         (["tune", "synthetic_pairs", "--space", "loss_tuning:focl"], "did you mean 'focal'?", 2),
         (["resume", "nothing"], "nothing", 2),
+        (["train", "loss_comparison"], "is a study, not a preset: `dice-ray ablate loss_comparison` runs it", 2),
+        (["train", "loss_tuning"], "is a search space, not a preset: `dice-ray tune PRESET --space loss_tuning`", 2),
+        (["ablate", "mrpc"], "is a preset, not a study: `dice-ray train mrpc` trains on it", 2),
+        (["ablate", "mine.yaml"], "is a preset, not a study: `dice-ray train mine.yaml` trains on it", 2),
         (["tune", "--resume", "nothing"], "nothing", 2),
         (["ablate", "loss_comparisn"], "did you mean 'loss_comparison'?", 2),
         (["report", "nothing"], "nothing has been tracked in it yet", 1),
@@ -252,6 +257,8 @@ def test_a_name_that_does_not_exist_is_an_error_with_the_known_names(
 
 
 def test_usage_is_checked(run: Run) -> None:
+    assert "--older-than needs --clear" in run("cache", "--older-than", "30d").stderr
+    assert "got '30'" in run("cache", "--clear", "--older-than", "30").stderr
     assert "give a preset; to continue a sweep, `dice-ray resume NAME`" in run("tune").stderr
     assert run("tune", "synthetic_pairs", "--trials", "0").status == 2
 
@@ -411,6 +418,22 @@ def test_data_sets_are_inspected_and_written(run: Run) -> None:
     assert not Path("dice_ray_runs").exists()
 
 
+def test_the_page_of_a_report_is_opened(trained_here: Trained, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("browser").write_text('#!/bin/sh\nprintf %s "$1" > opened')
+    Path("browser").chmod(0o700)
+    no_browser = "This machine has no browser to open the page with"
+    for command, shown in ((f"{Path('browser').resolve()} %s", False), (None, True)):
+        monkeypatch.setattr("webbrowser._tryorder", None)  # it is read once for each process
+        monkeypatch.setattr("webbrowser._browsers", {})
+        monkeypatch.setenv("BROWSER", command) if command else monkeypatch.delenv("BROWSER")
+        monkeypatch.setenv("PATH", "/bin") if command else monkeypatch.setenv("PATH", "")
+        monkeypatch.delenv("DISPLAY", raising=False)
+        output = run("report", "train", "--open").stdout
+        assert (no_browser in output) == shown
+        assert "Written: dice_ray_runs/train/report/report.html\n" in output
+    assert Path("opened").read_text() == Path("dice_ray_runs/train/report/report.html").resolve().as_uri()
+
+
 # Runs
 
 
@@ -446,6 +469,19 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     }
     assert "must be new or empty, got plain" in run("export", "mine", "plain").stderr
     assert "did you mean 'mine'?" in run("evaluate", "mime").stderr
+
+
+def test_lines_of_stdin_are_predicted_as_a_file_and_ids_are_kept(
+    trained_here: Trained, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("ids.tsv").write_text("id\tsentence1\tsentence2\nA7\ta\tb\nB9\tc\td\n")
+    header, first, second = (line.split("\t") for line in run("predict", "mine", "ids.tsv").stdout.splitlines())
+    assert (header[:2], first[0], second[0]) == (["id", "label"], "A7", "B9")
+    monkeypatch.setattr("sys.stdin", io.StringIO("a\tb\n\nc\td\n"))
+    of_lines = [line.split("\t") for line in run("predict", "mine", "-").stdout.splitlines()]
+    assert of_lines == [header, ["1", *first[1:]], ["3", *second[1:]]]
+    monkeypatch.setattr("sys.stdin", io.StringIO("no pair\n"))
+    assert "line 1 must be two sentences with a tab between them, got 'no pair'" in run("predict", "mine", "-").error
 
 
 def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(

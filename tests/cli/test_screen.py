@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from dice_ray.cli.screen import TerminalScreen, step_line
-from dice_ray.run.driver import TrialCounts
+from dice_ray.cli.screen import TerminalScreen, counts_line, running_table, step_line
+from dice_ray.run.driver import RunningTrial, TrialCounts
 from dice_ray.training.loop import Evaluation, StepProgress
 
 EVALUATION = Evaluation(10, 0.5, {"train/loss": 0.5, "dev/accuracy": 0.75, "dev/collapsed": 0.0}, finished=False)
@@ -98,6 +98,23 @@ def test_a_pipe_gets_a_line_whenever_a_trial_has_ended() -> None:
         f"    1 s  1 done, 0 stopped early, 0 failed, 1 running of 2; {best}",
         f"    1 s  2 done, 0 stopped early, 0 failed, 0 running of 2; {best}",
     ]
+
+
+def test_the_best_of_a_study_is_a_mean_and_each_running_trial_has_a_row() -> None:
+    running = (RunningTrial("dice/3", 65.0, 40, 0.25, 0.5), RunningTrial("focal/1", 2.0))
+    studied = TrialCounts(2, 4, 0, 0, 8, 0.625, {}, 30.0, "dice", 2, 61.0, running)
+    line = (
+        "   30 s  4 done, 0 stopped early, 0 failed, 2 running of 8, about 1:01 left; best 62.50 dice, mean of 2 seeds"
+    )
+    assert counts_line(studied) == line
+    rows = [line.split() for line in running_table(running).splitlines()]
+    assert rows[1:] == [["dice/3", "40", "0.2500", "50.00", "1:05"], ["focal/1", "0:02"]]
+    terminal = Terminal()
+    with TerminalScreen(terminal) as screen:
+        screen.show("Starting Ray ...")
+        screen.show(studied)
+    assert "Starting Ray ...\n" in terminal.getvalue()
+    assert "dice/3" in terminal.getvalue()
 
 
 def test_the_table_of_trials_stays_on_a_terminal_with_settings_as_they_are() -> None:

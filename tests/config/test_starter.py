@@ -170,6 +170,10 @@ def test_named_columns_replace_the_guess() -> None:
     config = api.validate("tickets.yaml")
     assert config.task.positive == "no"  # type: ignore[union-attr]
     assert config.data.source.reader.encoding == "cp1250"  # type: ignore[union-attr]
+    dice_ray.train("tickets.yaml", {"training.epochs": 1}, name="mine")
+    predicted = dice_ray.predict("mine", "tickets.csv").text().splitlines()
+    assert [line.partition("\t")[0] for line in predicted[:3]] == ["ref", "T0", "T1"]
+    assert len(dice_ray.predict("mine", ["one line", "and another"]).text().splitlines()) == 3
     pair = CliRunner().invoke(app, ["init", "tickets.csv", "--overwrite", *options, "--text-column", "subject"]).output
     assert "PairRecord(id='T1', first='é body number 1', second='a subject numbered 1', label='no')" in pair
 
@@ -185,6 +189,7 @@ def test_named_columns_of_json_lines_and_of_a_file_without_header() -> None:
     api.init(Path("plain.csv"), text_columns=["1"], label_column="4", out=Path("b.yaml"))
     first, second = (sources.load(api.validate(preset).data).train for preset in ("a.yaml", "b.yaml"))
     assert [record.content for record in first] == [record.content for record in second]
+    assert 'label: "kind"' in Path("a.yaml").read_text()
 
 
 @pytest.mark.parametrize(

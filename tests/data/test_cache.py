@@ -198,6 +198,15 @@ def test_entries_are_listed_and_cleared_and_open_ones_stay_readable() -> None:
     assert cache.clear() == 0
 
 
+def test_entries_that_were_used_lately_stay() -> None:
+    old, new = written([], "old"), written([], "new")
+    os.utime(old.folder / "entry.json", (time.time() - 3 * 86400,) * 2)
+    CliRunner().invoke(app, ["cache", "--clear", "--older-than", "4d"])
+    assert len(cache.list_entries()) == 2
+    assert "Cleared 1 " in CliRunner().invoke(app, ["cache", "--clear", "--older-than", "2d"]).output
+    assert [entry.name for entry in cache.list_entries()] == [new.folder.name]
+
+
 def test_the_folder_is_private_and_set_by_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,7 +64,7 @@ COMMANDS = {
         "--price-per-hour",
         "--json",
     },
-    "report": {"names", "--out", "--json"},
+    "report": {"names", "--out", "--open", "--json"},
     "export-preset": {"sweep", "file", "--json"},
     "runs": {"experiment", "--json"},
     "ui": {"--port"},
@@ -84,7 +84,7 @@ COMMANDS = {
     "inspect": {"presets", "--out", "--json"},
     "list": {"--json"},
     "losses": {"name", "--plot", "--json"},
-    "cache": {"--clear", "--json"},
+    "cache": {"--clear", "--older-than", "--json"},
     "validate": {"preset", "--set", "--json"},
 }
 

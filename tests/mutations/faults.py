@@ -133,6 +133,8 @@ FAULTS: tuple[Fault, ...] = (
     # api, cli
     Fault("dice_ray/api/places.py", r're.fullmatch(r"\w[\w.-]*", name)', r're.match(r"\w[\w.-]*", name)', "api/test_places.py"),
     Fault("dice_ray/cli/app.py", "sys.exit(2 if isinstance(", "sys.exit(1 if isinstance(", "cli/test_app.py::test_an_error_of_the_user_exits_with_2_and_prints_no_traceback"),
+    Fault("dice_ray/cli/layout.py", "if used + least[number] > WIDTH and", "if", "cli/test_layout.py"),
+    Fault("dice_ray/tuning/progress.py", "(statistics.fmean(of_arm), arm", "(max(of_arm), arm", "tuning/test_progress.py"),
     Fault("dice_ray/cli/printing.py", "value if math.isfinite(value) else None", "value", "cli/test_printing.py"),
     Fault("dice_ray/cli/printing.py", "if not result.is_finished:\n        raise typer.Exit(status)", "if not result.is_finished:\n        raise typer.Exit(0)", "cli/test_app.py::test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it cli/test_app.py::test_resume_passes_what_was_given_and_an_interruption_exits_with_130"),
     # search_spaces

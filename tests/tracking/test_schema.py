@@ -13,6 +13,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.arm",
         "dice_ray.baseline",
         "dice_ray.collapsed",
+        "dice_ray.command",
         "dice_ray.cores",
         "dice_ray.cpu",
         "dice_ray.data",

@@ -83,6 +83,12 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     progress = recorder.counts
     assert (progress.running, progress.done, progress.failed, progress.pruned, progress.total) == (1, 0, 1, 1, 3)
     assert (progress.best_score, progress.best_params) == (0.5, FOCAL.params)
+    assert [(trial.name, trial.step, trial.loss) for trial in progress.trials] == [("0002 dice", 0, None)]
+    recorder.reported("0002", told(7, 0.125) | {"metrics": {"train/loss": 0.75}})
+    (running,) = recorder.counts.trials
+    assert (running.step, running.loss, running.score) == (7, 0.75, 0.125)
+    assert progress.seconds_left is not None
+    assert 0 < progress.seconds_left <= progress.elapsed / 2
     recorder.close()
     writer.close()
 

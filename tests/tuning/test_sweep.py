@@ -99,7 +99,10 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
     said = capfd.readouterr()
     warning, _, out = said.out.partition("\n")
     assert warning.startswith("Warning: too few items of the rarest class: dev has 10 of '1' and test has 10 of '1'")
-    assert (out, said.err) == ("data: 200 train, 100 dev, 100 test records\na line for the user\n", "")
+    assert (out, said.err) == (
+        "data: 200 train, 100 dev, 100 test records\nStarting Ray ...\na line for the user\n",
+        "",
+    )
     assert {ip.removeprefix("::ffff:") for ip in screens[0].listening} == {"127.0.0.1"}
     assert screens[0].told[-1] == progress
     assert screens[0].is_over

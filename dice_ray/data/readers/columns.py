@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
@@ -12,6 +12,8 @@ from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult
 from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.settings import Branch, Choice
 
+ID: Final = "id"
+"""The column that predictions take the ids from where the data have no column of ids."""
 Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 

@@ -21,7 +21,7 @@ from dice_ray.data.readers.base import (
     unreadable,
 )
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
-from dice_ray.data.readers.columns import ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.readers.columns import ID, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import first_line, nearest, shown
@@ -130,7 +130,8 @@ def read_named_rows(
                 yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
                 break
         else:
-            yield _record(columns, used, line, row)
+            has_id = labels == "ignored" and isinstance(row.get(ID), str | int)
+            yield _record(columns, {"id": ID} | used if has_id else used, line, row)
 
 
 def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> RowResult:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, RowResult, TextReaderBranch, unreadable
-from dice_ray.data.readers.columns import Column, ColumnsConfig, PairColumns
+from dice_ray.data.readers.columns import ID, Column, ColumnsConfig, PairColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest, shown
 
@@ -43,7 +43,10 @@ class TablesConfig(TextReaderBranch):
         line, first = head
         if isinstance(first, Bad):
             raise unreadable(path, first.place, first.expected, first.actual)
-        indices = {use: self._index(path, line, first, column) for use, column in self.columns.used(labels).items()}
+        used = self.columns.used(labels)
+        if labels == "ignored" and self.header and first.count(ID) == 1:
+            used.setdefault("id", ID)
+        indices = {use: self._index(path, line, first, column) for use, column in used.items()}
         width = len(first)
         if not self.header:
             yield self._record(line, first, indices)

@@ -1,0 +1,167 @@
+"""A verdict in sentences: every sentence about which arm is better is formed here, for summary, tables and terminal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from analysis.columns import column
+from analysis.comparison import CONSTANT, TUNED, Arm, Comparison
+from analysis.power import MOST_SEEDS, collapse_bound, smallest_visible
+from analysis.statistics import ALPHA, FEW_SEEDS
+from analysis.verdict import Verdict, constant_score, is_tuned, rows_of_baseline, score_format, with_differences
+from dice_ray.errors import counted
+
+
+def headline(of: Verdict) -> str:
+    """The outcome in one sentence."""
+    return next(sentences(of))
+
+
+def arm_to_use(of: Verdict) -> str:
+    """The arm to use, as far as the comparison shows one."""
+    baseline = of.comparison.baseline
+    if of.winner:
+        return of.winner.name
+    better = [arm.name for arm in of.different if arm.difference and arm.difference.is_ahead]
+    # An arm that is better at both thresholds is named once.
+    names = [name for name in better if not name.endswith(TUNED) or name.removesuffix(TUNED) not in better]
+    if names:
+        *others, last = names
+        return f"{', '.join(others)}{' or ' if others else ''}{last}; no winner: {of.why_no_winner}"
+    if of.outcome in ("nothing", "too_few_seeds"):
+        return "not known yet"
+    if of.outcome == "all_collapsed" or rows_of_baseline(of.comparison)[0].score.mean <= constant_score(of.comparison):
+        return f"no arm: {baseline} is not better than the {CONSTANT}"
+    return f"{baseline}, since no arm is shown to be better{' and some are worse' if of.different else ''}"
+
+
+def sentences(of: Verdict) -> Iterator[str]:
+    """The headline, what it rests on, and what it does not show."""
+    comparison, baseline = of.comparison, of.comparison.baseline
+    if of.outcome == "nothing":
+        yield f"Nothing to compare: no arm has a score for a seed for which {baseline} has one."
+    elif of.outcome == "all_collapsed":
+        num = sum(arm.score.num for arm in comparison.arms if arm.name != CONSTANT and not is_tuned(arm))
+        yield (
+            f"This says nothing about the arms: all {num} runs with a score predict one class only. Change the "
+            f"training until {baseline} is better than the {CONSTANT}, then compare."
+        )
+    elif of.outcome == "too_few_seeds":
+        yield (
+            f"Too few seeds to say which arm is better: {counted(of.num_seeds, 'seed')} shared with {baseline}, and "
+            f"{FEW_SEEDS} are needed. Run {FEW_SEEDS - of.num_seeds} more."
+        )
+    elif of.outcome == "no_difference":
+        seeds = counted(of.num_seeds, "seed")
+        yield f"No difference shown: over {seeds}, no arm differs significantly from {baseline}."
+    elif of.outcome == "winner":
+        yield _of_winner(of)
+    yield from _of_different(of)
+    if of.outcome == "different":
+        yield f"No winner: {of.why_no_winner}."
+    if of.compared and of.not_compared:
+        names = ", ".join(f"{arm.name} ({counted(_num_shared(arm), 'seed')})" for arm in of.not_compared)
+        yield f"Not compared, with fewer than {FEW_SEEDS} seeds shared with {baseline}: {names}."
+    yield _of_levels(of)
+    yield from _of_power(of)
+    yield from _of_collapse(of)
+    if column(comparison.cells, "tags.tuned").notna().any():
+        yield "Each tuned arm has the settings that one search found: this compares these settings, not the losses."
+    if rarest := comparison.rarest_class:
+        name, num = rarest
+        yield f"The rarest class in test, {name}, has {counted(num, 'item')}."
+
+
+def _of_winner(of: Verdict) -> str:
+    best = of.winner
+    assert best
+    if of.comparison.test_per_train:
+        where = _where(of.comparison)
+    else:
+        where = "on this test set" + (" and on new data" if best.wins_on_new_data else ", not shown on new data")
+    among = "compared" if of.not_compared else "other"
+    # The lead is the difference of two means of the table only if both rows ran on the same seeds.
+    rows = {arm.name: arm for arm in of.comparison.arms}
+    shared = best.difference.interval.num
+    is_shared = {shared} == {rows[name].score.num for name in (best.name, best.runner_up)}
+    over = "" if is_shared else f" on the {counted(shared, 'seed')} that both have"
+    lead = score_format(of.comparison).show(best.difference.interval.mean, "+")
+    return (
+        f"Winner: {best.name}, significantly better than every {among} arm {where}; {lead} over {best.runner_up}{over}."
+    )
+
+
+def _of_different(of: Verdict) -> Iterator[str]:
+    """Which compared rows differ significantly from the baseline, on this test set and on new data."""
+    if not of.different:
+        return
+    places_by_names: dict[str, list[str]] = {_better_and_worse(of, of.different): [_where(of.comparison)]}
+    if any(arm.new_data for arm in of.compared):
+        on_new_data = [arm for arm in of.different if arm.new_data and arm.new_data.is_significant]
+        places_by_names.setdefault(_better_and_worse(of, on_new_data), []).append("on new data")
+    for names, places in places_by_names.items():
+        yield (
+            f"Significantly better than {of.comparison.baseline} {' and '.join(places)} (Holm p <= {ALPHA}): {names}."
+        )
+
+
+def _better_and_worse(of: Verdict, rows: Sequence[Arm]) -> str:
+    show = score_format(of.comparison).show
+    better = [arm for arm in rows if arm.difference and arm.difference.is_ahead]
+    worse = [arm for arm in rows if arm not in better]
+    return (with_differences(better, show) or "no arm") + (f"; worse: {with_differences(worse, show)}" if worse else "")
+
+
+def _of_levels(of: Verdict) -> str:
+    """What is compared on how many seeds, and the scores of the baseline and the constant predictor."""
+    comparison, show = of.comparison, score_format(of.comparison)
+    levels = [f"{arm.name} has {show.show_interval(arm.score)}" for arm in rows_of_baseline(comparison)[:1]]
+    levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
+    place = f" on {comparison.place}" if comparison.place else ""
+    seeds = f", {counted(of.num_seeds, 'seed')}" if of.num_seeds else ""
+    return f"{show.heading(comparison.metric)}{place}{seeds}: {', '.join(filter(None, levels))}."
+
+
+def _of_power(of: Verdict) -> Iterator[str]:
+    """Which differences these seeds can show, and how many would show the one that was seen."""
+    num_tests = sum(arm.difference is not None for arm in of.comparison.arms)
+    visible = {arm.name: smallest_visible(arm.by_seed, num_tests, of.comparison.test_per_train) for arm in of.compared}
+    known = sorted((value, name) for name, value in visible.items() if not math.isnan(value))
+    if known:
+        of_format, (low, easiest), (high, hardest) = score_format(of.comparison), known[0], known[-1]
+        # The spread of a few seeds of which one collapsed asks for differences that no score can have.
+        is_possible = not of_format.percent or high < 1
+        largest = f" to {of_format.show(high)} ({hardest})" if is_possible else f"; for {hardest}, no possible one"
+        yield (
+            f"Difference from {of.comparison.baseline} that so many seeds show in 4 of 5 studies: at least "
+            f"{of_format.show(low)} ({easiest}){largest if hardest != easiest else ''}."
+        )
+    if of.more and of.more.shows:
+        yield f"About {of.more.num} seeds would show {of.more.shows}."
+    elif of.compared and not of.winner:
+        yield f"Not even {MOST_SEEDS} seeds would show a difference as small as the one seen."
+
+
+def _of_collapse(of: Verdict) -> Iterator[str]:
+    """How often the arms that are better may collapse: a chance of 5 % is seldom seen in 10 runs."""
+    better = {arm.name for arm in of.different if arm.difference and arm.difference.is_ahead}
+    better |= {of.winner.name} if of.winner else set()
+    arms_by_counts: dict[tuple[int, int], list[str]] = {}
+    for arm in of.comparison.arms:
+        if arm.collapsed is not None and arm.score.num and better & {arm.name, f"{arm.name}{TUNED}"}:
+            arms_by_counts.setdefault((arm.collapsed, arm.score.num), []).append(arm.name)
+    for (num, runs), names in arms_by_counts.items():
+        yield (
+            f"{num} of {runs} runs of {', '.join(names)} collapsed: a chance to collapse of up to "
+            f"{100 * collapse_bound(num, runs):.0f} % is not excluded."
+        )
+
+
+def _where(comparison: Comparison) -> str:
+    """What the differences over seeds hold for."""
+    return "on other splits" if comparison.test_per_train else "on this test set"
+
+
+def _num_shared(arm: Arm) -> int:
+    return arm.difference.interval.num if arm.difference else 0
