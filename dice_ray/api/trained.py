@@ -33,13 +33,12 @@ def predict(
 
     Args:
         run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
-        file: Records to predict: a file, a table with the columns of the run's data, or a list of texts, of pairs (or
-            of two sentences with a tab between them), or of sentences with spaces between their words. Ids of tables
-            are those of their column of ids (of `id` where the data have none), else the numbers of the rows.
+        file: Records to predict: a file; a table with the columns of the run's data; or a list of lines, each a text, a
+            pair (separated by a tab, or a tuple), or words. Ids of tables are those of their column of ids (of `id`
+            where the data have none), else the numbers of the lines.
         threshold: A number, `tuned` for the one tuned on dev, or `auto`.
         out: A file to write the predictions to; it is written whole or not at all.
     """
-    from dice_ray.data import files
     from dice_ray.run import trained
     from dice_ray.run.folder import check_output, write_output
 
@@ -47,7 +46,7 @@ def predict(
         check_output(out, [Path(file)] if isinstance(file, str | Path) else [])
     best = trained.load(places.place(run).folder)
     if isinstance(file, list | tuple):
-        predictions = best.predictions(files.of_texts(best.config.data, file), threshold)
+        predictions = best.predict(file, threshold)
     else:
         with table_file(file) as path:
             predictions = best.predict(path, threshold)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +79,6 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     return records, report
 
 
-def id_column(config: DataConfig) -> str:
-    """The name of the column of ids: that of the data, by default `id`."""
-    source = config.source
-    columns = getattr(source.reader if isinstance(source, FilesConfig) else source, "columns", None)
-    column = getattr(columns, "id", None)
-    return column if isinstance(column, str) else ID
-
-
 def named_columns(config: DataConfig) -> RowColumnsConfig:
     """The columns of rows for a run: those of its data, or if these have none, the default ones of its records."""
     reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
@@ -98,33 +90,41 @@ def named_columns(config: DataConfig) -> RowColumnsConfig:
     return COLUMNS[kind]
 
 
-def of_texts(config: DataConfig, texts: Sequence[str | tuple[str, str]]) -> tuple[Record, ...]:
-    """The records of texts, of pairs, or of sentences; each has its place as id, from 1 on. Blank ones are left out.
+def id_column(config: DataConfig) -> str:
+    """The name of the column of ids: that of the data, by default `id`."""
+    source = config.source
+    columns = getattr(source.reader if isinstance(source, FilesConfig) else source, "columns", None)
+    column = getattr(columns, "id", None)
+    return column if isinstance(column, str) else ID
 
-    A pair may also be one text with a tab between the two. A sentence for tags has spaces between its words.
+
+def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tuple[Record, ...]:
+    """A record of each line that is not blank, with the number of the line as its id.
+
+    A line is a text, a pair of sentences (separated by a tab, or a tuple), or a sentence with spaces between its words.
 
     Raises:
-        DataError: There are none, or one is not what the run reads.
+        DataError: The data are of another kind, a line is no pair, or there is no line.
     """
+    numbered = [(str(number), line) for number, line in enumerate(lines, start=1) if "".join(line).strip()]
     kind = config.yields()
-    if kind not in (TextRecord, PairRecord, TaggedRecord):
-        raise DataError(f"a list must hold texts, pairs or words, and the run reads {kind.__name__}: give a file")
     records: list[Record] = []
-    for place, item in enumerate(texts, start=1):
-        if isinstance(item, str) and not item.strip():
-            continue
-        match tuple(item.split("\t")) if kind is PairRecord and isinstance(item, str) else item:
-            case str(text) if kind is TextRecord:
-                records.append(TextRecord(str(place), text, ()))
-            case str(text) if kind is TaggedRecord:
-                records.append(TaggedRecord(str(place), tuple(text.split()), ()))
-            case (str(first), str(second)) if kind is PairRecord:
-                records.append(PairRecord(str(place), first, second, ""))
-            case _:
-                what = "two sentences with a tab between them, or a pair" if kind is PairRecord else "a text"
-                raise DataError(f"item {place} must be {what}, as the run reads, got {shown(item)}")
+    for number, line in numbered:
+        if kind is PairRecord:
+            texts = line.strip("\r\n").split("\t") if isinstance(line, str) else line
+            if len(texts) != 2:
+                raise DataError(f"line {number} must be two sentences with a tab between them, got {shown(line)}")
+            records.append(PairRecord(number, texts[0], texts[1], ""))
+        elif not isinstance(line, str):
+            raise DataError(f"line {number} must be a text, as the run is not on pairs, got {shown(line)}")
+        elif kind is TextRecord:
+            records.append(TextRecord(number, line.strip("\r\n"), ()))
+        elif kind is TaggedRecord:
+            records.append(TaggedRecord(number, tuple(line.split()), ()))
+        else:
+            raise DataError("lines must be for a task on texts, pairs or words: give a file in the format of its data")
     if not records:
-        raise DataError("there must be a text to predict, got none")
+        raise DataError("there must be a line to predict, got none")
     return tuple(records)
 
 

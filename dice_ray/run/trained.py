@@ -85,8 +85,10 @@ class Trained:
     decisions: Decisions
     step: int
 
-    def predict(self, file: Path, threshold: float | str = "auto") -> Predictions:
-        """Predictions for the records of a file, whose labels are not read."""
+    def predict(self, file: Path | Iterable[str | tuple[str, str]], threshold: float | str = "auto") -> Predictions:
+        """Predictions for the records of a file, whose labels are not read, or for lines of text."""
+        if not isinstance(file, Path):
+            return self.predictions(files.read_lines(self.config.data, file), threshold)
         predicted = self.predictions(files.read(self.config.data, file, "ignored")[0], threshold)
         if isinstance(predicted, TablePredictions):
             _, *columns = predicted.columns

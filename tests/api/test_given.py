@@ -50,6 +50,11 @@ def test_a_run_trains_with_a_function_or_a_module_and_is_chosen_by_an_own_metric
     assert run.best.metric == "dev/saved"
     assert 9 <= run.best.score <= 10
     assert dice_ray.evaluate("module").scores.metrics["saved"] > 0
+    pairs = [("my lamp is late", "we are sorry"), ("thanks", "gladly")]
+    assert (
+        dice_ray.predict("module", pairs).plain()
+        == dice_ray.predict("module", ["\t".join(pair) for pair in pairs]).plain()
+    )
     curve = curves("train")
     losses = curve[curve["metric"] == "train/loss"].set_index("id")["value"]
     assert losses["function"] == pytest.approx(losses["own"], rel=1e-5)
@@ -82,6 +87,7 @@ def test_a_function_has_the_address_of_its_file(tmp_path: Path, monkeypatch: pyt
     assert address == f"{Path(__file__)}:rates"
     assert user_code.address_of(torch.nn.functional.cross_entropy) == "torch.nn.functional:cross_entropy"
     monkeypatch.setattr(rates, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "rates", rates, raising=False)
     spaces: list[Callable[..., None]] = [rates, lambda trial: None]
     for given in spaces:
         with pytest.raises(InputError, match=r"at the top of a file .* a cell that begins with %%writefile"):

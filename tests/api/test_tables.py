@@ -38,7 +38,7 @@ def test_a_run_on_frames_is_resumed_predicts_and_is_scored() -> None:
     assert [row["id"] for row in on_frame] == [str(place) for place in range(1, 9)]
     with pytest.raises(DataError, match=r"a column named 'body', found 'urgent', 'place'"):
         dice_ray.predict("first", frame.drop(columns="body"))
-    with pytest.raises(DataError, match=r"item 2 must be a text, as the run reads, got \('a', 'b'\)"):
+    with pytest.raises(DataError, match=r"line 2 must be a text, as the run is not on pairs, got \('a', 'b'\)"):
         dice_ray.predict("first", ["a", ("a", "b")])
     assert dice_ray.evaluate("first", messages(40, 80)).scores.metrics == dice_ray.evaluate("first").scores.metrics
 

@@ -484,10 +484,7 @@ def test_lines_of_stdin_are_predicted_as_a_file_and_ids_are_kept(
     of_lines = [line.split("\t") for line in run("predict", "mine", "-").stdout.splitlines()]
     assert of_lines == [header, ["1", *first[1:]], ["3", *second[1:]]]
     monkeypatch.setattr("sys.stdin", io.StringIO("no pair\n"))
-    assert (
-        "item 1 must be two sentences with a tab between them, or a pair, as the run reads, got 'no pair'"
-        in run("predict", "mine", "-").error
-    )
+    assert "line 1 must be two sentences with a tab between them, got 'no pair'" in run("predict", "mine", "-").error
 
 
 def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(
