@@ -89,7 +89,8 @@ def store_scores(place: Place, files: Mapping[str, str], metrics: Mapping[str, f
             for file, content in files.items():
                 writer.text(place.id, file, content)
             writer.metrics(place.id, step, values)
-            writer.tags(place.id, constants)
+            if constants:
+                writer.tags(place.id, constants)
     except RunError as error:
         return f"not stored in MLflow: {error}"
     if writer.failure is None:
