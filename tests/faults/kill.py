@@ -20,6 +20,7 @@ import psutil
 
 from dice_ray.run.cluster import LOOPBACK
 from dice_ray.tracking.reader import curves, read
+from dice_ray.tracking.schema import is_constant
 from dice_ray.tuning.ledger import Ledger
 from tests.machines import machines
 from tests.processes import TRIAL, title, titled
@@ -175,5 +176,5 @@ def _ledger(folder: Path) -> Ledger:
 def _points(ledger: Ledger) -> Iterator[tuple[str, int, str, float]]:
     for id_, ended in ledger.outcomes.items():
         for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
-            yield from ((id_, step, name, value) for name, value in metrics.items())
+            yield from ((id_, step, name, value) for name, value in metrics.items() if not is_constant(name))
         yield id_, ended.curve[-1][0], "dev/best_f1", max(score for _, score in ended.curve)

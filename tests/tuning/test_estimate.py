@@ -111,8 +111,8 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "runs        16, 3 finished before",
         "at once     2, each with 1 CPU",
-        "time        about 30:00 to 1:30:00, less with early stopping "
-        "(0:02 to 0:04 each, 9 to 21 steps, 0:12 to start)",
+        "time        about 30:00 to 1:30:00, less with early stopping (0:02 to 0:04 each, 9 to 21 steps, 0:12",
+        "            to start)",
         "memory      2.00 GiB of 8.00 GiB (1.00 GiB per process)",
         "disk        9.00 GiB of 90.00 GiB",
         "cost        about 1.00 to 3.00, less with early stopping at 2 per hour",

@@ -90,7 +90,7 @@ def test_a_trial_whose_loss_was_rewritten_since_the_plan_was_made_fails(
     mine = (*layers, values_layer("--set", {"loss.custom.target": "mine.py:build"}))
     plan = SweepPlan(name="mine", layers=mine, space=SPACE, trials=1, code={f"{tmp_path}/mine.py:build": "before"})
     (result,) = trial._results(trial.Work(plan, tmp_path, 1), TrialSpec(id="0001", params={}, seed=0))
-    assert "mine must be resumed with the loss that it was started with" in result["failure"]
+    assert "mine must be resumed with the code that it was started with" in result["failure"]
 
 
 def test_a_search_never_reads_the_test_split(
