@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import sys
 import uuid
 from collections.abc import Iterator
 from functools import cache
@@ -40,6 +41,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _own_folder(tmp_path: Path) -> Iterator[None]:
     with standing(tmp_path):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    """A process that a test forks waits for ever for the threads that an earlier test gave torch."""
+    yield
+    if (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
