@@ -108,11 +108,8 @@ def _settle(made: Verdict, findings: Findings) -> tuple[str, bool]:
     if made.more is None:
         is_open = made.outcome in ("no_difference", "different")
         return f"no study: not even {MOST_SEEDS} seeds would show the difference seen" if is_open else "", False
-    arms = made.more.arms
     try:
-        words = shlex.split(parent_tag(findings.frame, "command"))
+        return shlex.join(made.more.words(parent_tag(findings.frame, "command"))), True
     except RunError:
-        of = f" of {', '.join(arms)}" if arms else ""
+        of = f" of {', '.join(made.more.arms)}" if made.more.arms else ""
         return f"the same study with {counted(made.more.num, 'seed')}{of}", False
-    given = [word for arm in arms for word in ("--arm", arm)]
-    return shlex.join([*words, "--seeds", str(made.more.num), *given]), True

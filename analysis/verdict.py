@@ -9,6 +9,7 @@ them, no run without a score, and exceeds the constant predictor.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
@@ -39,13 +40,24 @@ class MoreSeeds:
 
     Attributes:
         num: How many in all, those that have run among them.
-        arms: The arms to run them with; empty for all.
+        arms: The arms to run them with; empty for those that have run.
         shows: What they would show; empty if they only make the arms comparable.
     """
 
     num: int
     arms: tuple[str, ...] = ()
     shows: str = ""
+
+    def words(self, command: str) -> list[str]:
+        """The words of the command that runs a study with these seeds.
+
+        Args:
+            command: The one that runs it with the seeds that it has, `StudyPlan.command`.
+        """
+        words, arms = shlex.split(command), [word for arm in self.arms for word in ("--arm", arm)]
+        if arms:
+            words = [word for before, word in zip(["", *words], words, strict=False) if "--arm" not in (before, word)]
+        return [*words, *arms, "--seeds", str(self.num)]
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,17 @@ class Result:
         arms = dict.fromkeys(arm for more in asked for arm in more.arms) if all(more.arms for more in asked) else ()
         return MoreSeeds(max(more.num for more in asked), tuple(arms))
 
+    @property
+    def next_study(self) -> list[str]:
+        """The words of the command that would answer the question of a study; empty if it is answered."""
+        from dice_ray.tuning import plan_file
+        from dice_ray.tuning.study_plan import StudyPlan
+
+        if not (more := self.more_seeds):
+            return []
+        plan = plan_file.read(self.folder)
+        return more.words(plan.command) if isinstance(plan, StudyPlan) and plan.command else []
+
     def report(self) -> Report:
         """The report of its experiment."""
         return report(self.experiment)
@@ -241,12 +252,11 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     """
     from dice_ray.tracking import schema
 
-    if len(names) == 1 and made.origins:
-        store_outcome(names[0])
     written = made.write(out or runs_folder() / "_and_".join(names) / schema.REPORT_FOLDER)
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
 
+        store_outcome(names[0])
         with Writer(names[0]) as writer:
             for file in written:
                 if file.suffix != ".png":  # artifacts are stored as text, and each figure is stored as SVG

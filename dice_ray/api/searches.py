@@ -286,7 +286,7 @@ def ablate(
         digest=data_digest(resolve(base).with_data_name(data_name)),
         variants={variant: content for variant, content in variants.items() if variant is not None},
         trial_timeout=trial_timeout,
-        command=command_of(study, presets if len(given) else (), settings, encoders, tuned_from, name),
+        command=command_of(study, presets if len(given) else (), settings, encoders, arms, tuned_from, name),
     )
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])

@@ -103,13 +103,14 @@ def command_of(
     data: Sequence[str | Path],
     settings: Written,
     encoders: Sequence[str],
+    arms: Sequence[str],
     tuned_from: Sequence[str],
     name: str,
 ) -> str:
-    """The command that runs a study, without its arms and seeds.
+    """The command that runs a study, without its seeds.
 
-    >>> command_of("loss_comparison", ["mrpc"], {"training.epochs": 2}, [], [], "two")
-    'dice-ray ablate loss_comparison --data mrpc --set training.epochs=2 --name two'
+    >>> command_of("loss_comparison", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy", "dice"], [], "two")
+    'dice-ray ablate loss_comparison --data mrpc --set training.epochs=2 --arm cross_entropy --arm dice --name two'
     """
     if isinstance(settings, Mapping):
         settings = [
@@ -119,6 +120,7 @@ def command_of(
         "--data": data,
         "--encoder": encoders,
         "--set": settings,
+        "--arm": arms,
         "--tuned-from": tuned_from,
         "--name": [name] * (name != study),
     }

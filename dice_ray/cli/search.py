@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,7 +33,6 @@ from dice_ray.cli.options import (
 from dice_ray.cli.printing import print_result, print_text
 
 if TYPE_CHECKING:
-    from analysis.verdict import MoreSeeds
     from dice_ray.api import Result
 
 
@@ -192,21 +190,12 @@ def ablate(
         dry_run=dry_run,
         show=None if as_json else TerminalScreen,
     )
-    options = {"--data": data, "--encoder": encoder, "--set": settings, "--arm": arm, "--tuned-from": tuned_from}
-    options |= {"--name": [name] if name else None, "--address": [address] if address else None}
 
     def next_commands(result: Result) -> list[list[str]]:
-        more = result.more_seeds
-        return [["report", result.name], *([with_more_seeds(study, options, more)] if more else [])]
+        more = [[*words[1:], *(["--address", address] if address else [])]] if (words := result.next_study) else []
+        return [["report", result.name], *more]
 
     print_result(work, next_commands, price_per_hour, resume_with={"--address": address}, as_json=as_json)
-
-
-def with_more_seeds(study: str, options: Mapping[str, Sequence[str] | None], more: MoreSeeds) -> list[str]:
-    """The arguments that run a study of these options again with more seeds of its arms, or of those in question."""
-    options = {**options, "--seeds": [str(more.num)]} | ({"--arm": list(more.arms)} if more.arms else {})
-    given = [word for option, values in options.items() for value in values or () for word in (option, value)]
-    return ["ablate", study, *given]
 
 
 def resume(

@@ -82,7 +82,7 @@ class StudyPlan(Plan):
         encoders: Digest of the content of each encoder that lies in a folder, by its name.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
         tuned_settings: The settings of that trial, by path: a layer below the arm.
-        command: The command that runs it, without its arms and seeds; empty for a study of an older version.
+        command: The command that runs it, without its seeds; empty for a study of an older version.
         asked: What was asked for last, of a study that earlier calls have made larger; None for all of it.
     """
 

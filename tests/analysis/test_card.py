@@ -47,13 +47,13 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
         "test": "1,200 rows, 103 of them refund (the rarest class)",
         "metric": "test/f1",
         "seeds": "5",
-        "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --seeds {made.more.num} --arm plain --arm dice",
+        "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --arm plain --arm dice --seeds {made.more.num}",
     }
     whole = report(findings)
     assert whole.text().splitlines()[2] == "Can the arms be told apart? NO"
     for text in (whole.text(), whole.markdown(), whole.latex(), whole.html(), whole._repr_html_()):
         assert text.index("Can the arms be told apart?") < text.index("No difference shown")
-        assert f"--seeds {made.more.num} " in text.replace("{-}", "-")
+        assert f"--seeds {made.more.num}" in text.replace("{-}", "-")
 
 
 def test_a_card_says_which_arm_to_use() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
@@ -19,7 +20,7 @@ from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.summary import summary
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
-from analysis.verdict import Outcome, Verdict, verdict
+from analysis.verdict import MoreSeeds, Outcome, Verdict, verdict
 from analysis.wording import headline, sentences
 from tests.analysis.cells import study
 
@@ -302,3 +303,12 @@ def contradictions(made: Verdict, sentences: list[str], table: ReportTable) -> I
         not seeds and abs(float(lead) - 100 * (winner["mean"] - rows[runner_up]["mean"])) > 0.011
     ):
         yield f"the lead {lead} is not the difference of the means"
+
+
+def test_a_study_is_offered_again_with_the_seeds_that_it_needs() -> None:
+    """Finds arms added that were not asked for, and arms that are not in question run again."""
+    command = "dice-ray ablate loss_comparison --data 'my data.yaml' --arm a --arm 'b (1)' --arm c --name x"
+    assert shlex.join(MoreSeeds(5).words(command)) == f"{command} --seeds 5"
+    assert shlex.join(MoreSeeds(40, ("a", "b (1)")).words(command)) == (
+        "dice-ray ablate loss_comparison --data 'my data.yaml' --name x --arm a --arm 'b (1)' --seeds 40"
+    )

@@ -13,11 +13,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from analysis.verdict import MoreSeeds
 from dice_ray.api import Best, Result
 from dice_ray.cli.app import app
-from dice_ray.cli.printing import print_commands, print_json, print_result
-from dice_ray.cli.search import with_more_seeds
+from dice_ray.cli.printing import print_json, print_result
 from tests.api.test_results import study
 
 Run = Callable[..., list[str]]
@@ -94,17 +92,6 @@ def test_the_result_of_a_study_opens_with_its_verdict(capsys: pytest.CaptureFixt
     document = json.loads(capsys.readouterr().out)
     assert document["best"]["name"] == "dice"
     assert document["headlines"][0].startswith("Winner: dice")
-
-
-def test_a_study_is_offered_again_with_the_seeds_that_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
-    options = {"--data": ["my data.yaml"], "--set": ["a.b=1", "c.d=[1, 2]"], "--arm": ["a", "b", "c"], "--name": None}
-    for more in (MoreSeeds(5), MoreSeeds(40, ("a", "b (1)"))):
-        print_commands("Next:", with_more_seeds("loss_comparison", options, more))
-    given = "dice-ray ablate loss_comparison --data 'my data.yaml' --set a.b=1 --set 'c.d=[1, 2]'"
-    assert printed(capsys.readouterr().out) == [
-        f"{given} --arm a --arm b --arm c --seeds 5",
-        f"{given} --arm a --arm 'b (1)' --seeds 40",
-    ]
 
 
 def test_what_an_interrupted_study_prints_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
