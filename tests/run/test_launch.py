@@ -42,6 +42,15 @@ def test_data_are_prepared_once_for_runs_that_share_them() -> None:
     assert build.prepare(small(data__source__synthetic__seed=7)) is not first
 
 
+def test_the_class_weights_of_a_run_are_those_of_its_training_split() -> None:
+    assert build.class_weights(small(loss="cross_entropy")) == build.class_weights(small(loss="focal")) == ""
+    inverse = small(loss__weighted_cross_entropy__weighting="inverse")
+    (facts,) = build.prepare(inverse).facts
+    assert build.class_weights(inverse) == "{:.3g} (0) to {:.3g} (1)".format(
+        *(facts.num_items / (2 * count) for count in facts.counts)
+    )
+
+
 def test_a_run_that_was_not_trained_cannot_be_scored(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"must hold a trained run's best\.pt"):
         train.score(small(), tmp_path, "dev")
