@@ -67,7 +67,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/data/guess/tables.py", "(not quoted or num_lost < num_lost_quoted)", "(not quoted or num_lost <= num_lost_quoted)", "data/test_guess.py"),
     Fault("dice_ray/data/cache.py", "file_hash(path / name) != expected", "not (path / name).exists()", "data/test_cache.py"),
     Fault("dice_ray/data/sources.py", '        "split_seed": config.split_seed,\n', "", "data/test_sources.py"),
-    Fault("dice_ray/data/sources.py", 'if name != "folder"}', 'if name not in ("folder", "reader")}', "data/test_sources.py"),
+    Fault("dice_ray/data/sources.py", 'settings["reader"] = {self.reader.name: reader}', 'settings.pop("reader")', "data/test_sources.py"),
     Fault("dice_ray/data/reading.py", 'for split in ("train", "dev", "test"):', 'for split in ("train", "dev"):', "data/test_sources.py"),
     Fault("dice_ray/data/draws.py", "by_stratum = _split(np.array(order), strata)", "by_stratum = [np.array(order)]", "data/test_draws.py"),
     Fault("dice_ray/data/draws.py", "groups.append(hash(same_text(record)))", "groups.append(hash(record.id))", "data/test_sources.py"),
