@@ -1,4 +1,4 @@
-"""The settings that a sweep searched: their paths, the scale that they were drawn on, and their values by trial."""
+"""The settings that a sweep searched: their paths, their values by trial, and the scale that shows these best."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def searched_paths(trials: pd.DataFrame) -> list[str]:
 
 
 def settings_of(trials: pd.DataFrame) -> list[Setting]:
-    """The settings that these trials searched with more than one value, in the order of the space."""
+    """The settings that these trials searched with more than one value; those of losses first, as in the spaces."""
     chosen = [set(str(paths).split()) for paths in column(trials, "tags.searched")]
     settings = []
-    for path in searched_paths(trials):
+    for path in sorted(searched_paths(trials), key=lambda path: not path.startswith("loss.")):
         stored = column(trials, f"params.{path}")
         # A trial that chose `null` has searched the setting, and a trial of another loss has not.
         values = [
@@ -64,11 +64,11 @@ def settings_of(trials: pd.DataFrame) -> list[Setting]:
 
 
 def scale_of(values: Sequence[Any]) -> Scale:
-    """The scale that values were probably drawn on: the search space itself is not stored with the runs.
+    """The scale on which values are spread more evenly: the search space itself is not stored with the runs.
 
-    Positive values of more than a decade were more likely drawn from a log-uniform distribution over their range than
-    from a uniform one if their geometric mean is below the logarithmic mean of the range's ends. The ratio of the ends
-    alone does not tell: that of 100 values drawn uniformly from 0 to 1 is mostly above 100.
+    Positive values of more than a decade are more likely under a log-uniform distribution over their range than under a
+    uniform one if their geometric mean is below the logarithmic mean of the range's ends. The ratio of the ends alone
+    does not tell: that of 100 values drawn uniformly from 0 to 1 is mostly above 100.
 
     >>> scale_of([0.001, 0.01, 0.1, 1.0]), scale_of([0.01, 0.3, 0.7, 0.9]), scale_of(["linear", "cosine"])
     ('log', 'linear', 'choice')

@@ -84,7 +84,13 @@ class PrecisionRecallCurves(Figure):
         colors, markers = color_of(names, self.baseline), marker_of(names)
         for curve in self.curves:
             if curve in self.coloured:
-                look = {"color": colors[curve.arm], "marker": markers[curve.arm], "lw": 1.4, "zorder": 3}
+                look = {
+                    "color": colors[curve.arm],
+                    "marker": markers[curve.arm],
+                    "lw": 1.4,
+                    "zorder": 3,
+                    "clip_on": False,
+                }
                 label = f"{curve.arm} ({_percent(curve.pr_auc)})"
             else:
                 look, label = {"color": QUIET, "lw": 0.6, "alpha": 0.6, "zorder": 2}, None
@@ -152,7 +158,8 @@ def interpolated_precision(
     best_T = np.maximum.accumulate((tp_T / predicted_T)[::-1])[::-1]
     # In true positives, because 0.3 of 10 positives are 3 but as floats a little more.
     needed_R = np.ceil(RECALLS * tp_T[-1] - 1e-9)
-    return best_T[np.searchsorted(tp_T, needed_R)]
+    precision_R: NDArray[np.floating] = best_T[np.searchsorted(tp_T, needed_R)]
+    return precision_R
 
 
 def _percent(value: float) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pandas as pd
 
@@ -21,10 +24,12 @@ if TYPE_CHECKING:
     from analysis.findings import Findings
 
 NUM_SETTINGS: Final = 12
-"""Settings that are drawn, those that most trials searched."""
+"""Settings that are drawn: those that most trials searched."""
 COLUMNS: Final = 3
 LONGEST: Final = 32
-"""The longest path above a panel, in letters; longer ones lose their beginning."""
+"""The longest path above a panel, in letters, and the longest line of choices below it."""
+LONGEST_LINE: Final = 30
+"""The longest line of a path beside an axis, in letters."""
 NUM_BEST: Final = 5
 """Trials whose lines are emphasised."""
 NUM_LINES: Final = 300
@@ -44,8 +49,11 @@ class SettingsFigure(Figure):
     Attributes:
         trials: The best first, as the table of the best trials ranks them.
         settings: Their values are in the order of the trials.
-        left_out: The paths of the settings that fewer trials searched.
+        left_out: The paths of the settings that are not drawn.
     """
+
+    fewer: ClassVar[str] = "fewer trials"
+    """Which trials searched these."""
 
     metric: str
     trials: tuple[ScoredTrial, ...]
@@ -68,7 +76,12 @@ class SettingsFigure(Figure):
     @property
     def without(self) -> str:
         """The sentence about the settings that are not drawn; empty if all are."""
-        return f" Left out, searched by fewer trials: {', '.join(self.left_out)}." if self.left_out else ""
+        return f" Left out, searched by {self.fewer}: {', '.join(self.left_out)}." if self.left_out else ""
+
+    @classmethod
+    def candidates(cls, settings: Sequence[Setting]) -> Sequence[Setting]:
+        """The settings that the figure is about; their values are in the order of the trials, the best first."""
+        return settings
 
 
 @dataclass(frozen=True)
@@ -110,31 +123,42 @@ class Slices(SettingsFigure):
 
     def _draw(self, axes: Axes, setting: Setting, colors: dict[str, str], markers: dict[str, str]) -> None:
         points = [*zip(_places(setting), self.trials, strict=True)]
-        for name, color in colors.items():
-            # The best trials last, on top of the others.
+        # Rare losses and the best trials last, on top of the others.
+        for name, _ in Counter(trial.loss for trial in self.trials).most_common():
             of_loss = [(x, trial) for x, trial in reversed(points) if x is not None and trial.loss == name]
-            look: dict[str, Any] = {"marker": markers[name], "edgecolors": color, "linewidths": 0.8, "alpha": 0.8}
-            faces = [color if trial.state == "done" else "none" for _, trial in of_loss]
+            faces = [(colors[name], 0.55) if trial.state == "done" else "none" for _, trial in of_loss]
+            look: dict[str, Any] = {"facecolors": faces, "edgecolors": colors[name], "marker": markers[name]}
             xy = [x for x, _ in of_loss], [trial.score for _, trial in of_loss]
-            axes.scatter(*xy, s=13, facecolors=faces, rasterized=len(self.trials) > NUM_POINTS, **look)
+            axes.scatter(*xy, s=11, linewidths=0.6, rasterized=len(self.trials) > NUM_POINTS, **look)
         x, best = points[0]
         if x is not None:
-            axes.scatter([x], [best.score], s=60, facecolors="none", edgecolors=INK, linewidths=1)
+            ring: dict[str, Any] = {"s": 60, "facecolors": "none", "edgecolors": INK, "linewidths": 1}
+            axes.scatter([x], [best.score], clip_on=False, zorder=4, **ring)
+        axes.margins(y=0.1)
+        axes.tick_params(labelsize=6.5)
         if setting.scale == "choice":
             axes.set_xlim(-0.5, len(setting.choices) - 0.5)
-            axes.set_xticks(range(len(setting.choices)), [_shown(choice) for choice in setting.choices])
-            if sum(len(_shown(choice)) for choice in setting.choices) > LONGEST:
-                axes.tick_params(axis="x", labelrotation=20)
-        elif setting.scale == "log":
-            axes.set_xscale("log")
-        path = setting.path if len(setting.path) <= LONGEST else f"…{setting.path[1 - LONGEST :]}"
-        on_hover(axes.set_title(path, loc="left", fontsize=7.5), setting.path)
-        axes.tick_params(labelsize=6.5)
+            labels = [_shown(choice) for choice in setting.choices]
+            is_wide = sum(map(len, labels)) > LONGEST
+            turned: dict[str, Any] = {"rotation": 25, "ha": "right", "rotation_mode": "anchor"} if is_wide else {}
+            axes.set_xticks(range(len(labels)), labels, **turned)
+        else:
+            axes.set_xscale(setting.scale)
+            axes.set_xticks(_ticks(setting), map("{:g}".format, _ticks(setting)))
+            axes.set_xticks([], minor=True)
+        on_hover(axes.set_title(_short(setting.path), loc="left", fontsize=7), setting.path)
 
 
 @dataclass(frozen=True)
 class ParallelCoordinates(SettingsFigure):
     """A line for each trial through its settings down to its score."""
+
+    fewer = f"none of the {NUM_BEST} best trials or by fewer trials"
+
+    @classmethod
+    def candidates(cls, settings: Sequence[Setting]) -> Sequence[Setting]:
+        """The settings of the best trials: in those of other losses, all lines in colour would lie at the dash."""
+        return [each for each in settings if any(value is not None for value in each.values[:NUM_BEST])]
 
     @property
     def rows(self) -> tuple[Setting, ...]:
@@ -146,13 +170,17 @@ class ParallelCoordinates(SettingsFigure):
         return (*loss, *self.settings, Setting(self.score_format.heading(self.metric), "linear", scores))
 
     @property
+    def has_gaps(self) -> bool:
+        return any(None in setting.values for setting in self.settings)
+
+    @property
     def caption(self) -> str:
         first = f" (the {NUM_LINES} best)" if len(self.trials) > NUM_LINES else ""
+        dash = " At the dash left of an axis: trials without the setting." if self.has_gaps else ""
         several = f"the {NUM_BEST} best trials" if len(self.trials) > NUM_BEST else "the best trials"
         return (
             f"A line for each trial{first} through the values of its settings down to its score. In colour: {several}, "
-            f"thick the first one, as the table ranks them. At the dash left of an axis: trials without the "
-            f"setting.{self.without}"
+            f"thick the first one, as the table ranks them.{dash}{self.without}"
         )
 
     @property
@@ -165,7 +193,10 @@ class ParallelCoordinates(SettingsFigure):
         axes = canvas.subplots()
         places_TR = zip(*map(_shares, self.rows), strict=True)
         lines = [[*zip(places_R, range(len(self.rows)), strict=True)] for places_R in places_TR]
-        axes.add_collection(LineCollection(lines[NUM_BEST:NUM_LINES], colors=QUIET, lw=0.6, alpha=0.4, zorder=1))
+        others = lines[NUM_BEST:NUM_LINES]
+        # Many lines at the opacity that a few need would fill the axes.
+        alpha = max(0.12, min(0.5, 20 / max(1, len(others))))
+        axes.add_collection(LineCollection(others, colors=QUIET, lw=0.6, alpha=alpha, zorder=1))
         colors = color_of(trial.loss for trial in self.trials)
         best = [*enumerate(zip(lines, self.trials, strict=False))][:NUM_BEST]
         for rank, (line, trial) in reversed(best):
@@ -176,6 +207,7 @@ class ParallelCoordinates(SettingsFigure):
             self._draw_axis(axes, row, setting)
         axes.set_yticks(range(len(self.rows)), [_in_lines(setting.path) for setting in self.rows])
         axes.set(xlim=(NOT_SEARCHED - 0.03, 1.02), ylim=(len(self.rows) - 0.45, -0.3), xticks=[])
+        axes.get_yticklabels()[-1].set_fontweight("bold")
         axes.tick_params(axis="y", length=0)
         axes.spines[:].set_visible(False)
 
@@ -219,7 +251,7 @@ def _figures(findings: Findings, kind: type[SettingsFigure], name: str, title: s
     if not every:
         return []
     # The sort is stable: of settings that equally many trials searched, the first of the space.
-    most = sorted(every, key=lambda setting: setting.values.count(None))[:NUM_SETTINGS]
+    most = sorted(kind.candidates(every), key=lambda setting: setting.values.count(None))[:NUM_SETTINGS]
     return [
         kind(
             name,
@@ -238,7 +270,7 @@ def _places(setting: Setting) -> list[float | None]:
         return [None if isinstance(value, str) else value for value in setting.values]
     numbers = {choice: number for number, choice in enumerate(setting.choices)}
     return [
-        None if value is None else numbers[value] + SPREAD * (2 * (GOLDEN * rank % 1) - 1)
+        None if value is None else numbers[value] + SPREAD * (2 * ((GOLDEN * rank + 0.5) % 1) - 1)
         for rank, value in enumerate(setting.values)
     ]
 
@@ -266,14 +298,24 @@ def _ticks(setting: Setting) -> list[float]:
     from matplotlib.ticker import LogLocator, MaxNLocator
 
     low, high = _ends(setting)
-    locator = LogLocator(numticks=8) if setting.scale == "log" else MaxNLocator(6)
+    # Between the decades too where there are few of them.
+    decades = LogLocator(subs=(1, 3) if high < 1000 * low else (1,), numticks=8)
+    locator = decades if setting.scale == "log" else MaxNLocator(4)
     return [float(tick) for tick in locator.tick_values(low, high) if low <= tick <= high]
 
 
+def _short(path: str) -> str:
+    """The last names of a path, as many as fit above a panel."""
+    *above, shown = path.split(".")
+    while above and len(above[-1]) + 1 + len(shown) <= LONGEST:
+        shown = f"{above.pop()}.{shown}"
+    return f"…{shown}" if above else shown
+
+
 def _in_lines(path: str) -> str:
-    """A long path in two lines, broken before its last name."""
-    above, dot, last = path.rpartition(".")
-    return f"{above}{dot}\n{last}" if len(path) > LONGEST // 2 and dot else path
+    """A path in lines, broken after dots."""
+    lines = textwrap.wrap(path.replace(".", ". "), LONGEST_LINE, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(line.replace(". ", ".") for line in lines)
 
 
 def _shown(value: float | str) -> str:

@@ -1,4 +1,4 @@
-"""What a sweep searched: which settings, their values by trial, and the scale that they were drawn on."""
+"""What a sweep searched: which settings, their values by trial, and the scale of these."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ RANGES: dict[str, tuple[float, float, Scale]] = {
 
 
 @pytest.mark.parametrize("name", RANGES)
-@pytest.mark.parametrize("num", [20, 100, 400])
-def test_the_scale_of_values_is_that_of_their_draw(name: str, num: int) -> None:
+@pytest.mark.parametrize("num", [100, 400])
+def test_the_scale_of_many_values_is_that_of_their_draw(name: str, num: int) -> None:
     """Finds a rule by the ratio of the ends alone, which takes many values drawn from 0 to 1 for a log scale."""
     low, high, scale = RANGES[name]
     for seed in range(20):
@@ -47,14 +47,14 @@ def trial(searched: str, **params: Any) -> dict[str, Any]:
 def test_a_setting_has_no_value_in_trials_that_did_not_search_it() -> None:
     """Finds the default of a setting taken for a searched value, and a searched `null` taken for none."""
     trials = [
-        trial("loss b.x a.x m.r", loss="b", b_x=1.0, a_x=0.5, m_r=3.0, c="same"),
-        trial("loss a.x m.r c", loss="b", b_x=9.0, a_x=0.25, c="same"),
-        trial("loss b.x", loss="b", b_x=2.0, a_x=0.75, m_r=3.0, c="same"),
+        trial("loss a.x m.r", loss="b", loss_b_x=9.0, a_x=0.5, m_r=3.0, c="same"),
+        trial("loss loss.b.x a.x m.r c", loss="b", loss_b_x=1.0, a_x=0.25, c="same"),
+        trial("loss loss.b.x", loss="b", loss_b_x=2.0, a_x=0.75, m_r=3.0, c="same"),
     ]
     frame = sweep(trials).frame
     found = settings_of(frame[frame["kind"] == "trial"])
     assert [(setting.path, setting.values) for setting in found] == [
-        ("b.x", (1.0, None, 2.0)),
+        ("loss.b.x", (None, 1.0, 2.0)),
         ("a.x", (0.5, 0.25, None)),
         ("m.r", (3.0, "null", None)),
     ]

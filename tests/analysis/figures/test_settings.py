@@ -74,26 +74,26 @@ def test_a_line_goes_through_the_values_of_its_trial_from_low_to_high() -> None:
     """Finds axes that are turned round, a log axis in linear parts, and lines that skip a setting."""
     (figure,) = parallel_coordinates(conditional())
     assert isinstance(figure, ParallelCoordinates)
-    assert [row.path for row in figure.rows] == ["loss", "lr", "loss.dice.gamma", "schedule", "dev/f1 (%)"]
+    assert [row.path for row in figure.rows] == ["loss", "loss.dice.gamma", "lr", "schedule", "dev/f1 (%)"]
     (axes,) = drawn(figure).axes
     first = next(line for line in axes.lines if (line.get_gid() or "").startswith("hover: trial 4,"))
     assert first.get_ydata().tolist() == [0, 1, 2, 3, 4]  # type: ignore[union-attr]
-    _, lr, gamma, schedule, score = first.get_xdata().tolist()  # type: ignore[union-attr]
+    _, gamma, lr, schedule, score = first.get_xdata().tolist()  # type: ignore[union-attr]
     assert (lr, gamma, score) == pytest.approx((0.5, 1, 0.5))
     assert 0 < schedule < 0.5
     best = next(line for line in axes.lines if (line.get_gid() or "").startswith("hover: trial 3,"))
-    assert best.get_xdata()[2] == NOT_SEARCHED  # type: ignore[index]
+    assert best.get_xdata()[1] == NOT_SEARCHED  # type: ignore[index]
     assert best.get_linewidth() > first.get_linewidth()
 
 
 def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> None:
     """Finds figures that grow without end, and settings left out without a word."""
-    many = {f"p{number:02d}": number for number in range(NUM_SETTINGS)}
-    trials = [trial(0.5 + score / 100, rare=score, **{name: score * n for name, n in many.items()}) for score in (1, 2)]
-    trials += [trial(0.4, **dict.fromkeys(many, 5))]
+    many: dict[str, Any] = {f"p{number:02d}": number for number in range(NUM_SETTINGS)}
+    doubled: dict[str, Any] = {name: 2 * number for name, number in many.items()}
+    others: dict[str, Any] = dict.fromkeys(many, 5)
+    trials = [trial(0.6, rare=1, **many), trial(0.5, rare=2, **doubled), trial(0.4, **others)]
     (figure,) = slices(sweep(trials))
     assert isinstance(figure, Slices)
-    # p00 is 0 in two trials and 5 in one.
     assert [setting.path for setting in figure.settings] == list(many)
     assert figure.left_out == ("rare",)
     assert figure.caption.endswith("Left out, searched by fewer trials: rare.")
