@@ -12,9 +12,10 @@ from analysis.figures.curves import CurvePanel, TrainingCurves
 from analysis.figures.derivatives import figure_1
 from analysis.figures.forest import Forest, ForestRow
 from analysis.figures.imbalance import Bars, ImbalanceBars
+from analysis.figures.parallel import ParallelCoordinates
 from analysis.figures.pr_curves import ArmCurve, PrecisionRecallCurves
 from analysis.figures.ranks import Ranks
-from analysis.figures.settings import ParallelCoordinates, Slices
+from analysis.figures.slices import Slices
 from analysis.figures.study import AlphaPanel, ArmPoint, GainByRatio, Plane, TverskyAlpha
 from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
 from analysis.importance import LossImportance, Parameter

@@ -7,15 +7,9 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from analysis.figures.settings import (
-    NOT_SEARCHED,
-    NUM_BEST,
-    NUM_SETTINGS,
-    ParallelCoordinates,
-    Slices,
-    parallel_coordinates,
-    slices,
-)
+from analysis.figures.parallel import NOT_SEARCHED, NUM_BEST, ParallelCoordinates, parallel_coordinates
+from analysis.figures.settings import NUM_SETTINGS, shown_number
+from analysis.figures.slices import Slices, slices
 from analysis.findings import Findings
 from tests.analysis.frames import study, sweep
 
@@ -115,3 +109,10 @@ def test_without_two_scored_trials_or_a_setting_that_varies_there_is_no_figure()
     assert slices(sweep([trial(0.5, lr=1.0), trial(0.6, lr=1.0)])) == []
     assert slices(sweep([])) == slices(study([{"arm": "plain", "seed": 1}])) == []
     assert len(parallel_coordinates(sweep([trial(0.5, lr=1.0), trial(0.5, lr=2.0)]))) == 1
+
+
+def test_ticks_are_written_in_few_letters() -> None:
+    """Finds 3.0000000000000004e-05 below an axis, and zeros that touch the next tick."""
+    assert [shown_number(value) for value in (0.0, 0.001, 0.00003, 2.5e-5, 3e-5 + 4e-21, 300.0)] == [
+        *("0", "0.001", "3e-5", "2.5e-5", "3e-5", "300"),
+    ]
