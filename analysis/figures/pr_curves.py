@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 import pandas as pd
@@ -83,20 +83,13 @@ class PrecisionRecallCurves(Figure):
         names = [curve.arm for curve in self.curves]
         colors, markers = color_of(names, self.baseline), marker_of(names)
         for curve in self.curves:
+            look: dict[str, Any] = {"color": QUIET, "lw": 0.6, "alpha": 0.6}
             if curve in self.coloured:
-                look = {
-                    "color": colors[curve.arm],
-                    "marker": markers[curve.arm],
-                    "lw": 1.4,
-                    "zorder": 3,
-                    "clip_on": False,
-                }
-                label = f"{curve.arm} ({_percent(curve.pr_auc)})"
-            else:
-                look, label = {"color": QUIET, "lw": 0.6, "alpha": 0.6, "zorder": 2}, None
+                area = f"{curve.arm} ({_percent(curve.pr_auc)})"
+                look = {"color": colors[curve.arm], "marker": markers[curve.arm], "zorder": 3, "label": area}
             # The curve is drawn from point to point of RECALLS, and marked at the nearest one.
             mark = [round(curve.recall * (len(RECALLS) - 1))]
-            (drawn,) = axes.plot(RECALLS, curve.precision, markevery=mark, label=label, **look)
+            (drawn,) = axes.plot(RECALLS, curve.precision, markevery=mark, clip_on=False, **look)
             on_hover(drawn, f"{curve.arm}, PR-AUC {_percent(curve.pr_auc)} %")
         axes.axhline(self.positives, color=QUIET, lw=0.8, ls=":")
         axes.set(xlim=(0, 1), ylim=(0, 1.02))
