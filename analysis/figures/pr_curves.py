@@ -124,7 +124,7 @@ def _curve(arm: str, tables: list[pd.DataFrame], pr_auc: float) -> ArmCurve:
     for items in tables:
         positives_N = _positives(items)
         of_label_N = items[schema.LABEL_PROBABILITY].to_numpy(float)
-        # Rounded to the stored digits: otherwise 1 - 0.7 exceeds 0.3, an item that has the same probability.
+        # Rounded to the stored digits: otherwise 1 - 0.9 is less than 0.1, the probability of an equal item.
         of_positive_N = np.where(positives_N, of_label_N, 1 - of_label_N).round(9)
         precisions.append(interpolated_precision(of_positive_N, positives_N))
         recalls.append(items["tp"].sum() / positives_N.sum())

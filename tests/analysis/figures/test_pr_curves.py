@@ -53,7 +53,7 @@ def found(of_arms: Mapping[str, list[dict[str, float]]], **columns: Any) -> Find
     return replace(findings, texts=lambda runs, file: files if file == "test/items.csv" else {})
 
 
-PERFECT = {"a": 0.9, "b": 0.8, "c": 0.7, "d": 0.6}
+PERFECT = {"a": 0.9, "b": 0.8, "c": 0.95, "d": 0.6}
 ONE_WRONG = {"a": 0.9, "b": 0.2, "c": 0.3, "d": 0.6}
 """The positives a and b have .9 and .2, the negatives c and d .7 and .4."""
 
@@ -73,10 +73,10 @@ def test_the_curve_of_an_arm_is_the_mean_over_its_seeds() -> None:
 
 
 def test_equal_probabilities_stay_equal_when_they_are_restored() -> None:
-    """Finds a negative ranked before a positive with the same probability, .3, because 1 - .7 is a little more."""
-    (figure,) = pr_curves(found({"plain": [{"a": 0.3, "b": 0.3, "c": 0.7}]}))
+    """Finds a negative ranked behind a positive with the same probability, .1, because 1 - .9 is a little less."""
+    (figure,) = pr_curves(found({"plain": [{"a": 0.1, "c": 0.9}]}))
     assert isinstance(figure, PrecisionRecallCurves)
-    assert figure.curves[0].precision == pytest.approx((2 / 3,) * 101)
+    assert figure.curves[0].precision == pytest.approx((0.5,) * 101)
 
 
 def test_the_mark_of_a_curve_is_at_its_recall() -> None:

@@ -85,7 +85,7 @@ def with_probabilities(text: str = "false") -> Findings:
     stored = {
         "test/items.csv": files,
         "test/classes.csv": {},
-        "test/texts.csv": {"dice-0-2": f"id,text\nb,NA\nc,{'x' * 300}\nd,007\n"},
+        "test/texts.csv": {"dice-0-2": f"id,text\nc,{'7' * 300}\nd,007\n"},
     }
 
     def read(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
@@ -113,8 +113,8 @@ def test_texts_are_shown_only_of_runs_that_may_store_them() -> None:
     assert "text" not in table.shown
     (table,) = worst_items(with_probabilities(text="true"))
     texts = table.shown.set_index("item")["text"].to_dict()
-    assert (texts["b"], texts["d"], texts["a"]) == ("NA", "007", "")
-    assert texts["c"] == "x" * 199 + "…"
+    assert (texts["b"], texts["d"], texts["a"]) == ("", "007", "")
+    assert texts["c"] == "7" * 199 + "…"
     assert len(table.data.set_index("item")["text"]["c"]) == 300
 
 
