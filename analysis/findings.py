@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
+from analysis.columns import column
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
 
@@ -42,13 +43,22 @@ class Findings:
 
     @cached_property
     def items(self) -> dict[str, pd.DataFrame]:
-        """The counts of each test item and its document if known, indexed by the item's id, by the id of the cell."""
-        return self._tables(f"test/{schema.ITEMS_FILE}", "id", ["tp", "fp", "fn"])
+        """The counts of each test item, the probability of its label and its document if known, indexed by the item's
+        id, by the id of the cell.
+        """
+        return self._tables(self._cells, f"test/{schema.ITEMS_FILE}", "id", ["tp", "fp", "fn"])
 
     @cached_property
     def classes(self) -> dict[str, pd.DataFrame]:
         """Support and counts of each class on the test split, indexed by the class's name, by the id of the cell."""
-        return self._tables(f"test/{schema.CLASSES_FILE}", "class", ["support", "tp", "fp", "fn"])
+        return self._tables(self._cells, f"test/{schema.CLASSES_FILE}", "class", ["support", "tp", "fp", "fn"])
+
+    @cached_property
+    def item_texts(self) -> dict[str, pd.DataFrame]:
+        """The text of each test item, indexed by its id, by the id of a cell that may store texts and did."""
+        # Only these runs are asked: over a network, each question costs a request.
+        may_store = self._cells[column(self._cells, "params.tracking.text") == "true"]
+        return self._tables(may_store, f"test/{schema.TEXTS_FILE}", "id", ["text"])
 
     @cached_property
     def curves(self) -> pd.DataFrame:
@@ -68,12 +78,17 @@ class Findings:
         stored = [json.loads(text) for text in texts]
         return {variant: of for each in stored for variant, of in ({"": each} if "sizes" in each else each).items()}
 
-    def _tables(self, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
-        texts = self.texts(self.frame[self.frame["kind"] == "cell"], file)
+    @property
+    def _cells(self) -> pd.DataFrame:
+        return self.frame[self.frame["kind"] == "cell"]
+
+    def _tables(self, runs: pd.DataFrame, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
         tables = {}
-        for id_, text in texts.items():
+        for id_, text in self.texts(runs, file).items():
             # A class may be called NA, and an item 007: neither is a missing value or a number.
-            table = pd.read_csv(io.StringIO(text), dtype={index: str, DOCUMENT: str}, keep_default_na=False)
+            table = pd.read_csv(
+                io.StringIO(text), dtype={index: str, DOCUMENT: str, "text": str}, keep_default_na=False
+            )
             if missing := {index, *columns} - set(table):
                 names = ", ".join(sorted(missing))
                 raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")

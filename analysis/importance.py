@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.columns import column, losses, parent_tag, scores
+from analysis.searched import scale_of
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -23,8 +23,6 @@ LEAST_TRIALS: Final = 20
 BEST_SHARE: Final = 0.25
 """The share of trials that count as the best ones."""
 NUM_SHUFFLES: Final = 100
-LOG_SCALE_RATIO: Final = 100
-"""Positive values are taken as drawn on a log scale if the largest is more than this many times the smallest."""
 
 
 @dataclass(frozen=True)
@@ -169,8 +167,7 @@ def _distribution(values: Sequence[Any]) -> BaseDistribution:
     """A distribution over the range of the tried values; the search space itself is not stored with the runs."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-    # Few numbers are the choices of a categorical parameter, whose order and distance mean nothing.
-    if len(set(values)) <= 5 or not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+    scale = scale_of(values)
+    if scale == "choice":
         return CategoricalDistribution(sorted(set(values), key=str))
-    low, high = float(min(values)), float(max(values))
-    return FloatDistribution(low, high, log=low > 0 and high / low > LOG_SCALE_RATIO)
+    return FloatDistribution(float(min(values)), float(max(values)), log=scale == "log")

@@ -9,7 +9,10 @@ from analysis.figures.base import Figure
 from analysis.figures.curves import training_curves
 from analysis.figures.derivatives import signs_of_dsc
 from analysis.figures.forest import forests
+from analysis.figures.parallel import parallel_coordinates
+from analysis.figures.pr_curves import pr_curves
 from analysis.figures.ranks import ranks
+from analysis.figures.slices import slices
 from analysis.figures.study import gain_by_ratio, planes, tversky_alpha
 from analysis.figures.sweep import best_so_far, importance
 
@@ -22,9 +25,12 @@ FIGURES: Final[tuple[MakeFigures, ...]] = (
     forests,
     ranks,
     planes,
+    pr_curves,
     gain_by_ratio,
     tversky_alpha,
     best_so_far,
+    slices,
+    parallel_coordinates,
     importance,
     training_curves,
     signs_of_dsc,

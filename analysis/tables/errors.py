@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
 
 from analysis.columns import collapsed
@@ -12,10 +13,13 @@ from analysis.comparison import CONSTANT, TUNED, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.tables.base import ReportTable
 from analysis.tables.classes import single_label
+from dice_ray.tracking import schema
 
 NUM_ARMS: Final = 1
 """Arms shown beside the baseline where there are several classes; the CSV file holds all."""
 NUM_ITEMS: Final = 10
+LONGEST_TEXT: Final = 200
+"""In letters; the CSV file holds the whole text."""
 KINDS: Final = {"tp": "true positives", "fp": "false positives", "fn": "false negatives", "tn": "true negatives"}
 
 
@@ -73,10 +77,12 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     arms = _best_first(compared, {arm for arm, _ in living})
     shown_arms = dict.fromkeys([*arms[:1], *([compared.baseline] if compared.baseline in arms else [])])
     every = _errors([findings.items[id_] for _, id_ in living])
+    every[schema.LABEL_PROBABILITY] = _label_probability([findings.items[id_] for _, id_ in living])
     wrong = every[every["wrong"] > 0].copy()
-    # The sort is stable: of equally bad items, the first of the file.
+    # The sort is stable: of equally bad items whose labels are equally improbable, the first of the file.
     wrong["share"] = wrong["wrong"] / wrong["runs"]
-    wrong = wrong.sort_values(["share", "errors"], ascending=False, kind="stable").head(NUM_ITEMS)
+    order = {"share": False, "errors": False, schema.LABEL_PROBABILITY: True}
+    wrong = wrong.sort_values(list(order), ascending=list(order.values()), kind="stable").head(NUM_ITEMS)
     data = wrong[["wrong", "missed", "false_alarm", "runs"]].astype(int).rename_axis("item").reset_index()
     shown = pd.DataFrame({"item": data["item"], "wrong in": _of(data["wrong"], data["runs"])})
     for arm in shown_arms:
@@ -85,15 +91,26 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     shown["missed in"] = _of(data["missed"], data["runs"])
     shown["false alarm in"] = _of(data["false_alarm"], data["runs"])
     always = int((every["wrong"] == every["runs"]).sum())
-    notes = (
+    notes = [
         "Over the runs of all arms at the threshold of .5, without those that collapsed. Missed: with a false "
         "negative; false alarm: with a false positive. An item is named by the id of its record in the test split.",
         f"{always:,} of {len(every):,} items are wrong in every run.",
-    )
+    ]
+    probability = wrong[schema.LABEL_PROBABILITY].to_numpy()
+    if not np.isnan(probability).all():
+        data[schema.LABEL_PROBABILITY] = probability
+        shown["probability"] = ["" if np.isnan(of) else f"{of:.3f}" for of in probability]
+        notes.append(
+            "Probability: the mean that the runs give to the item's own label. Of items that are wrong equally often, "
+            "the most confident errors come first; a probability near 0 in every run is often a wrong label."
+        )
+    if texts := _texts(compared, findings):
+        data["text"] = data["item"].map(texts)
+        shown["text"] = data["text"].fillna("").map(_cut)
     title = f"The {len(data)} test items that are wrong most often" + (
         f" on {compared.place}" if compared.place else ""
     )
-    return ReportTable(name, title, data, shown, notes)
+    return ReportTable(name, title, data, shown, tuple(notes))
 
 
 def _errors(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -106,6 +123,22 @@ def _errors(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
         # Seeds that drew their own test splits have other items.
         total = one if total.empty else total.add(one, fill_value=0)
     return total
+
+
+def _label_probability(tables: Sequence[pd.DataFrame]) -> pd.Series[float]:
+    """The mean probability of each item's label, over the runs that stored it; empty if none did."""
+    stored = [table[schema.LABEL_PROBABILITY] for table in tables if schema.LABEL_PROBABILITY in table]
+    return pd.concat(stored).groupby(level=0).mean() if stored else pd.Series(dtype="float64")
+
+
+def _texts(compared: Comparison, findings: Findings) -> dict[str, str]:
+    """The texts of the items by their id, of the runs that stored them."""
+    stored = [findings.item_texts[id_] for id_ in compared.cells["id"] if id_ in findings.item_texts]
+    return {str(item): text for table in stored for item, text in table["text"].items()}
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
 def _of(counts: pd.Series[Any], runs: pd.Series[Any]) -> list[str]:

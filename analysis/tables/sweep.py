@@ -10,6 +10,7 @@ import pandas as pd
 from analysis.columns import column, constant, losses, parent_tag, scores, states
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
+from analysis.searched import searched_paths
 from analysis.statistics import t_interval
 from analysis.tables.base import ReportTable, ScoreFormat
 
@@ -64,12 +65,6 @@ def best_trials(findings: Findings) -> list[ReportTable]:
     if num > NUM_BEST:
         notes.append(f"The first {NUM_BEST} of {num}.")
     return [ReportTable("best_trials", "The best trials", data, shown, tuple(notes))]
-
-
-def searched_paths(trials: pd.DataFrame) -> list[str]:
-    """The paths that a sweep varied, without the loss."""
-    paths = (path for tag in column(trials, "tags.searched").dropna() for path in str(tag).split())
-    return [path for path in dict.fromkeys(paths) if path != "loss"]
 
 
 def shown_parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:

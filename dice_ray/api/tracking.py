@@ -45,7 +45,7 @@ def own_tags(note: str | None, tags: Mapping[str, str] | None) -> dict[str, str]
 
 
 def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, register: str | None) -> None:
-    """Store the predictions of the best run, where texts may be stored, and register its model under a name.
+    """Store the predictions and texts of the best run, where texts may be stored, and register its model under a name.
 
     While MLflow is away, both wait in the run's folder.
 
@@ -63,8 +63,8 @@ def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, r
         return
     assert best.experiment is not None, "the run is in the runs folder"
     with cluster.quiet(best.driven_folder / LOG), Writer(best.experiment, folder=best.driven_folder) as writer:
-        if store_text:
-            writer.text(best.id, *served.predictions(best.folder, split))
+        for file, content in (served.predictions(best.folder, split) if store_text else {}).items():
+            writer.text(best.id, file, content)
         if register:
             writer.model(best.id, served.pack(best.folder, best.folder / MODEL), register)
 

@@ -69,7 +69,7 @@ class TrackingConfig(Settings):
 
     Attributes:
         data: The name of the data set in MLflow, tables and the cache; by default the preset's, if it reads files.
-        text: Whether the best run's predictions are logged: they contain the texts of your data.
+        text: Whether the best run's predictions are logged, and the texts of the records that they are for.
         published: The data set of the paper that the data are, whole and in the published split. The paper's tables
             show the scores of such data only.
     """

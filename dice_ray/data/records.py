@@ -118,6 +118,20 @@ class QueryRecord:
 Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | QueryRecord
 
 
+def record_text(record: Record) -> str:
+    """The input of a record in one string, for people to read.
+
+    >>> record_text(PairRecord("1", "It rains.", "It is wet.", "yes"))
+    'It rains. | It is wet.'
+    """
+    match record:
+        case TaggedRecord(words=words):
+            return " ".join(words)
+        case QueryRecord(query=query, words=words):
+            return f"{query} | {' '.join(words)}"
+    return " | ".join(record.content)
+
+
 def documents(records: Sequence[Record]) -> dict[str, str]:
     """The document of each record, by the record's id; empty if no document has several records."""
     known = {each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord)}

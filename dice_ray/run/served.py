@@ -12,7 +12,7 @@ from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.models.export import ENCODER
 from dice_ray.run import trained
 from dice_ray.tasks.predictions import Conll, Json, TablePredictions
-from dice_ray.tracking import model
+from dice_ray.tracking import model, schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,12 +25,16 @@ LOADER: Final = "dice_ray.served"
 """The module that MLflow imports to load a model. It is stored with each one, so it must not change."""
 
 
-def predictions(run: Path, split: Literal["dev", "test"]) -> tuple[str, str]:
-    """The predictions of a run's best checkpoint on a split: name and content of the artifact."""
+def predictions(run: Path, split: Literal["dev", "test"]) -> dict[str, str]:
+    """The predictions of a run's best checkpoint on a split, and the texts of its records: content by artifact."""
     best = trained.load(run)
     splits = sources.load(best.config.data, best.config.task.positive_label(), best.config.data_name)
-    predicted = best.predictions(getattr(splits, split))
-    return f"{split}/predictions{predicted.suffix}", predicted.text()
+    records = getattr(splits, split)
+    predicted = best.predictions(records)
+    return {
+        f"{split}/predictions{predicted.suffix}": predicted.text(),
+        f"{split}/{schema.TEXTS_FILE}": trained.texts_csv(records),
+    }
 
 
 def pack(run: Path, folder: Path) -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files, sources
-from dice_ray.data.records import documents
+from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
 from dice_ray.metrics.classification import NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
@@ -231,8 +231,8 @@ def _task_values(task: Task[Any], facts: Sequence[TermFacts]) -> dict[str, Any]:
 def count_files(data: str, scores: Scores) -> dict[str, str]:
     """The counts behind scores as files: content by path, in the run's folder and among its artifacts.
 
-    `items.csv` has the counts of each record, also at the tuned threshold if there is one, and its document if that is
-    known; `classes.csv` has the counts of each class.
+    `items.csv` has the counts of each record, also at the tuned threshold if there is one, the probability of its label
+    where it has one label, and its document if that is known; `classes.csv` has the counts of each class.
     """
     folder = data if data in SPLITS else f"files/{Path(data).name}"
     files = {f"{folder}/{schema.ITEMS_FILE}": items_csv(scores)}
@@ -243,15 +243,27 @@ def count_files(data: str, scores: Scores) -> dict[str, str]:
 
 
 def items_csv(scores: Scores) -> str:
-    """The counts of each record by its id, and its document if that is known."""
+    """The counts of each record by its id, the probability of its label, and its document, as far as they are known."""
     thresholds = [items for items in (scores.items, scores.tuned_items) if items]
     tuned = tuple(f"tuned_{name}" for name in COUNTS if scores.tuned_items)
-    header = ("id", *COUNTS, *tuned, *(("document",) if scores.documents else ()))
+    probabilities, documents = scores.label_probabilities, scores.documents
+    header = (
+        *("id", *COUNTS, *tuned),
+        *((schema.LABEL_PROBABILITY,) if probabilities else ()),
+        *(("document",) if documents else ()),
+    )
     rows = []
     for items in zip(*thresholds, strict=True):
         id_, counts = items[0].id, [count for item in items for count in (item.tp, item.fp, item.fn)]
-        rows.append([id_, *counts, *([scores.documents[id_]] if scores.documents else [])])
+        # Nine digits tell float32 probabilities apart, also near 1, where most of them lie.
+        probability = [f"{probabilities[id_]:.9g}"] if probabilities else []
+        rows.append([id_, *counts, *probability, *([documents[id_]] if documents else [])])
     return _csv(header, rows)
+
+
+def texts_csv(records: Sequence[Record]) -> str:
+    """The text of each record by its id."""
+    return _csv(("id", "text"), ((record.id, record_text(record)) for record in records))
 
 
 def _csv(header: Sequence[str], rows: Iterable[Sequence[str | int]]) -> str:

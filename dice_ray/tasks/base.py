@@ -73,6 +73,7 @@ class Scores:
         collapsed: Whether a single class was predicted for all items.
         items: The counts of each record, from which confidence intervals are computed.
         tuned_items: The same at the threshold tuned on dev; empty if no threshold is tuned.
+        label_probabilities: The probability of each item's own label by its id; empty for tasks without one label each.
         documents: The document of each item by its id; empty if documents are not known.
         classes: The counts of each class, or type of span; empty if there are no classes.
     """
@@ -81,6 +82,7 @@ class Scores:
     collapsed: bool
     items: tuple[ItemCounts, ...] = field(default=(), repr=False)
     tuned_items: tuple[ItemCounts, ...] = field(default=(), repr=False)
+    label_probabilities: Mapping[str, float] = field(default_factory=dict, repr=False)
     documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 

@@ -173,6 +173,7 @@ class SentencePair(Task[PairRecord]):
             collapsed=bool(predicted.all() or not predicted.any()),
             items=item_counts(ids, gold_N1, predicted[:, None]),
             tuned_items=item_counts(ids, gold_N1, at_threshold[:, None]),
+            label_probabilities=dict(zip(ids, np.where(labels == 1, probabilities, 1 - probabilities), strict=True)),
             classes=classes,
         )
 

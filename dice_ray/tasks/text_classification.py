@@ -245,6 +245,9 @@ class OneLabel(TextTask):
             tuned_items=self._items(records, labels_N, probabilities_NC[:, 1] > decisions["threshold"])
             if decisions
             else (),
+            label_probabilities=dict(
+                zip((record.id for record in records), probabilities_NC[range(len(labels_N)), labels_N], strict=True)
+            ),
             classes=by_class,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import tempfile
@@ -489,6 +490,10 @@ def test_a_run_is_registered_once_and_its_predictions_are_stored_where_wanted(tm
     assert list(model.predict([{"sentence1": "a", "sentence2": "b"}])["id"]) == ["1"]
     (file,) = tmp_path.rglob("artifacts/dev/predictions.tsv")
     assert len(file.read_text().splitlines()) == 1 + 50
+    with file.with_name("texts.csv").open(newline="") as stored:
+        text_of = {row["id"]: row["text"] for row in csv.DictReader(stored)}
+    assert list(text_of) == [line.partition("\t")[0] for line in file.read_text().splitlines()[1:]]
+    assert all(" | " in text for text in text_of.values()), "both sentences of a pair"
     assert not (tmp_path / "dice_ray_runs/mine/model").exists()
     assert version.run_id is not None
     run = client.get_run(version.run_id)

@@ -461,7 +461,7 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     scored = run("evaluate", "mine", "dev", "--items", "items.csv")
     assert scored.stdout.startswith("mine on dev, 50 records:\n  f1 ")
     assert "  f1_tuned " in scored.stdout
-    assert Path("items.csv").read_text().startswith("id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn\n")
+    assert Path("items.csv").read_text().startswith("id,tp,fp,fn,tuned_tp,tuned_fp,tuned_fn,label_probability\n")
     exported = run("export", "mine", "plain")
     assert exported.stdout == (
         "Written: plain; load it with AutoModelForSequenceClassification.from_pretrained\n"

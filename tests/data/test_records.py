@@ -8,7 +8,9 @@ from dataclasses import replace
 
 from dice_ray.data.records import (
     ENOUGH_ITEMS,
+    AnswerSpan,
     LoadReport,
+    QueryRecord,
     QuestionRecord,
     Rarest,
     ReadReport,
@@ -17,6 +19,7 @@ from dice_ray.data.records import (
     TextRecord,
     digest,
     documents,
+    record_text,
 )
 
 CLEAN = LoadReport(
@@ -40,6 +43,15 @@ def test_the_document_of_a_question_is_its_article_or_else_its_paragraph() -> No
     sentences = [TaggedRecord(id, ("a",), ("O",), document) for id, document in (("1", ""), ("4", "3"), ("6", "3"))]
     assert documents(sentences) == {"1": "", "4": "3", "6": "3"}
     assert documents([replace(sentence, document="") for sentence in sentences]) == {}
+
+
+def test_the_text_of_a_record_is_its_input_without_labels() -> None:
+    """Finds words that are joined as sentences are, and answers or tags beside the text."""
+    tagged = TaggedRecord("1", ("Ada", "sings"), ("B-PER", "O"))
+    query = QueryRecord("2", ("Ada", "sings"), "Who?", "PER", ((0, 1),), "g")
+    question = QuestionRecord("3", "Who sings?", "Ada sings.", ((AnswerSpan("Ada", 0),),), False, "g")
+    texts = [record_text(record) for record in (tagged, query, question, TextRecord("4", "Hi", ("a",)))]
+    assert texts == ["Ada sings", "Who? | Ada sings", "Who sings? | Ada sings.", "Hi"]
 
 
 def test_the_digest_of_data_is_that_of_versions_without_documents() -> None:

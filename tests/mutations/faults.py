@@ -44,6 +44,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tuning/optuna_export.py", "ledger_in(folder).searched()", "ledger_in(folder)", "tuning/test_optuna_export.py"),
     Fault("analysis/outcome.py", 'f"/{comparison.place}" if len(compared) > 1 else ""', '""', "analysis/test_outcome.py"),
     Fault("analysis/outcome.py", "*map(str, own.dropna()), ", "", "analysis/test_outcome.py"),
+    Fault("analysis/figures/pr_curves.py", "1 - of_label_N).round(9)", "1 - of_label_N)", "analysis/figures/test_pr_curves.py"),
+    Fault("analysis/findings.py", 'self._cells[column(self._cells, "params.tracking.text") == "true"]', "self._cells", "analysis/tables/test_errors.py"),
     Fault("analysis/importance.py", "default=LEAST_TRIALS) < LEAST_TRIALS", "default=LEAST_TRIALS) <= LEAST_TRIALS", "analysis/test_summary.py"),
     Fault("dice_ray/tracking/model.py", "required=id_column in example", "required=True", "run/test_served.py"),
     Fault("dice_ray/losses/base.py", "valid_N.sum().to(losses_N.dtype)", "losses_N.new_tensor(losses_N.numel())", "contracts/test_losses.py::test_it_equals_the_formula"),

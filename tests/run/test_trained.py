@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.metrics import average_precision_score
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
@@ -135,6 +136,17 @@ def test_the_counts_of_each_record_are_left_and_add_up_to_the_score(run: Path) -
     for prefix, metric in (("", "test/f1"), ("tuned_", "test/f1_tuned")):
         tp, fp, fn = (sum(int(item[f"{prefix}{count}"]) for item in items) for count in ("tp", "fp", "fn"))
         assert 2 * tp / (2 * tp + fp + fn) == pytest.approx(wanted[metric])
+
+
+def test_the_probability_of_each_label_is_left_and_gives_the_area_under_the_curve(run: Path) -> None:
+    """Finds probabilities of other records, and too few digits to rank them."""
+    with (run / "run/test/items.csv").open(newline="") as file:
+        items = list(csv.DictReader(file))
+    positives = [int(item["tp"]) + int(item["fn"]) for item in items]
+    of_label = [float(item["label_probability"]) for item in items]
+    of_positive = [of if positive else 1 - of for of, positive in zip(of_label, positives, strict=True)]
+    wanted = json.loads((run / "scores.json").read_text())["test/pr_auc"]
+    assert average_precision_score(positives, of_positive) == pytest.approx(wanted)
 
 
 def test_the_counts_of_each_class_are_left_and_give_its_scores(run: Path) -> None:

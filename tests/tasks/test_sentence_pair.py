@@ -74,6 +74,15 @@ def test_a_split_is_scored_at_the_given_threshold_not_at_its_own_best() -> None:
     assert sum(item.fp for item in scores.tuned_items) == 2
 
 
+def test_each_pair_has_the_probability_of_its_own_label() -> None:
+    """Finds the probability of the positive class, or of the predicted one, in its place."""
+    pair = task()
+    rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))
+    assert [record.label for record in RECORDS] == ["1", "0", "0"]
+    scores = pair.score(RECORDS, rows, [0.3, 0.2, 0.9], {"threshold": 0.5})
+    assert scores.label_probabilities == pytest.approx({"1": 0.3, "2": 0.8, "3": 0.1})
+
+
 def test_one_predicted_class_is_collapsed() -> None:
     pair = task()
     rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))

@@ -150,6 +150,7 @@ def test_probabilities_are_averaged_over_the_windows_of_a_text() -> None:
     scores = task.score(records, rows, [[0.6, 0.4], [0.1, 0.9], [0.7, 0.3]], {})
     assert scores.metrics["accuracy"] == 1
     assert [(item.id, item.tp) for item in scores.items] == [("1", 1), ("2", 1)]
+    assert scores.label_probabilities == pytest.approx({"1": 0.65, "2": 0.7}), "of the label b, and of a"
     tuned = built(records, positive="b", max_length=8, stride=0)
     scores = tuned.score(records, rows, [[0.6, 0.4], [0.1, 0.9], [0.7, 0.3]], {"threshold": 0.7})
     assert scores.metrics["f1_tuned"] == 0, "the mean is .65, the sum 1.3"

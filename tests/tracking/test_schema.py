@@ -54,9 +54,11 @@ def test_the_stored_names_stay() -> None:
         "config.yaml",
         "data.json",
         "items.csv",
+        "label_probability",
         "left_out.json",
         "plan.yaml",
         "report",
+        "texts.csv",
     }
     assert schema.STEP_METRICS == ("loss", "lr", "padding", "tokens_per_second")
     assert get_args(schema.Kind) == ("run", "sweep", "trial", "rerun", "study", "cell")

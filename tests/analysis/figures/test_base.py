@@ -12,24 +12,33 @@ from analysis.figures.curves import CurvePanel, TrainingCurves
 from analysis.figures.derivatives import figure_1
 from analysis.figures.forest import Forest, ForestRow
 from analysis.figures.imbalance import Bars, ImbalanceBars
+from analysis.figures.parallel import ParallelCoordinates
+from analysis.figures.pr_curves import ArmCurve, PrecisionRecallCurves
 from analysis.figures.ranks import Ranks
+from analysis.figures.slices import Slices
 from analysis.figures.study import AlphaPanel, ArmPoint, GainByRatio, Plane, TverskyAlpha
 from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
 from analysis.importance import LossImportance, Parameter
+from analysis.searched import Setting
 from analysis.statistics import t_interval
 
 NASTY = "$x_1$ <script>alert(1)</script> & $y"
 LINE = Line(NASTY, (0.1, 1.0, 10.0), (0.2, 0.3, 0.4), (0.1, 0.2, float("nan")), (0.3, 0.4, float("nan")))
 POINT = ArmPoint(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0.6), (0.5, 0.5)), ((0.0, 0.0),))
+TRIALS = tuple(ScoredTrial(number, 0.5, "done", NASTY if number % 2 else "b") for number in range(400))
+SETTINGS = (Setting(NASTY, "choice", (NASTY, None) * 200), Setting("lr", "log", tuple(map(float, range(1, 401)))))
 FIGURES: list[Figure] = [
     figure_1(points=9),
     ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 100, 10), Bars("none", 5, 0))),
     Forest("forest", NASTY, "test/f1", "plain", (ForestRow(NASTY, t_interval([0.1, 0.2]), None, (0.1, 0.2), True),)),
     Ranks("ranks", NASTY, 5, ((NASTY, 1.2), ("plain", 1.8)), 0.7),
     Plane("plane", NASTY, "plain", (POINT,)),
+    PrecisionRecallCurves("pr", NASTY, "plain", (ArmCurve(NASTY, (0.5,) * 101, 0.3, 0.4),), 0.1),
     TverskyAlpha("tversky_alpha", NASTY, (AlphaPanel(NASTY, (LINE,)), AlphaPanel("b", (LINE,)))),
     GainByRatio("gain", NASTY, "test/f1", "plain", (LINE,)),
     BestSoFar("best", NASTY, "dev/f1", (ScoredTrial(1, 0.5, "done", NASTY), ScoredTrial(2, 0.4, "pruned", "b")), 0.2),
+    Slices("slices", NASTY, "dev/f1", TRIALS, SETTINGS, (NASTY,)),
+    ParallelCoordinates("parallel", NASTY, "dev/f1", TRIALS, SETTINGS, ()),
     Importance("importance", NASTY, (LossImportance(NASTY, 20, (Parameter(NASTY, 1.0, 0.5),)),), ((NASTY, 3),)),
     TrainingCurves("curves", NASTY, "dev/f1", (CurvePanel(NASTY, (LINE,), LINE), CurvePanel("b", (LINE,), None)), None),
 ]

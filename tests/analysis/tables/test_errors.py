@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+
+import pandas as pd
 
 from analysis.findings import Findings
 from analysis.tables.errors import confusion, worst_items
@@ -71,6 +74,48 @@ def test_the_items_that_most_runs_get_wrong_come_first() -> None:
     ]
     assert table.notes[1] == "1 of 4 items are wrong in every run."
     assert not worst_items(replace(found(), texts=lambda runs, file: {}))
+
+
+def with_probabilities(text: str = "false") -> Findings:
+    """The same with what each run gives to the label of a, b, c and d; the run plain-1-1 is older and lacks them."""
+    of_runs = {"plain-0-0": (0.9, 0.02, 0.4, 0.6), "dice-0-2": (0.8, 0.4, 0.01, 0.3), "dice-1-3": (0.4, 0.3, 0.03, 0.1)}
+    items = {id_: [f"{row},{of}" for row, of in zip(ITEMS[id_], ofs, strict=True)] for id_, ofs in of_runs.items()}
+    files = {id_: "\n".join(["id,tp,fp,fn,label_probability", *rows]) for id_, rows in items.items()}
+    files["plain-1-1"] = "\n".join(["id,tp,fp,fn", *ITEMS["plain-1-1"], "e,0,1,0"])
+    stored = {
+        "test/items.csv": files,
+        "test/classes.csv": {},
+        "test/texts.csv": {"dice-0-2": f"id,text\nc,{'7' * 300}\nd,007\n"},
+    }
+
+    def read(runs: pd.DataFrame, file: str) -> Mapping[str, str]:
+        return {id_: text for id_, text in stored[file].items() if id_ in set(runs["id"])}
+
+    findings = found()
+    return replace(findings, frame=findings.frame.assign(**{"params.tracking.text": text}), texts=read)
+
+
+def test_of_items_that_are_wrong_equally_often_the_most_confident_errors_come_first() -> None:
+    """Finds runs without probabilities counted as 0, and the order of confident errors turned round."""
+    findings = with_probabilities()
+    findings.items["plain-1-1"].loc["c", "fp"] = 1
+    (table,) = worst_items(findings)
+    by_item = table.shown.set_index("item")
+    assert by_item["wrong in"].head(3).to_dict() == {"e": "1 of 1", "c": "4 of 4", "b": "4 of 4"}
+    assert list(by_item.index)[:3] == ["c", "b", "e"], "e is wrong in one run, which has no probabilities"
+    assert by_item["probability"].to_dict() == {"c": "0.147", "b": "0.240", "e": "", "d": "0.333", "a": "0.700"}
+    assert any(note.startswith("Probability: the mean") for note in table.notes)
+
+
+def test_texts_are_shown_only_of_runs_that_may_store_them() -> None:
+    """Finds texts of runs whose settings forbid them, texts read as numbers, and ones that fill the page."""
+    (table,) = worst_items(with_probabilities(text="false"))
+    assert "text" not in table.shown
+    (table,) = worst_items(with_probabilities(text="true"))
+    texts = table.shown.set_index("item")["text"].to_dict()
+    assert (texts["b"], texts["d"], texts["a"]) == ("", "007", "")
+    assert texts["c"] == "7" * 199 + "…"
+    assert len(table.data.set_index("item")["text"]["c"]) == 300
 
 
 def test_splits_of_their_own_count_each_item_where_it_was_scored() -> None:
