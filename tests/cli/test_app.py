@@ -591,7 +591,9 @@ def test_the_json_of_a_sweep_names_its_best_trial(run: Run) -> None:
     assert preset == {"sweep": "sw", "preset": run("export-preset", "sw").stdout}
     assert run("export-preset", "sw", "best.yaml", "--json").json == {"sweep": "sw", "written": "best.yaml"}
     assert Path("best.yaml").read_text() == preset["preset"]
-    assert run("resume", "sw").stdout.endswith("Next:\n  dice-ray runs sw\n  dice-ray report sw\n")
+    resumed = run("resume", "sw").stdout
+    assert f"\nBest: {row['run']} has dev/f1 {row['score']:.4f} with loss " in resumed
+    assert resumed.endswith("Next:\n  dice-ray runs sw\n  dice-ray report sw\n")
 
 
 @pytest.mark.parametrize("experiment", ["nothing", "another"])
