@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
+from dice_ray.api.notebook import NotebookScreen, is_notebook
+
 if TYPE_CHECKING:
     from dice_ray.run.driver import Event, Screen, Show, TrialCounts
     from dice_ray.training.loop import Evaluation
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def shown(show: Show | None, callbacks: Sequence[Callback]) -> Show | None:
-    """A screen that calls the callbacks, beside the one that is given; None without either."""
+    """A screen that calls the callbacks, beside the one that is given or that of a notebook; None without any."""
+    if show is None and is_notebook():
+        show = NotebookScreen
     if not callbacks:
         return show
 

@@ -1,4 +1,4 @@
-"""Losses given as objects: the settings that name them, for other processes and for a resumed run."""
+"""Losses given as objects: the settings that name them, for other processes and for a resumed run or study."""
 
 from __future__ import annotations
 
@@ -36,7 +36,15 @@ loss = torch.load(io.BytesIO(base64.b64decode({saved!r})), weights_only=False)
 
 
 def with_loss(settings: Written, loss: GivenLoss) -> Written:
-    """The settings, with a loss that is given by its name or as an object.
+    """The settings, with a loss that is given by its name or as an object."""
+    added = settings_of(loss)
+    if isinstance(settings, Mapping):
+        return {**settings, **added}
+    return [*settings, *(f"{path}={value}" for path, value in added.items())]
+
+
+def settings_of(loss: GivenLoss) -> dict[str, str]:
+    """The settings of a loss that is given by its name or as an object.
 
     Raises:
         InputError: Other processes cannot load it, or it sums over the items.
@@ -44,15 +52,11 @@ def with_loss(settings: Written, loss: GivenLoss) -> Written:
     import torch
 
     if isinstance(loss, str):
-        added = {"loss": loss}
-    else:
-        if getattr(loss, "reduction", None) == "sum":
-            raise InputError("a loss must be a mean over items or have a value for each, got one with reduction 'sum'")
-        address = _stored(loss) if isinstance(loss, torch.nn.Module) else address_of(loss)
-        added = {"loss.custom.target": address, "loss.custom.form": "function"}
-    if isinstance(settings, Mapping):
-        return {**settings, **added}
-    return [*settings, *(f"{path}={value}" for path, value in added.items())]
+        return {"loss": loss}
+    if getattr(loss, "reduction", None) == "sum":
+        raise InputError("a loss must be a mean over items or have a value for each, got one with reduction 'sum'")
+    address = _stored(loss) if isinstance(loss, torch.nn.Module) else address_of(loss)
+    return {"loss.custom.target": address, "loss.custom.form": "function"}
 
 
 def _stored(loss: nn.Module) -> str:

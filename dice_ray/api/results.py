@@ -45,7 +45,10 @@ class Best:
     @property
     def line(self) -> str:
         """One line of text."""
-        settings = ", ".join(f"{path} {value}" for path, value in self.settings.items())
+        settings = ", ".join(
+            f"{path} {value:.3g}" if isinstance(value, float) else f"{path} {value}"
+            for path, value in self.settings.items()
+        )
         return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}."
 
 

@@ -50,7 +50,7 @@ def train(
         callbacks: Functions that are called in this process with each evaluation; `[print]` prints a line for each.
         note: A note on the run, which MLflow's pages show.
         tags: Tags of the run in MLflow.
-        show: Makes the screen that shows progress.
+        show: Makes the screen that shows progress; in a notebook, where not given, a display that is updated in place.
 
     Raises:
         Interrupted: By Ctrl-C or SIGTERM, after a checkpoint was written; `resume` continues the run.

@@ -14,7 +14,7 @@ from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result, interruptible, store_outcome
 from dice_ray.api.runs import train_config
-from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study
+from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study, with_losses
 from dice_ray.api.tables import preset_of
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.user_code import address_of
@@ -90,7 +90,7 @@ def tune(
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps of a trial, estimate the whole in `Result.estimate`, and leave nothing behind.
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
-        show: Makes the screen that shows progress.
+        show: As in `train`.
     """
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import own_point
@@ -180,7 +180,7 @@ def resume(
         max_hours: A sweep or study stops again after this time.
         dry_run: Estimate what is left of a sweep or study.
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
-        show: Makes the screen that shows progress.
+        show: As in `train`.
 
     Raises:
         UnknownNameError: There is no such sweep, study or run.
@@ -221,6 +221,7 @@ def ablate(
     *,
     encoders: Sequence[str] = (),
     arms: Sequence[str] = (),
+    losses: Mapping[str, GivenLoss] | None = None,
     seeds: int = 5,
     tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
@@ -241,6 +242,7 @@ def ablate(
         settings: Values over them, below the arms.
         encoders: Encoders to compare the arms on; by default that of the preset.
         arms: Arms to run, the baseline among them; by default all.
+        losses: Losses of your own, as `loss` in `train`, by the names of the arms that they are compared as.
         seeds: Seeds 1 to this number.
         tuned_from: Sweeps: each arm takes the settings of the best trial of its own loss.
         trial_timeout: A cell that runs longer, in seconds, fails.
@@ -251,13 +253,16 @@ def ablate(
         address: Of a Ray cluster; a local Ray is started where not given.
         dry_run: Run only the first steps, estimate the whole in `Result.estimate`, and leave nothing behind.
         callbacks: As in `train`; a sweep or study calls them with its counts when a trial has ended.
-        show: Makes the screen that shows progress.
+        show: As in `train`.
     """
     from dice_ray.config.load import resolve
     from dice_ray.run.driver import Driver
     from dice_ray.tuning.earlier import tuned
     from dice_ray.tuning.study_plan import StudyPlan, Variant
 
+    name = check_name(name or valid_name(Path(study).stem))
+    if losses:
+        study, arms = with_losses(study, losses), [*arms, *losses] if arms else ()
     file = read_study(study)
     if unknown := [arm for arm in arms if arm not in file.arms]:
         raise UnknownNameError("arm", unknown[0], file.arms)
@@ -268,7 +273,6 @@ def ablate(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
-    name = check_name(name or valid_name(Path(study).stem))
     variants: dict[str | None, Variant] = {}
     for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)

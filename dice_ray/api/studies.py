@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -11,16 +12,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
+from dice_ray.api.given import settings_of
+from dice_ray.api.places import given_folder
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.errors import DataError, InputError, UnknownNameError
+from dice_ray.run.folder import write_atomically
 
 if TYPE_CHECKING:
+    from dice_ray.api.given import GivenLoss
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
     from dice_ray.settings import Flat
 
 LEAST_ITEMS = 2
 """Items of each class in dev and test without which a study says nothing."""
+WITH_LOSSES = '''"""The study {study} with losses that were given in Python."""
+
+ARMS = {arms!r}
+BASELINE = {baseline!r}
+VARIANTS = {variants!r}
+DATA = {data!r}
+'''
 
 
 @dataclass(frozen=True)
@@ -67,6 +79,24 @@ def read_study(study: str) -> StudyFile:
     if not data or isinstance(data, str) or not all(isinstance(name, str) for name in data):
         raise InputError(f"DATA of {study} must be names of presets, got {data!r:.80}")
     return StudyFile(module.ARMS, module.BASELINE, variants, tuple(data))
+
+
+def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:
+    """The file of a study that has another arm for each loss: it is written, so that a command can run it again.
+
+    Raises:
+        InputError: The study has an arm of that name, or other processes cannot load a loss.
+    """
+    file = read_study(study)
+    if taken := [name for name in losses if name in file.arms]:
+        raise InputError(f"a loss must have another name than the arms of {study}, got {taken[0]!r}")
+    arms = file.arms | {name: settings_of(loss) for name, loss in losses.items()}
+    content = WITH_LOSSES.format(
+        study=Path(study).name, arms=arms, baseline=file.baseline, variants=file.variants, data=file.data
+    )
+    written = given_folder() / f"{Path(study).stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
+    write_atomically(written, content)
+    return str(written.absolute())
 
 
 def layers_by_variant(

@@ -55,27 +55,43 @@ def predict(
     return predictions
 
 
-def export(run: str, folder: str | Path) -> str:
+def export(run: str, folder: str | Path | None = None, *, push: str | None = None, public: bool = False) -> str:
     """Write a run's best checkpoint as a plain Hugging Face folder with a model card; returns the class that loads it.
 
     Args:
         run: As in `predict`.
-        folder: A new or empty one; it is written whole or not at all.
+        folder: A new or empty one; it is written whole or not at all. It may be left out where the model is pushed.
+        push: A model repository of the Hugging Face hub, `ORG/NAME`, that the folder's files are uploaded to. One that
+            does not exist is made, and is private.
+        public: Make it public.
     """
+    from dice_ray.models import hub
     from dice_ray.run import card, trained
     from dice_ray.run.folder import write_output
 
-    folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"the folder of an export must be new or empty, got {folder}")
+    if folder is None and push is None:
+        raise InputError("an export needs a folder, or a repository to push to")
+    if public and push is None:
+        raise InputError("only a repository that is pushed to can be made public: name it")
+    target = None if folder is None else Path(folder)
+    if target is not None and target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InputError(f"the folder of an export must be new or empty, got {target}")
+    if push is not None:
+        hub.check(push)
     of_run = places.place(run)
     best = trained.load(of_run.folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as unfinished:
-        auto_class = best.export(Path(unfinished) / "export")
-        text = card.card(best, run, auto_class, tracking.stored_scores(of_run)).replace("FOLDER", folder.name)
-        write_output(Path(unfinished) / "export" / card.FILE, text)
-        (Path(unfinished) / "export").replace(folder)
+    if target is not None:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the target, so that it can be moved there.
+    with tempfile.TemporaryDirectory(dir=target and target.parent, prefix=".export.") as unfinished:
+        written = Path(unfinished) / "export"
+        auto_class = best.export(written)
+        text = card.card(best, run, auto_class, tracking.stored_scores(of_run))
+        write_output(written / card.FILE, text.replace("FOLDER", push or (target or written).name))
+        if push is not None:
+            hub.push(written, push, is_public=public)
+        if target is not None:
+            written.replace(target)
     return auto_class
 
 

@@ -61,7 +61,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "export": (
         "dice-ray export first model",
-        "dice-ray export search/0003 model  # a trial of a sweep",
+        "dice-ray export search/0003 --push my-org/model  # to the Hugging Face hub",
     ),
     "list": (
         "dice-ray list",

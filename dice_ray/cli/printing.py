@@ -122,8 +122,8 @@ def print_result(
         if result.waiting:
             typer.echo(f"MLflow did not answer: `dice-ray runs` sends it the results stored in {result.waiting}.")
         if result.is_finished:
-            for headline in result.headlines:
-                print_text(headline)
+            for line in _outcome(result):
+                print_text(line)
             print_commands("Next:", *commands)
         else:
             given = [
@@ -132,6 +132,16 @@ def print_result(
             print_commands("Interrupted. To continue:", ["resume", result.name, *given])
     if not result.is_finished:
         raise typer.Exit(status)
+
+
+def _outcome(result: Result) -> Sequence[str]:
+    """The outcome of a study, or of a sweep; nothing where MLflow is away, and for several objectives."""
+    if result.trained is not None or result.headlines:
+        return result.headlines
+    try:
+        return [f"Best: {result.best.line}"]
+    except (RunError, UnknownNameError):
+        return []
 
 
 def print_dry_run(plan: DryRun, *, as_json: bool) -> None:

@@ -22,6 +22,8 @@ SHOWN_METRICS = (
     *("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
     *("dev/accuracy", "dev/macro_f1", "dev/constant_accuracy", "dev/constant_macro_f1"),
 )
+CONSTANT = ("dev/constant_f1", "dev/constant_accuracy", "dev/constant_macro_f1")
+"""Metrics that no evaluation changes, which are shown with the first one."""
 SECONDS_IN_A_PIPE = 10.0
 
 
@@ -46,6 +48,7 @@ class TerminalScreen:
         self._first_step: tuple[float, StepProgress] | None = None
         self._last_line = 0.0
         self._score = ""
+        self._is_first = True
         self._num_ended = -1
 
     def __enter__(self) -> Self:
@@ -72,7 +75,9 @@ class TerminalScreen:
 
     def _show_evaluation(self, evaluation: Evaluation) -> None:
         values = evaluation.metrics
-        metrics = [f"{name} {values[name]:.4f}" for name in SHOWN_METRICS if name in values]
+        shown = [name for name in SHOWN_METRICS if name in values and (name not in CONSTANT or self._is_first)]
+        self._is_first = False
+        metrics = [f"{name} {values[name]:.4f}" for name in shown]
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
         marks = ["(predicts one class only)"] if values.get("dev/collapsed") else []
         used = values.get("dev/threshold_used")  # runs of older versions lack it

@@ -192,8 +192,7 @@ def ablate(
     )
 
     def next_commands(result: Result) -> list[list[str]]:
-        more = [[*words[1:], *(["--address", address] if address else [])]] if (words := result.next_study) else []
-        return [["report", result.name], *more]
+        return [["report", result.name], *_more_seeds(result, address)]
 
     print_result(work, next_commands, price_per_hour, resume_with={"--address": address}, as_json=as_json)
 
@@ -244,10 +243,15 @@ def resume(
     )
 
     def next_commands(result: Result) -> list[list[str]]:
-        return [["runs", result.name], ["report", result.name]]
+        return [["runs", result.name], ["report", result.name], *_more_seeds(result, address)]
 
     resume_with = {"--register": register, "--address": address}
     print_result(work, next_commands, price_per_hour, resume_with=resume_with, as_json=as_json)
+
+
+def _more_seeds(result: Result, address: str | None) -> list[list[str]]:
+    """The command that would answer the question of a study, if it is open."""
+    return [[*words[1:], *(["--address", address] if address else [])]] if (words := result.next_study) else []
 
 
 def _check_price(price_per_hour: float | None, *, dry_run: bool) -> None:

@@ -83,17 +83,31 @@ def evaluate(
 
 def export(
     run: RunArgument,
-    folder: Annotated[Path, typer.Argument(help="New or empty folder to write to.")],
+    folder: Annotated[
+        Path | None, typer.Argument(help="New or empty folder to write to; it may be left out with --push.")
+    ] = None,
+    push: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ORG/NAME",
+            help="Upload the model to this repository of the Hugging Face hub; a new one is private. It needs a token: "
+            "`hf auth login`, or HF_TOKEN.",
+        ),
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="Make the new repository of --push public.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's best checkpoint and its tokenizer as a plain Hugging Face folder."""
+    """Write a run's best checkpoint and its tokenizer as a plain Hugging Face folder, or push them to the hub."""
     from dice_ray import api
 
-    name = api.export(run, folder)
+    name = api.export(run, folder, push=push, public=public)
     if as_json:
-        print_json({"run": run, "written": folder, "loaded_by": name})
+        print_json({"run": run, "written": folder, "pushed": push, "loaded_by": name})
         return
-    typer.echo(f"Written: {folder}; load it with {name}.from_pretrained")
+    if folder is not None:
+        typer.echo(f"Written: {folder}; load it with {name}.from_pretrained")
+    if push is not None:
+        typer.echo(f'Pushed: {push}; load it with {name}.from_pretrained("{push}")')
     if name == "AutoModel":
         print_text(
             "No Hugging Face class has the heads of this run: heads.safetensors holds them, task.json their classes."

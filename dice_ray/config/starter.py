@@ -144,7 +144,7 @@ def _more_reasons(guessed: Guess, splits: Splits) -> dict[str, str]:
     why = {
         "data": f"Add `dev: FILE` beside `train` for a dev split of your own: dev is {drawn}." if drawn else "",
         "model": "Small, with random weights, to check that everything runs. For meaningful scores write "
-        "`encoder: bert-base-uncased` or a folder of weights, with lr 3e-5.",
+        "`encoder: minilm` (English), a model of the Hugging Face hub or a folder of weights, with lr 3e-5.",
     }
     if not splits.test:
         why["data"] += (

@@ -21,9 +21,11 @@ tag = pipeline("token-classification", model="FOLDER")
 print(tag("Anna lives in Berlin"))""",
     ENCODER: """from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
+from transformers.utils import cached_file
 
 tokenizer, encoder = AutoTokenizer.from_pretrained("FOLDER"), AutoModel.from_pretrained("FOLDER")
-heads = load_file("FOLDER/heads.safetensors")  # NAME.output.weight and NAME.output.bias of each linear head
+# NAME.output.weight and NAME.output.bias of each linear head
+heads = load_file(cached_file("FOLDER", "heads.safetensors"))
 hidden = encoder(**tokenizer("A text.", return_tensors="pt")).last_hidden_state""",
 }
 EXAMPLES = {"sentence_pair": '{"text": "The first sentence.", "text_pair": "The second."}'}

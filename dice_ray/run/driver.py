@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO, TypeAlias
 
+from dice_ray.errors import counted
 from dice_ray.settings import Flat
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
@@ -64,7 +65,11 @@ class TrialCounts:
     def __str__(self) -> str:
         """One line: the counts, and the best so far."""
         states = f"{self.done} done, {self.pruned} stopped early, {self.failed} failed of {self.total}"
-        best = "" if self.best_score is None else f"; best {self.best_score:.4f} with {self.best_params}"
+        best = "" if self.best_score is None else f"; best {self.best_score:.4f}"
+        if best and self.best_arm:
+            best += f" of {self.best_arm}, mean of {counted(self.num_seeds, 'seed')}"
+        elif best and self.best_params:
+            best += f" with {self.best_params}"
         return f"{self.elapsed:.0f} s: {states}{best}"
 
 

@@ -153,6 +153,8 @@ class Session:
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # trials write their own
                 failure_config=tune.FailureConfig(max_failures=2),  # of an actor or a node
                 verbose=0,  # the recorder's screen shows progress
+                # In a notebook Tune's own one clears what the cell displays, even if it then reports nothing.
+                progress_reporter=tune.CLIReporter(),
             ),
         )
         try:

@@ -43,3 +43,5 @@ def test_the_counts_of_a_sweep_come_once_when_a_trial_has_ended() -> None:
             screen.show(counts)
     assert called == [ended, failed]
     assert str(failed) == "1 s: 3 done, 0 stopped early, 1 failed of 5; best 0.5000 with {'loss': 'dice'}"
+    of_study = replace(failed, best_params={}, best_arm="dice", num_seeds=2)
+    assert str(of_study).endswith("best 0.5000 of dice, mean of 2 seeds")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -14,9 +16,15 @@ from optuna import Trial
 import dice_ray
 from dice_ray import user_code
 from dice_ray.api.given import with_loss
+from dice_ray.cli import app as command_line
 from dice_ray.errors import InputError
 from dice_ray.tracking.reader import curves
+from dice_ray.tuning import plan_file
+from dice_ray.tuning.study_plan import StudyPlan
 from tests.losses import test_custom
+
+if TYPE_CHECKING:
+    from dice_ray.api.given import GivenLoss
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 1}
 MODULE = """
@@ -59,6 +67,34 @@ def test_a_run_trains_with_a_function_or_a_module_and_is_chosen_by_an_own_metric
     losses = curve[curve["metric"] == "train/loss"].set_index("id")["value"]
     assert losses["function"] == pytest.approx(losses["own"], rel=1e-5)
     assert losses["module"] == pytest.approx(losses["own"], rel=1e-5)
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_a_study_compares_own_losses_with_its_arms_and_its_command_runs_it_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else finds an own arm that trains with another loss, or a command in a report that lacks these arms."""
+    losses: dict[str, GivenLoss] = {"mine": test_custom.mean, "smooth": torch.nn.CrossEntropyLoss(label_smoothing=0.3)}
+    study = dice_ray.ablate("loss_comparison", "synthetic_pairs", QUICK, arms=["cross_entropy"], losses=losses, seeds=1)
+    cells = study.frame[study.frame["kind"] == "cell"].set_index("arm")
+    assert set(cells.index) == {"cross_entropy", "mine", "smooth"}
+    loss = cells["metrics.train/loss"]
+    assert loss["mine"] == pytest.approx(loss["cross_entropy"], rel=1e-5)
+    assert loss["smooth"] != pytest.approx(loss["cross_entropy"], rel=1e-2)
+    plan = plan_file.read(study.folder)
+    assert isinstance(plan, StudyPlan)
+    monkeypatch.setattr("sys.argv", [*shlex.split(plan.command), "--seeds", "1", "--json"])
+    with pytest.raises(SystemExit) as exited:
+        command_line.main()
+    assert exited.value.code == 0
+    assert len(dice_ray.api.runs("loss_comparison")) == 3, "cells that are done are kept"
+
+
+def test_an_own_loss_has_a_name_of_its_own_in_a_study() -> None:
+    """Nothing else finds an own loss that silently takes the place of an arm."""
+    with pytest.raises(InputError, match="another name than the arms of loss_comparison, got 'dice'"):
+        dice_ray.ablate("loss_comparison", losses={"mine": test_custom.mean, "dice": test_custom.mean})
 
 
 def test_a_module_of_a_file_is_loaded_with_its_values_in_another_process(

@@ -50,7 +50,7 @@ def study(num_seeds: int) -> api.Result:
 def test_the_best_of_a_sweep_is_a_run_with_what_was_searched(sweep: api.Result) -> None:
     assert sweep.best == api.Best("search/0002", "dev/f1", 0.75, {"loss": "focal", "loss.focal.gamma": 2.0})
     assert type(sweep.best.settings["loss.focal.gamma"]) is float  # not NumPy's, which YAML does not take
-    assert repr(sweep).startswith("search: search/0002 has dev/f1 0.7500 with loss focal, loss.focal.gamma 2.0.\nin ")
+    assert repr(sweep).startswith("search: search/0002 has dev/f1 0.7500 with loss focal, loss.focal.gamma 2.\nin ")
     assert len(sweep.frame) == 4
 
 

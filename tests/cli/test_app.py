@@ -34,6 +34,7 @@ from dice_ray.cli.printing import print_result
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
+from tests.models.hub_server import TOKEN, hub_server
 
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
 PARAMETERS_OF_TUNE = inspect.signature(api.tune).parameters
@@ -78,9 +79,10 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
     return run_in_process
 
 
-def run_process(*arguments: str) -> Output:
+def run_process(*arguments: str, **environment: str) -> Output:
     """Run `dice-ray` with these arguments as a process of its own."""
-    process = subprocess.run([DICE_RAY, *arguments], capture_output=True, text=True, check=False)
+    given = os.environ | environment
+    process = subprocess.run([DICE_RAY, *arguments], env=given, capture_output=True, text=True, check=False)
     return Output(process.stdout, process.stderr, process.returncode)
 
 
@@ -118,6 +120,30 @@ def test_an_error_of_the_user_exits_with_2_and_prints_no_traceback() -> None:
     assert "did you mean loss.dice?" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
+
+
+def test_an_export_is_pushed_to_the_hub_as_it_is_written(trained_here: Trained, run: Run, tmp_path: Path) -> None:
+    """Nothing else finds a pushed model that differs from the exported one, or a card that names a local folder."""
+    with hub_server() as hub:
+        hub.keeps_large_files = True
+        environment = {"HF_ENDPOINT": hub.endpoint, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+        environment |= {"HF_TOKEN": TOKEN, "HF_HOME": str(tmp_path)}
+        result = run_process("export", "mine", "pushed", "--push", "me/mine", "--public", **environment)
+        refused = run_process("export", "mine", "refused", "--push", "others/mine", **environment)
+    assert result.stdout == (
+        "Written: pushed; load it with AutoModelForSequenceClassification.from_pretrained\n"
+        'Pushed: me/mine; load it with AutoModelForSequenceClassification.from_pretrained("me/mine")\n'
+        "The exported model gives the same logits as the run.\n"
+    ), result.stderr
+    assert hub.files == {("me/mine", file.name): file.read_bytes() for file in Path("pushed").iterdir()}
+    assert hub.repositories == {"me/mine": "public"}
+    assert 'model="me/mine"' in Path("pushed/README.md").read_text()
+    assert (refused.status, refused.stderr.startswith("dice-ray: the Hugging Face hub refused")) == (1, True)
+    assert TOKEN not in refused.stdout + refused.stderr
+    assert not Path("refused").exists()
+    assert "an export needs a folder, or a repository to push to" in run("export", "mine").error
+    assert "can be made public: name it" in run("export", "mine", "new", "--public").error
+    assert "HF_HUB_OFFLINE is set" in run("export", "mine", "--push", "me/mine").error
 
 
 def test_the_version_is_that_of_the_package(run: Run) -> None:
@@ -530,7 +556,12 @@ def test_results_and_listings_are_one_json_document(trained_here: Trained, run: 
     assert run("predict", "mine", "two.tsv", "--out", "as_json.tsv", "--json").json["written"] == "as_json.tsv"
     assert Path("as_json.tsv").read_text().splitlines()[0].split("\t") == header
     exported = run("export", "mine", "exported", "--json").json
-    assert exported == {"run": "mine", "written": "exported", "loaded_by": "AutoModelForSequenceClassification"}
+    assert exported == {
+        "run": "mine",
+        "written": "exported",
+        "pushed": None,
+        "loaded_by": "AutoModelForSequenceClassification",
+    }
     scored = run("evaluate", "mine", "dev", "--json").json
     assert (scored["records"], scored["metrics"]["f1"]) == (50, pytest.approx(result["best"]["score"]))
     assert scored["not_stored"] is None
@@ -561,7 +592,9 @@ def test_the_json_of_a_sweep_names_its_best_trial(run: Run) -> None:
     assert preset == {"sweep": "sw", "preset": run("export-preset", "sw").stdout}
     assert run("export-preset", "sw", "best.yaml", "--json").json == {"sweep": "sw", "written": "best.yaml"}
     assert Path("best.yaml").read_text() == preset["preset"]
-    assert run("resume", "sw").stdout.endswith("Next:\n  dice-ray runs sw\n  dice-ray report sw\n")
+    resumed = run("resume", "sw").stdout
+    assert f"\nBest: {row['run']} has dev/f1 {row['score']:.4f} with loss " in resumed
+    assert resumed.endswith("Next:\n  dice-ray runs sw\n  dice-ray report sw\n")
 
 
 @pytest.mark.parametrize("experiment", ["nothing", "another"])

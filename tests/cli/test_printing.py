@@ -94,6 +94,14 @@ def test_the_result_of_a_study_opens_with_its_verdict(capsys: pytest.CaptureFixt
     assert document["headlines"][0].startswith("Winner: dice")
 
 
+def test_a_resumed_study_names_the_command_with_more_seeds(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else finds that an interrupted study ends, once it is resumed, without what would settle it."""
+    more = ["dice-ray", "ablate", "mine.py", "--seeds", "5"]
+    monkeypatch.setattr("dice_ray.api.resume", lambda *given, **options: Result("compare", "compare", is_study=True))
+    monkeypatch.setattr(Result, "next_study", more)
+    assert run("resume", "compare")[-1] == " ".join(more)
+
+
 def test_what_an_interrupted_study_prints_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(typer.Exit):
         print_result(lambda: Result("a b", "a b", is_finished=False), as_json=False)

@@ -67,6 +67,18 @@ def test_no_speed_is_shown_before_the_second_step() -> None:
     assert step_line(after(1), "dev/f1 0.5000", 999.6, 61.4).endswith("dev/f1 0.5000  1000 tokens/s  1:01 left")
 
 
+def test_what_no_evaluation_changes_is_shown_once() -> None:
+    """Nothing else finds the constant predictor's scores in each of the lines of a long run."""
+    pipe = io.StringIO()
+    with TerminalScreen(pipe) as screen:
+        for step in (10, 20):
+            screen.show(Evaluation(step, 1.0, {"dev/f1": 0.5, "dev/constant_f1": 0.1}, finished=False))
+    assert pipe.getvalue().splitlines() == [
+        "epoch 1.00  step 10  dev/f1 0.5000  dev/constant_f1 0.1000",
+        "epoch 1.00  step 20  dev/f1 0.5000",
+    ]
+
+
 def test_a_run_that_predicts_one_class_is_marked() -> None:
     pipe = io.StringIO()
     with TerminalScreen(pipe) as screen:

@@ -297,6 +297,14 @@ def test_other_candidate_columns_are_reported() -> None:
     assert why.endswith("Other candidate columns: 'topic', 'title'.")
 
 
+def test_a_column_of_ids_is_named_and_not_chosen() -> None:
+    """Nothing else finds a user whose predictions have numbers of lines, and who never learns of the option."""
+    lines = [{"id_of": "x", "ticket_id": f"T{n}", "text": t, "label": y} for n, (t, y) in enumerate(rows("a", "b"))]
+    Path("train.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    why = guess(Path("train.jsonl")).why["data.source.files.reader.jsonl.columns"]
+    assert why.endswith("Records are named by their line; --id-column ticket_id names them by that column.")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -1,12 +1,14 @@
-"""The notebooks of examples/: their cells, and running them as plain Python. `python -m tests.docs.notebooks FILE`."""
+"""The notebooks of examples/, and running one in Jupyter's kernel."""
 
 from __future__ import annotations
 
-import ast
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
 
 from tests.house.tree import REPOSITORY
 
@@ -20,31 +22,22 @@ def code_cells(notebook: Path) -> list[str]:
     return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
-def run(notebook: Path) -> None:
-    """Run the code cells as a notebook does: files are written, and the value of a last expression is displayed."""
-    sys.path.insert(0, str(Path.cwd()))
-    names: dict[str, Any] = {"__name__": "__main__"}
-    for cell in code_cells(notebook):
-        if cell.startswith(WRITE):
-            first, _, content = cell.partition("\n")
-            Path(first.removeprefix(WRITE).strip()).write_text(content, encoding="utf-8")
-            continue
-        tree = ast.parse(cell)
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, str(notebook), "exec"), names)
-        if isinstance(last, ast.Expr):
-            display(eval(compile(ast.Expression(last.value), str(notebook), "eval"), names))
+def run(cells: list[str], folder: Path) -> list[list[dict[str, Any]]]:
+    """The outputs of each code cell, run by a kernel in a folder, where Jupyter keeps its own files too."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(REPOSITORY))
+        for name in ("IPYTHONDIR", "JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "JUPYTER_CONFIG_DIR"):
+            patch.setenv(name, str(folder / ".jupyter"))
+        NotebookClient(notebook, timeout=1200, resources={"metadata": {"path": str(folder)}}).execute()
+    return [cell["outputs"] for cell in notebook.cells]
 
 
-def display(value: Any) -> None:
-    """Print what a notebook shows of a value: a picture, a table, or its repr."""
-    for kind in ("_repr_svg_", "_repr_html_"):
-        if shown := getattr(value, kind, lambda: None)():
-            sys.stdout.write(f"{type(value).__name__}.{kind}: {len(shown)} characters\n")
-            return
-    if value is not None:
-        sys.stdout.write(f"{value!r}\n")
+def printed(outputs: list[dict[str, Any]]) -> str:
+    """What a cell printed."""
+    return "".join(output["text"] for output in outputs if output["output_type"] == "stream")
 
 
-if __name__ == "__main__":
-    run(Path(sys.argv[1]))
+def displayed(outputs: list[dict[str, Any]], kind: str) -> list[str]:
+    """What a cell displays in this format, such as `text/html`."""
+    return [output["data"][kind] for output in outputs if kind in output.get("data", {})]

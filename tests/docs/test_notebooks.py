@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs.notebooks import NOTEBOOKS, WRITE, code_cells
+from tests.docs.notebooks import NOTEBOOKS, WRITE, code_cells, displayed, printed, run
 from tests.docs.test_pages import python_problems
-from tests.house.tree import REPOSITORY
 
 
 def problems(notebook: Path) -> list[str]:
@@ -45,11 +41,9 @@ def test_a_keyword_that_does_not_exist_is_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_a_notebook_runs(notebook: Path) -> None:
-    environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
-    command = [sys.executable, "-m", "tests.docs.notebooks", str(notebook)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    # Callbacks print into the notebook, and a figure is drawn.
-    assert re.search(r"^(epoch \d|\d+ s: \d+ done)", done.stdout, re.MULTILINE)
-    assert re.search(r"_repr_svg_: \d+ characters", done.stdout)
+def test_a_notebook_runs(notebook: Path, tmp_path: Path) -> None:
+    """Callbacks print into the notebook, progress is shown in one display, and a figure is drawn."""
+    outputs = [output for cell in run(code_cells(notebook), tmp_path) for output in cell]
+    assert re.search(r"^(epoch \d|\d+ s: \d+ done)", printed(outputs), re.MULTILINE)
+    assert any("</progress>" in shown for shown in displayed(outputs, "text/html"))
+    assert displayed(outputs, "image/svg+xml")

@@ -24,7 +24,7 @@ COMMANDS = {
     },
     "predict": {"run", "file", "--out", "--threshold", "--json"},
     "evaluate": {"run", "data", "--items", "--json"},
-    "export": {"run", "folder", "--json"},
+    "export": {"run", "folder", "--push", "--public", "--json"},
     "tune": {
         "preset",
         "--set",

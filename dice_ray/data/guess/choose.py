@@ -75,6 +75,7 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     if missing := [name for name in given.columns if name not in known]:
         raise UnknownNameError("column", missing[0], known)
     id_ = {} if given.id is None else {"id": known[given.id]}
+    ids = [] if id_ else [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
     own_texts = [known[name] for name in given.texts]
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
     free = {column: cells for column, cells in values.items() if column not in own_texts}
@@ -103,11 +104,11 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
                 f"the texts {pair[0]!r} and {pair[1]!r} make pairs, which have two labels, and {label!r} has "
                 f"{len(_distinct(values[label]))}"
             )
-        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _alternatives(others)
+        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, ids)
     text = min(texts, key=lambda column: (_rank(column, TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
     written = {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})
-    return {"text": written}, _alternatives([column for column in others if column != text])
+    return {"text": written}, _note([column for column in others if column != text], ids)
 
 
 def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
@@ -218,5 +219,12 @@ def _separator(cells: Sequence[Any]) -> str | None:
     return None
 
 
-def _alternatives(others: Sequence[Column]) -> str:
-    return f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
+def _are_ids(column: Column, cells: Sequence[Any], num_rows: int) -> bool:
+    """Whether a column is named as one of ids, and has another value in each row."""
+    return str(column).lower().endswith("id") and len({str(cell) for cell in cells}) == num_rows
+
+
+def _note(others: Sequence[Column], ids: Sequence[Column]) -> str:
+    """What else could be chosen."""
+    note = f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
+    return note + (f" Records are named by their line; --id-column {ids[0]} names them by that column." if ids else "")
