@@ -90,13 +90,13 @@ class Head:
 
 @contextmanager
 def head(folder: Path) -> Iterator[Head]:
-    """A head with two CPUs, a dashboard and a token, on loopback; its files are in this folder: a short path."""
+    """A head with one CPU, a dashboard and a token, on loopback; its files are in this folder: a short path."""
     secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
     dashboard, agent, agent_grpc, runtime_env = _free_ports(4)
     address = f"http://127.0.0.1:{dashboard}"
     options = {
         "--port": 0,
-        "--num-cpus": 2,
+        "--num-cpus": 1,
         "--dashboard-host": "127.0.0.1",
         "--dashboard-port": dashboard,
         "--dashboard-agent-listen-port": agent,

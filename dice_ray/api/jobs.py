@@ -46,6 +46,7 @@ def submit(
         RunError: No cluster answers, or it refuses the job.
     """
     from dice_ray.run import jobs
+    from dice_ray.run.train import uses_ray_train
 
     runs = runs or runs_folder()
     if not runs.is_absolute():
@@ -61,8 +62,8 @@ def submit(
     else:
         made_up = new_name(f"{stem}-{configs[0].loss.name if kind == 'train' else kind}") if configs else ""
     num_cpus, num_gpus = 0, 0.0
-    if kind == "train" and (launch := configs[0].launch).workers == 1 and launch.how == "auto":
-        num_cpus, num_gpus = launch.threads or 1, launch.gpus  # its own process trains: Ray finds a machine for it
+    if kind == "train" and not uses_ray_train(configs[0]):  # its own process trains: Ray finds a machine for it
+        num_cpus, num_gpus = configs[0].launch.threads or 1, configs[0].launch.gpus
     return jobs.submit(
         command if name else [*command, "--name", made_up],
         check_name(name or made_up),

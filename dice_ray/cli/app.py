@@ -70,7 +70,9 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 """Every command by its heading and name, in the order of `dice-ray --help`: that in which a user needs them."""
 for heading, commands in COMMANDS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=heading, epilog=epilog(name))(command)
+        # Options behind the command that is submitted are its own.
+        settings = {"allow_interspersed_args": name != "submit"}
+        app.command(name, rich_help_panel=heading, epilog=epilog(name), context_settings=settings)(command)
 
 
 def main() -> None:

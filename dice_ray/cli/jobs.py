@@ -27,7 +27,9 @@ AddressOption = Annotated[
 
 def submit(
     context: typer.Context,
-    command: Annotated[list[str], typer.Argument(metavar="-- COMMAND ...", help="train, tune, ablate or resume.")],
+    command: Annotated[
+        list[str], typer.Argument(metavar="COMMAND", help="train, tune, ablate or resume, with its arguments.")
+    ],
     runs: Annotated[
         Path | None,
         typer.Option(
@@ -51,6 +53,8 @@ def submit(
     given = group.commands[kind].make_context(kind, arguments, parent=context.parent).params
     if given.get("address") or given.get("resumed"):
         raise typer.BadParameter("a job runs on the cluster that it is submitted to: leave out its own --address")
+    if kind == "tune" and given["preset"] is None:
+        raise typer.BadParameter("give a preset")
     job = api.submit(
         command,
         [preset for preset in [given.get("preset"), *(given.get("data") or [])] if preset],

@@ -27,11 +27,11 @@ from urllib.parse import urlsplit
 
 from dice_ray.errors import BusyError, DiceRayError, InputError, RunError, UnknownNameError, first_line
 from dice_ray.run.cluster import check_answers
-from dice_ray.run.folder import SUBMITTED
 
 if TYPE_CHECKING:
     from ray.job_submission import JobDetails, JobSubmissionClient
 
+ADDRESS_VARIABLE: Final = "RAY_API_SERVER_ADDRESS"
 DEFAULT_ADDRESS: Final = "http://127.0.0.1:8265"
 COMMAND: Final = "dice_ray_command"
 """Entry in a job's metadata, as `RUNS`; jobs of others have none. The run's name is in Ray's own, `job_name`."""
@@ -112,6 +112,8 @@ def submit(
         BusyError: A job of this name has not ended.
         RunError: No cluster answers, or it refuses the job.
     """
+    from dice_ray.run.folder import SUBMITTED
+
     excluded = [*LEFT_BEHIND, *_below(Path.cwd(), runs)]
     _check_size(Path.cwd(), excluded)
     with _asked(address) as client:
@@ -196,21 +198,29 @@ def _entrypoint(command: Sequence[str], folder: Path) -> str:
 @contextmanager
 def _asked(address: str | None) -> Iterator[JobSubmissionClient]:
     """Ray's client; what goes wrong in the block is told in one line."""
-    # First, since this overrides the argument (Ray 2.60), and a Ray that was started here has set it.
-    address = address or os.environ.get("RAY_API_SERVER_ADDRESS") or DEFAULT_ADDRESS
+    before = os.environ.get(ADDRESS_VARIABLE)
+    address = address or before or DEFAULT_ADDRESS
     check_answers(*_endpoint(address), address)
-    os.environ["RAY_API_SERVER_ADDRESS"] = address
-    logging.disable(logging.WARNING)  # Ray's notes on what it sends
-    try:
-        from ray.job_submission import JobSubmissionClient
+    from ray.exceptions import AuthenticationError
+    from ray.job_submission import JobSubmissionClient
 
+    logging.disable(logging.WARNING)  # Ray's notes on what it sends
+    os.environ[ADDRESS_VARIABLE] = address  # else RAY_ADDRESS overrides the argument (Ray 2.60)
+    try:
         yield JobSubmissionClient(address)
     except DiceRayError:
         raise
+    except AuthenticationError as error:
+        raise RunError(
+            f"the cluster at {address} must be given its token: set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or the "
+            f"file ~/.ray/auth_token to the token of its head ({first_line(error).partition('. ')[0]})"
+        ) from error
     except Exception as error:
         raise RunError(f"the cluster must take the request at {address}: {_reason(error)}") from error
     finally:
         logging.disable(logging.NOTSET)
+        del os.environ[ADDRESS_VARIABLE]
+        os.environ.update({} if before is None else {ADDRESS_VARIABLE: before})
 
 
 def _endpoint(address: str) -> tuple[str, int]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from itertools import takewhile
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -21,78 +21,112 @@ import requests
 from dice_ray import api
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.tuning.ledger import ledger_in
-from tests.machines import head
+from tests.machines import Head, head
 
 DICE_RAY = str(Path(sys.executable).with_name("dice-ray"))
-SPACE = """
+LOSS = """
+import os, time
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
 import helper
+
+def build(facts):
+    while not os.path.exists(os.environ["DICE_RAY_TEST_GO"]):
+        time.sleep(0.1)
+    return CrossEntropyLoss(facts.link)
 
 def rate(trial):
     trial.suggest_float("training.lr", helper.LEAST, 2e-3)
 """
-TUNE = ["tune", "synthetic_pairs", "--set", "data.source.synthetic.size=400", "--set", "training.epochs=8"]
-TUNE += ["--space", "mine.py:rate", "--scheduler", "none", "--trials", "6", "--name", "search"]
+SETTINGS = ("data.source.synthetic.size=100", "training.epochs=1", "loss.custom.target=mine:build")
+TUNE = ["tune", "synthetic_pairs", *(word for each in SETTINGS for word in ("--set", each))]
+TUNE += ["--space", "mine.py:rate", "--trials", "2", "--name", "search"]
+ASK = """
+import sys
+from pathlib import Path
+from dice_ray import api
+from dice_ray.errors import DiceRayError
+
+for asked in sys.argv[1:]:
+    try:
+        print(eval(asked))
+    except DiceRayError as error:
+        print(error)
+"""
 
 
-def dice_ray(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [DICE_RAY, *words], env=os.environ | environment, capture_output=True, text=True, timeout=120, check=False
-    )
+def started(*command: str, **environment: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=os.environ | environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def ended(*command: str, **environment: str) -> tuple[str, str, int]:
+    """Its output, its errors and its exit status."""
+    with started(*command, **environment) as process:
+        return *process.communicate(timeout=300), process.returncode
+
+
+def logs_of(job: str, cluster: Head) -> str:
+    """What Ray's server answers."""
+    token = {"Authorization": f"Bearer {cluster.token}"}
+    return requests.get(f"{cluster.address}/api/jobs/{job}", headers=token, timeout=10).text
 
 
 @pytest.mark.ray
 def test_a_job_is_submitted_followed_stopped_and_continued(tmp_path: Path) -> None:
-    """Finds a plan that keeps paths of the folder into which Ray unpacks a job: with a further file, it is another."""
-    Path("mine.py").write_text(SPACE)
+    """Finds a plan that keeps paths of the folder into which Ray unpacks a job: with a further file, it is another.
+
+    And a job that is killed as Ray's default is, before it has ended by itself, or a token that is sent along.
+    """
+    Path("mine.py").write_text(LOSS)
     Path("helper.py").write_text("LEAST = 1e-3\n")
     Path(".env").write_text("hidden")
-    runs = tmp_path / "runs"
+    runs, go = tmp_path / "runs", tmp_path / "go"
+    submit = (DICE_RAY, "submit", "--runs", str(runs), "--follow", "--")
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, head(Path(scratch)) as cluster:
-        given = {**cluster.environment, "DICE_RAY_RUNS": str(runs), "HF_TOKEN": "a secret"}
-        with subprocess.Popen(
-            [DICE_RAY, "submit", "--follow", "--", *TUNE], env=os.environ | given, stdout=subprocess.PIPE, text=True
-        ) as following:
+        given = {**cluster.environment, "DICE_RAY_TEST_GO": str(go), "HF_TOKEN": "a secret"}
+        with started(*submit, *TUNE, **given) as following:
             assert following.stdout is not None
             assert following.stdout.readline() == f"search: submitted as job search; results in {runs}/search\n"
-            first = [*takewhile(lambda line: not re.search(" [1-5] done, ", line), following.stdout)]
-            busy = dice_ray("submit", "--", *TUNE, **given)
-            stopped = dice_ray("stop", "search", **given)
-            rest = following.stdout.read()
-            assert following.wait() == 1, first
-        assert busy.stderr == (
-            "dice-ray: search must have one job, and search is running: `dice-ray stop search` ends it\n"
-        )
-        assert stopped.returncode == 0, stopped.stderr
-        assert f"submit --runs {runs} -- tune synthetic_pairs " in stopped.stdout
-        assert "Interrupted. To continue:" in rest, "it ended by itself, and was not killed"
-
+            wait_for((runs / "search/ledger.jsonl").exists)
+            following.send_signal(signal.SIGINT)
+            assert following.communicate()[0].endswith("search goes on. To stop it:\n  dice-ray stop search\n")
+            assert following.returncode == 130
+        failing = started(*submit, "resume", "nothing", **given)
+        busy, _, _ = ended(sys.executable, "-c", ASK, "api.submit(['tune'], name='search', runs=Path('/'))", **given)
+        stopped, _, _ = ended(DICE_RAY, "stop", "search", **given)
+        interrupted = logs_of("search/logs", cluster)
+        failed, _ = failing.communicate(timeout=300)
+        go.touch()
         Path("more.txt").write_text("another package")
-        again = dice_ray("submit", "--follow", "--", *TUNE, **given)
-        assert again.returncode == 0, again.stdout + again.stderr
-        listed = dice_ray("jobs", "--json", **given).stdout
-        stored = requests.get(
-            f"{cluster.address}/api/jobs/", headers={"Authorization": f"Bearer {cluster.token}"}, timeout=10
-        ).text
-        ended = dice_ray("stop", "search", **given)
-        unknown = dice_ray("stop", "serach", **given)
-        refused = dice_ray("jobs", **{**given, "RAY_AUTH_TOKEN": "0" * 32})
-    assert again.stdout.splitlines()[0] == f"search: submitted as job search-2; results in {runs}/search"
-    assert [(job["id"], job["run"], job["state"]) for job in json.loads(listed)] == [
-        ("search-2", "search", "succeeded"),
-        ("search", "search", "stopped"),
-    ]
-    assert ended.stderr == "dice-ray: a job must be running to be stopped, and search has stopped\n"
-    assert "There is no job named 'serach'; did you mean 'search'?" in unknown.stderr
-    assert "Forbidden: Invalid authentication token" in refused.stderr
-    for text in (stored, listed, rest, again.stdout, refused.stderr):
-        assert cluster.token not in text
-        assert "a secret" not in text
+        again, error, status = ended(*submit, *TUNE, **given)
+        assert status == 0, again + error
+        asked = ("[(job.id, job.state) for job in api.jobs()]", "api.stop_job('nothing')", "api.stop_job('serach')")
+        states, over, unknown = ended(sys.executable, "-c", ASK, *asked, **given)[0].splitlines()
+        _, refused, _ = ended(DICE_RAY, "jobs", **{**given, "RAY_AUTH_TOKEN": "0" * 32})
+        stored = logs_of("", cluster)
+    assert busy == "search must have one job, and search is running: `dice-ray stop search` ends it\n"
+    assert stopped.startswith("search has stopped after ")
+    assert f"  dice-ray submit --runs {runs} -- tune synthetic_pairs " in stopped
+    assert "Interrupted. To continue:" in interrupted
+    assert again.startswith(f"search: submitted as job search-2; results in {runs}/search\n")
+    assert states == "[('search-2', 'succeeded'), ('nothing', 'failed'), ('search', 'stopped')]"
+    assert over == "a job must be running to be stopped, and nothing has failed"
+    assert unknown.startswith("There is no job named 'serach'; did you mean 'search'?")
+    assert "dice-ray: There is no sweep, study or run named 'nothing'; did you mean" in failed
+    assert failing.returncode == 2
+    assert "(Authentication failed: Forbidden: Invalid authentication token)" in " ".join(refused.split())
+    assert all(secret not in stored + again + refused for secret in (cluster.token, "a secret"))
     assert {file.name for file in (runs / "search/submitted").iterdir()} >= {"mine.py", "helper.py", "more.txt"}
     assert not (runs / "search/submitted/.env").exists()
-    ledger = ledger_in(runs / "search")
-    assert len(ledger.outcomes) == 6
-    assert {outcome.state for outcome in ledger.outcomes.values()} == {"done"}
+    assert [outcome.state for outcome in ledger_in(runs / "search").outcomes.values()] == ["done", "done"]
     assert (runs / "mlflow.db").exists()
+
+
+def wait_for(holds: Callable[[], bool]) -> None:
+    until = time.monotonic() + 200
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 class NoRay(BaseHTTPRequestHandler):
