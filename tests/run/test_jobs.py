@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,18 +42,18 @@ def rate(trial):
 SETTINGS = ("data.source.synthetic.size=100", "training.epochs=1", "loss.custom.target=mine:build")
 TUNE = ["tune", "synthetic_pairs", *(word for each in SETTINGS for word in ("--set", each))]
 TUNE += ["--space", "mine.py:rate", "--trials", "2", "--name", "search"]
-ASK = """
+COMMANDS = """
 import sys
-from pathlib import Path
-from dice_ray import api
-from dice_ray.errors import DiceRayError
+from dice_ray.cli.app import main
 
-for asked in sys.argv[1:]:
+for words in sys.argv[1:]:
+    sys.argv = ["dice-ray", *words.split()]
     try:
-        print(eval(asked))
-    except DiceRayError as error:
-        print(error)
+        main()
+    except SystemExit as ended:
+        print("status", ended.code)
 """
+"""Several commands in one process, since each takes seconds to import Ray."""
 
 
 def started(*command: str, **environment: str) -> subprocess.Popen[str]:
@@ -59,16 +61,16 @@ def started(*command: str, **environment: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, env=os.environ | environment, stdout=pipe, stderr=pipe, text=True)
 
 
-def ended(*command: str, **environment: str) -> tuple[str, str, int]:
-    """Its output, its errors and its exit status."""
-    with started(*command, **environment) as process:
-        return *process.communicate(timeout=300), process.returncode
+def output(process: subprocess.Popen[str]) -> str:
+    """What it printed and its errors on one line, with single spaces."""
+    with process:
+        return " ".join(" ".join(process.communicate(timeout=300)).split())
 
 
-def logs_of(job: str, cluster: Head) -> str:
+def asked(path: str, cluster: Head) -> str:
     """What Ray's server answers."""
     token = {"Authorization": f"Bearer {cluster.token}"}
-    return requests.get(f"{cluster.address}/api/jobs/{job}", headers=token, timeout=10).text
+    return requests.get(f"{cluster.address}/api/jobs/{path}", headers=token, timeout=10).text
 
 
 @pytest.mark.ray
@@ -92,30 +94,30 @@ def test_a_job_is_submitted_followed_stopped_and_continued(tmp_path: Path) -> No
             assert following.communicate()[0].endswith("search goes on. To stop it:\n  dice-ray stop search\n")
             assert following.returncode == 130
         failing = started(*submit, "resume", "nothing", **given)
-        busy, _, _ = ended(sys.executable, "-c", ASK, "api.submit(['tune'], name='search', runs=Path('/'))", **given)
-        stopped, _, _ = ended(DICE_RAY, "stop", "search", **given)
-        interrupted = logs_of("search/logs", cluster)
-        failed, _ = failing.communicate(timeout=300)
+        refused = output(started(DICE_RAY, "jobs", **{**given, "RAY_AUTH_TOKEN": "0" * 32}))
+        again = f"submit --runs {runs} -- {shlex.join(TUNE)}"
+        stopped = output(started(sys.executable, "-c", COMMANDS, again, "stop search", **given))
+        interrupted = asked("search/logs", cluster)
+        failed = output(failing)
         go.touch()
         Path("more.txt").write_text("another package")
-        again, error, status = ended(*submit, *TUNE, **given)
-        assert status == 0, again + error
-        asked = ("[(job.id, job.state) for job in api.jobs()]", "api.stop_job('nothing')", "api.stop_job('serach')")
-        states, over, unknown = ended(sys.executable, "-c", ASK, *asked, **given)[0].splitlines()
-        _, refused, _ = ended(DICE_RAY, "jobs", **{**given, "RAY_AUTH_TOKEN": "0" * 32})
-        stored = logs_of("", cluster)
-    assert busy == "search must have one job, and search is running: `dice-ray stop search` ends it\n"
-    assert stopped.startswith("search has stopped after ")
-    assert f"  dice-ray submit --runs {runs} -- tune synthetic_pairs " in stopped
+        continued = output(started(*submit, *TUNE, **given))
+        asks = ("jobs --json", "stop nothing", "stop serach")
+        over = output(started(sys.executable, "-c", COMMANDS, *asks, **given))
+        stored = asked("", cluster)
+    assert "dice-ray: search must have one job, and search is running: `dice-ray stop search` ends it" in stopped
+    assert f"results in {runs}/search To continue: dice-ray {again} " in stopped
     assert "Interrupted. To continue:" in interrupted
-    assert again.startswith(f"search: submitted as job search-2; results in {runs}/search\n")
-    assert states == "[('search-2', 'succeeded'), ('nothing', 'failed'), ('search', 'stopped')]"
-    assert over == "a job must be running to be stopped, and nothing has failed"
-    assert unknown.startswith("There is no job named 'serach'; did you mean 'search'?")
-    assert "dice-ray: There is no sweep, study or run named 'nothing'; did you mean" in failed
+    assert continued.startswith(f"search: submitted as job search-2; results in {runs}/search ")
+    assert "search-2 has succeeded after " in continued
+    states = [(job["id"], job["state"]) for job in json.loads(over.partition(" status")[0])]
+    assert states == [("search-2", "succeeded"), ("nothing", "failed"), ("search", "stopped")]
+    assert "dice-ray: a job must be running to be stopped, and nothing has failed" in over
+    assert "dice-ray: There is no job named 'serach'; did you mean 'search'?" in over
+    assert "dice-ray: There is no sweep, study or run named 'nothing'." in failed
     assert failing.returncode == 2
-    assert "(Authentication failed: Forbidden: Invalid authentication token)" in " ".join(refused.split())
-    assert all(secret not in stored + again + refused for secret in (cluster.token, "a secret"))
+    assert "(Authentication failed: Forbidden: Invalid authentication token)" in refused
+    assert all(secret not in stored + continued + refused for secret in (cluster.token, "a secret"))
     assert {file.name for file in (runs / "search/submitted").iterdir()} >= {"mine.py", "helper.py", "more.txt"}
     assert not (runs / "search/submitted/.env").exists()
     assert [outcome.state for outcome in ledger_in(runs / "search").outcomes.values()] == ["done", "done"]
