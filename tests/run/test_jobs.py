@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -22,6 +23,7 @@ import requests
 
 from dice_ray import api
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.run import jobs
 from dice_ray.tuning.ledger import ledger_in
 from tests.machines import Head, head
 
@@ -129,6 +131,26 @@ def wait_for(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+def test_the_shell_of_a_job_works_in_the_folder_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of an earlier job stay there; and dice_ray must be of the same version."""
+    monkeypatch.setenv("PATH", f"{Path(DICE_RAY).parent}:{os.environ['PATH']}")
+    folder = tmp_path / "my runs" / "search" / "submitted"
+    Path("sent").mkdir()
+    monkeypatch.chdir("sent")
+    Path("mine.yaml").write_text(api.resolved_yaml("synthetic_pairs"))
+    for renamed in ("mine.yaml", "more.yaml"):
+        Path("mine.yaml").replace(renamed)
+        run = started("sh", "-c", jobs._entrypoint(["validate", "mine.yaml", "--set", "loss=focal"], folder))
+        assert "focal:" in output(run)
+        assert run.returncode == 0
+    assert sorted(file.name for file in folder.iterdir()) == ["mine.yaml", "more.yaml"]
+    ours = version("dice-ray")
+    monkeypatch.setattr(jobs, "version", lambda name: "99")
+    run = started("sh", "-c", jobs._entrypoint(["list"], folder))
+    assert output(run) == f"dice-ray: the cluster must have dice-ray 99, and has dice-ray {ours}"
+    assert run.returncode == 2
 
 
 class NoRay(BaseHTTPRequestHandler):
