@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from analysis.columns import column, parent_tag
 from analysis.comparison import Comparison, comparisons
@@ -13,10 +13,8 @@ from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import ToldApart, Verdict, verdict
-from analysis.wording import arm_to_use
+from analysis.wording import arm_to_use, certainty, question
 from dice_ray.errors import RunError, counted, one_line
-
-QUESTION: Final = "Can the arms be told apart?"
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,8 @@ class Card:
 
     Attributes:
         name: What is compared, where a report has several cards; else empty.
-        answer: To `QUESTION`.
+        question: About the arms.
+        answer: To the question.
         use: The arm to use.
         facts: Data set, size of its splits, metric and seeds, by label.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
@@ -33,6 +32,7 @@ class Card:
     """
 
     name: str
+    question: str
     answer: ToldApart
     use: str
     facts: Mapping[str, str]
@@ -47,7 +47,7 @@ class Card:
 
     @property
     def title(self) -> str:
-        return f"{self.name}: {QUESTION}" if self.name else QUESTION
+        return f"{self.name}: {self.question}" if self.name else self.question
 
     def text(self) -> str:
         """The card for a terminal."""
@@ -84,11 +84,11 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
         **_sizes(compared, findings),
         "metric": compared.metric,
         "seeds": str(made.num_seeds),
+        "certainty": certainty(made) if made.compared else "",
     }
     settle, is_command = _settle(made, findings)
-    return Card(
-        name, made.answer, arm_to_use(made), {label: text for label, text in facts.items() if text}, settle, is_command
-    )
+    facts = {label: text for label, text in facts.items() if text}
+    return Card(name, question(made), made.answer, arm_to_use(made), facts, settle, is_command)
 
 
 def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:

@@ -36,6 +36,20 @@ def arm_to_use(of: Verdict) -> str:
     return f"{baseline}, since no arm is shown to be better{' and some are worse' if of.different else ''}"
 
 
+def certainty(of: Verdict) -> str:
+    """What the intervals cover, and what they do not."""
+    comparison = of.comparison
+    drawn = "seeds and splits" if comparison.test_per_train else "seeds and test items"
+    if _is_tuned(comparison):
+        return f"covers other {drawn}; not another search, which would find other settings for each tuned arm"
+    return f"covers other {drawn}, with the settings of this study"
+
+
+def question(of: Verdict) -> str:
+    """What the verdict answers; settings that a search found do not stand for their losses."""
+    return f"Can {'the settings of the tuned arms' if _is_tuned(of.comparison) else 'the arms'} be told apart?"
+
+
 def sentences(of: Verdict) -> Iterator[str]:
     """The headline, what it rests on, and what it does not show."""
     comparison, baseline = of.comparison, of.comparison.baseline
@@ -57,6 +71,8 @@ def sentences(of: Verdict) -> Iterator[str]:
         yield f"No difference shown: over {seeds}, no arm differs significantly from {baseline}."
     elif of.outcome == "winner":
         yield _of_winner(of)
+    if _is_tuned(comparison):
+        yield "Each tuned arm has the settings that one search found: this compares these settings, not the losses."
     yield from _of_different(of)
     if of.outcome == "different":
         yield f"No winner: {of.why_no_winner}."
@@ -66,11 +82,14 @@ def sentences(of: Verdict) -> Iterator[str]:
     yield _of_levels(of)
     yield from _of_power(of)
     yield from _of_collapse(of)
-    if column(comparison.cells, "tags.tuned").notna().any():
-        yield "Each tuned arm has the settings that one search found: this compares these settings, not the losses."
     if rarest := comparison.rarest_class:
         name, num = rarest
         yield f"The rarest class in test, {name}, has {counted(num, 'item')}."
+
+
+def _is_tuned(comparison: Comparison) -> bool:
+    """Whether the settings of an arm are those of the best trial of a sweep."""
+    return bool(column(comparison.cells, "tags.tuned").notna().any())
 
 
 def _of_winner(of: Verdict) -> str:

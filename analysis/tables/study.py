@@ -174,6 +174,9 @@ def _notes(compared: Comparison) -> Iterator[str]:
         )
     yield headline(verdict(compared))
     yield from _tuning(compared)
+    weights = column(compared.cells, "tags.class_weights").groupby(compared.cells["arm"]).first().dropna()
+    if len(weights):
+        yield f"Class weights: {'; '.join(f'{arm} has {range_}' for arm, range_ in weights.items())}."
     yield "Bold: the winner, if there is one. Grey, or italic: not significantly different from the baseline."
     if compared.num_replaced:
         yield f"Left out: {compared.num_replaced} that repeat an arm and seed; the latest cell with a score counts."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api.places import given_folder
 from dice_ray.errors import InputError
+from dice_ray.run.folder import write_atomically
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
@@ -22,13 +24,14 @@ if TYPE_CHECKING:
 
 STORED_LOSS = '''"""A loss that was given as an object; its classes are of the files at the time of {digest}."""
 
+import base64
+import io
 import sys
-from pathlib import Path
 
 import torch
 
 sys.path.append({root!r})
-loss = torch.load(Path(__file__).with_suffix(".pt"), weights_only=False)
+loss = torch.load(io.BytesIO(base64.b64decode({saved!r})), weights_only=False)
 '''
 
 
@@ -63,8 +66,11 @@ def _stored(loss: nn.Module) -> str:
         root, digest = str(Path(source).parents[num_parts - 1]), hashlib.sha256(Path(source).read_bytes()).hexdigest()
     written = io.BytesIO()
     torch.save(loss, written)
-    content = hashlib.sha256(written.getvalue() + digest.encode()).hexdigest()
-    file = given_folder() / f"{name}_{content[:16]}.py"
-    file.with_suffix(".pt").write_bytes(written.getvalue())
-    file.write_text(STORED_LOSS.format(digest=digest[:12] or f"torch {torch.__version__}", root=root))
+    content = STORED_LOSS.format(
+        digest=digest[:12] or f"torch {torch.__version__}",
+        root=root,
+        saved=base64.b64encode(written.getvalue()).decode(),
+    )
+    file = given_folder() / f"{name}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
+    write_atomically(file, content)
     return f"{file.absolute()}:loss"

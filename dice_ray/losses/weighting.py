@@ -39,6 +39,12 @@ class WeightingBranch(Branch, ABC):
             raise ConfigError(problems)
         return tuple(weight for part in self._parts(facts) for weight in self._weights(part))
 
+    def range_of(self, facts: TermFacts) -> str:
+        """The smallest and the largest weight, with their classes: `0.174 (no) to 0.484 (yes)`."""
+        names = [name for part in self._parts(facts) for name in part.classes]
+        weights = sorted(zip(self.class_weights(facts), names, strict=True))
+        return " to ".join(f"{weight:.3g} ({name})" for weight, name in (weights[0], weights[-1]))
+
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         """The values of this section, located at `path`, that do not fit the classes and counts of the term."""
         if self.labels == "per_label" and not facts.labels:
@@ -95,6 +101,22 @@ class LgConfig(WeightingBranch):
         return [Problem(f"{path}.k", must, f"{self.k:g}")]
 
 
+class LgOddsConfig(WeightingBranch):
+    """`lg` with k = odds^power, where odds = (n - n_t)/n_t are those of the rarest class.
+
+    A search over `power` tries as many strong as weak weights on any data; above the odds, k makes no difference.
+
+    Attributes:
+        power: 0 is `lg` with k = 1, the strongest weights; 1 gives nearly equal ones.
+    """
+
+    name: ClassVar[str] = "lg_odds"
+    power: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+    def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
+        return LgConfig(k=max(_odds(counts)) ** self.power).weights_of(counts, classes)
+
+
 class InverseConfig(WeightingBranch):
     """a_t = n / (C n_t): inverse class frequency, 1 for balanced classes."""
 
@@ -144,7 +166,9 @@ class GivenWeightsConfig(WeightingBranch):
         ]
 
 
-Weighting: TypeAlias = Annotated[LgConfig | InverseConfig | EffectiveNumberConfig | GivenWeightsConfig, Choice()]
+Weighting: TypeAlias = Annotated[
+    LgConfig | LgOddsConfig | InverseConfig | EffectiveNumberConfig | GivenWeightsConfig, Choice()
+]
 
 
 def _odds(counts: Sequence[int]) -> list[float]:

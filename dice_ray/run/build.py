@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.data.records import LoadReport, Splits
+    from dice_ray.losses.weighting import Weighting
 
 
 def build(config: RunConfig) -> Parts:
@@ -63,6 +64,15 @@ def build(config: RunConfig) -> Parts:
 def objective(config: RunConfig, split: str = "dev") -> str:
     """The task's metric: on dev it decides which checkpoint and trial is best, on test it compares."""
     return f"{split}/{config.task.objective()}"
+
+
+def class_weights(config: RunConfig) -> str:
+    """The smallest and the largest class weight of each term that the loss weighs; empty if it weighs none."""
+    weighting: Weighting | None = getattr(config.loss, "weighting", None)
+    if weighting is None:
+        return ""
+    ranges = {term.name: weighting.range_of(term) for term in prepare(config).facts if term.link != "position"}
+    return "; ".join(f"{name}: {range_}" if len(ranges) > 1 else range_ for name, range_ in ranges.items())
 
 
 @dataclass(frozen=True)

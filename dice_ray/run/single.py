@@ -11,7 +11,7 @@ from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import reason_of
 from dice_ray.run import cluster
-from dice_ray.run.build import objective, prepare
+from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
 from dice_ray.run.here import check_gpus, check_machine
@@ -46,6 +46,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
     if warning := loaded.few_items():
         tags[schema.FEW_ITEMS] = warning
+    if weights := class_weights(config):
+        tags[schema.CLASS_WEIGHTS] = weights
     evaluations: list[Evaluation] = []
     with (
         lock(folder),

@@ -30,7 +30,7 @@ from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
 from dice_ray.errors import DiceRayError
-from dice_ray.run.build import objective
+from dice_ray.run.build import class_weights, objective
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import TRIALS, stored_digest
 from dice_ray.settings import Flat, flat
@@ -203,6 +203,8 @@ class Recorder:
             config = self._plan.config(trial)
             params, config_yaml = flat(config), as_yaml(config)
             tags |= config.tags()
+            if weights := class_weights(config):
+                tags[schema.CLASS_WEIGHTS] = weights
             name = name if trial.arm else f"{name} {config.loss.name}"
         except DiceRayError:  # the trial fails with this error, which is recorded then
             params, config_yaml = trial.params, None

@@ -21,7 +21,7 @@ from analysis.summary import summary
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
 from analysis.verdict import MoreSeeds, Outcome, Verdict, verdict
-from analysis.wording import headline, sentences
+from analysis.wording import certainty, headline, question, sentences
 from tests.analysis.cells import study
 
 RNG = np.random.default_rng(0)
@@ -173,7 +173,9 @@ def test_the_items_of_the_rarest_class_are_counted() -> None:
 
 def test_tuned_arms_are_settings_and_not_losses() -> None:
     made = of({"plain": around(0.7), "dice": around(0.8)}, tuned="search 0003, best of 16")
-    assert any("this compares these settings, not the losses" in sentence for sentence in sentences(made))
+    assert "this compares these settings, not the losses" in [*sentences(made)][1]
+    assert question(made) == "Can the settings of the tuned arms be told apart?"
+    assert certainty(made).startswith("covers other seeds and test items; not another search")
 
 
 def test_data_metric_and_seeds_are_named() -> None:

@@ -527,6 +527,7 @@ def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_the_best_of_a_sweep_is_kept_and_registered(
     swept: Driven, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -548,6 +548,7 @@ def test_results_and_listings_are_one_json_document(trained_here: Trained, run: 
 
 
 @pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
 def test_the_json_of_a_sweep_names_its_best_trial(run: Run) -> None:
     quick = ("--set", "data.source.synthetic.size=100", "--trials", "1", "--name", "sw", "--json")
     sweep = run("tune", "synthetic_pairs", *quick).json

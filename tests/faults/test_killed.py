@@ -20,14 +20,14 @@ def scratch() -> Iterator[Path]:
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize(
-    "what", ["driver", *(pytest.param(each, marks=pytest.mark.slow) for each in ("trial", "machine"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("what", KILLS)
 def test_nothing_is_lost_and_nothing_doubled(what: str, tmp_path: Path, scratch: Path) -> None:
     kill = KILLS[what](tmp_path, scratch)
     assert not kill.faults(), kill.moment
 
 
+@pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.parametrize("what", KILLS)
 @pytest.mark.parametrize("number", range(10))

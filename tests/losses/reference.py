@@ -50,6 +50,9 @@ def class_weights(weighting: Any, facts: TermFacts) -> list[float]:
     match weighting.name:
         case "lg":
             return [float(np.log10((n - count) / count + weighting.k)) for count in n_t]
+        case "lg_odds":
+            k = max((n - count) / count for count in n_t) ** weighting.power
+            return [float(np.log10((n - count) / count + k)) for count in n_t]
         case "inverse":
             return [n / (len(n_t) * count) for count in n_t]
         case "effective_number":

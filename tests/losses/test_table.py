@@ -15,6 +15,8 @@ def test_every_loss_has_a_row_with_its_parameters_and_their_defaults() -> None:
         "weighting: lg",
         "weighting.lg.labels: pooled",
         "weighting.lg.k: 1.0",
+        "weighting.lg_odds.labels: pooled",
+        "weighting.lg_odds.power: 0.0",
         "weighting.inverse.labels: pooled",
         "weighting.effective_number.labels: pooled",
         "weighting.effective_number.beta: 0.999",

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dice_ray.errors import ConfigError
 from dice_ray.losses import FocalConfig, WeightedCrossEntropyConfig
-from dice_ray.losses.weighting import EffectiveNumberConfig, GivenWeightsConfig, InverseConfig, LgConfig
+from dice_ray.losses.weighting import EffectiveNumberConfig, GivenWeightsConfig, InverseConfig, LgConfig, LgOddsConfig
 from dice_ray.terms import TermFacts
 
 FACTS = TermFacts("tag", "softmax", ("O", "B-PER", "I-PER"), (90, 9, 1), 0)
@@ -18,6 +18,22 @@ FACTS = TermFacts("tag", "softmax", ("O", "B-PER", "I-PER"), (90, 9, 1), 0)
 
 def test_lg_is_the_papers() -> None:
     assert LgConfig().class_weights(FACTS) == pytest.approx([math.log10(100 / 90), math.log10(100 / 9), 2])
+
+
+def test_the_power_of_lg_odds_goes_from_the_papers_weights_to_nearly_equal_ones() -> None:
+    """Finds a search whose weights are mostly equal: 77 % of those of `lg.k` between 1 and 1000 were."""
+    strong, middle, weak = (LgOddsConfig(power=power) for power in (0, 0.5, 1))
+    assert strong.class_weights(FACTS) == LgConfig().class_weights(FACTS)
+    assert middle.class_weights(FACTS) == pytest.approx(LgConfig(k=99**0.5).class_weights(FACTS))
+    ratios = [max(weights) / min(weights) for weights in (each.class_weights(FACTS) for each in (strong, middle, weak))]
+    assert ratios == [pytest.approx(43.7, abs=0.1), pytest.approx(2.03, abs=0.01), pytest.approx(1.15, abs=0.01)]
+    assert weak.range_of(FACTS) == "2 (O) to 2.3 (I-PER)"
+
+
+def test_the_range_of_a_multi_label_term_names_the_labels() -> None:
+    facts = TermFacts("topic", "sigmoid", ("no", "yes"), (150, 50), 0, ("A", "B"), (40, 10))
+    assert InverseConfig().range_of(facts) == "0.667 (no) to 2 (yes)"
+    assert InverseConfig(labels="per_label").range_of(facts) == "0.556 (without B) to 5 (B)"
 
 
 def test_the_other_weightings_by_hand() -> None:

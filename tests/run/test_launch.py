@@ -42,6 +42,15 @@ def test_data_are_prepared_once_for_runs_that_share_them() -> None:
     assert build.prepare(small(data__source__synthetic__seed=7)) is not first
 
 
+def test_the_class_weights_of_a_run_are_those_of_its_training_split() -> None:
+    assert build.class_weights(small(loss="cross_entropy")) == build.class_weights(small(loss="focal")) == ""
+    inverse = small(loss__weighted_cross_entropy__weighting="inverse")
+    (facts,) = build.prepare(inverse).facts
+    assert build.class_weights(inverse) == "{:.3g} (0) to {:.3g} (1)".format(
+        *(facts.num_items / (2 * count) for count in facts.counts)
+    )
+
+
 def test_a_run_that_was_not_trained_cannot_be_scored(tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"must hold a trained run's best\.pt"):
         train.score(small(), tmp_path, "dev")
@@ -124,6 +133,7 @@ def closed(ray_train: None, tmp_path_factory: pytest.TempPathFactory) -> Closed:
 @pytest.mark.ray
 @pytest.mark.usefixtures("ray_train")
 class TestOnRayTrain:
+    @pytest.mark.slow
     def test_one_worker_is_bit_for_bit_the_run_of_this_process(self, tmp_path: Path) -> None:
         here = list(train.evaluations(small(loss="dice"), tmp_path / "here"))
         there = list(train.evaluations(small(loss="dice", launch__how="ray_train"), tmp_path / "there"))
@@ -150,6 +160,7 @@ class TestOnRayTrain:
         with pytest.raises(NonFiniteError, match=r"at step \d+"):
             list(train.evaluations(small(launch__how="ray_train", training__lr=1e30), tmp_path))
 
+    @pytest.mark.slow
     def test_a_worker_that_is_killed_is_replaced_as_often_as_allowed(self, tmp_path: Path) -> None:
         long = {"training__epochs": 6, "training__evaluations": 4}
         one = list(train.evaluations(small(**long), tmp_path / "one"))
@@ -171,6 +182,7 @@ class TestOnRayTrain:
         with pytest.raises(RunError, match="Ray Train stopped"):
             list(running)
 
+    @pytest.mark.slow
     def test_a_run_stopped_early_frees_its_workers(self, tmp_path: Path) -> None:
         long = {"training__epochs": 200, "training__evaluations": 200}
         running = train.evaluations(small(**long, launch__how="ray_train"), tmp_path)

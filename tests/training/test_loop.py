@@ -225,6 +225,7 @@ def _train_worker(rank: int, num_workers: int, folder: Path) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fp16_anywhere")
 def test_two_workers_train_like_one(tmp_path: Path) -> None:
     run_workers(_train_worker, (2, tmp_path), 2)

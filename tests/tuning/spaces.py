@@ -47,7 +47,11 @@ def loss_and_rate(trial: Trial) -> None:
     trial.suggest_categorical("training.lr", [1e-3, 2e-3, 1e38])
 
 
-def faults(trial: Trial) -> None:
+def faults(trial: Trial, *others: str) -> None:
     path = "loss.custom.parameters"
-    trial.suggest_categorical(f"{path}.fault", ["an error", "a full disk", "an exit", "none"])
+    trial.suggest_categorical(f"{path}.fault", ["an error", "a full disk", "none", *others])
     trial.suggest_categorical(f"{path}.attempts", [str(Path("attempts").absolute())])
+
+
+def faults_and_an_exit(trial: Trial) -> None:
+    faults(trial, "an exit")

@@ -191,7 +191,7 @@ def test_a_dry_run_refuses_what_a_study_would(tmp_path: Path, layers: tuple[Laye
     wide = values_layer("--set", {"launch.threads": 512})
     with pytest.raises(RunError, match=r"each trial needs 512 CPUs \(launch.threads\), got 1"):
         estimate(plan.model_copy(update={"layers": (*layers, wide)}), tmp_path / "study", Driver(num_cpus=1))
-    fails = values_layer("--set", {"training.lr": 1e38})
+    fails = plan.model_copy(update={"arms": {"ce": {"training.lr": 1e38}}, "seeds": (1,)})
     with pytest.raises(ArithmeticError, match="must be finite"):
-        estimate(plan.model_copy(update={"layers": (*layers, fails)}), tmp_path / "study", Driver(num_cpus=1))
+        estimate(fails, tmp_path / "study", Driver(num_cpus=1))
     assert list(tmp_path.iterdir()) == []

@@ -78,6 +78,7 @@ class Between:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_kept_ray")
 @pytest.mark.parametrize("kind", ["sweep", "study"])
 def test_a_process_killed_between_two_trials_loses_none(
@@ -94,6 +95,7 @@ def test_a_process_killed_between_two_trials_loses_none(
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_kept_ray")
 def test_a_killed_trial_frees_its_workers_and_goes_on(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     wide = {"launch.how": "ray_train", "training.epochs": 12, "training.evaluations": 12}

@@ -138,19 +138,23 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.parametrize("faults", ["faults", pytest.param("faults_and_an_exit", marks=pytest.mark.slow)])
 def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reason(
-    tmp_path: Path, layers: tuple[Layer, ...]
+    tmp_path: Path, layers: tuple[Layer, ...], faults: str
 ) -> None:
     layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
-    space = SPACE.replace("losses_and_a_rate_too_high", "faults")
+    space = SPACE.replace("losses_and_a_rate_too_high", faults)
     plan = SweepPlan(name="faults", layers=(*layers, layer), space=space, trials=4, sampler="brute_force")
     assert sweep.run(plan, tmp_path / "faults", Driver(num_cpus=2)).is_finished
     ledger = Ledger(tmp_path / "faults" / "ledger.jsonl")
-    faults = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.specs.items()}
-    why = {faults[id_]: ended.failure for id_, ended in ledger.outcomes.items()}
-    assert str(why.pop("an exit")).startswith("The actor is dead because its worker process has died.")
+    fault_of = {id_: begun.params["loss.custom.parameters.fault"] for id_, begun in ledger.specs.items()}
+    why = {fault_of[id_]: ended.failure for id_, ended in ledger.outcomes.items()}
+    attempts = {"an error": 1, "a full disk": 3}
+    if "an exit" in why:
+        assert str(why.pop("an exit")).startswith("The actor is dead because its worker process has died.")
+        attempts["an exit"] = 3
     assert why == {"an error": "ValueError: a mistake", "a full disk": "OSError: no space left", "none": None}
-    assert Counter((tmp_path / "attempts").read_text().splitlines()) == {"an error": 1, "a full disk": 3, "an exit": 3}
+    assert Counter((tmp_path / "attempts").read_text().splitlines()) == attempts
     assert "and more words about it" in (tmp_path / "faults" / "log.txt").read_text()
 
 

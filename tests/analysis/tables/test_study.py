@@ -107,6 +107,13 @@ def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -
     assert "other seeds on this test set" in here.text()
 
 
+def test_the_class_weights_of_the_arms_that_have_any_are_named() -> None:
+    frame = study(ACCURACY)
+    frame.loc[frame["arm"] == "dice", "tags.class_weights"] = "0.5 (no) to 5 (yes)"
+    (table,) = comparison(findings(frame, {}))
+    assert "Class weights: dice has 0.5 (no) to 5 (yes)." in table.text()
+
+
 def test_a_place_says_each_word_once() -> None:
     frames = [
         study({"cross_entropy": [0.5], "dice": [0.6]}, data=data, encoder="tiny", variant=variant)
