@@ -76,6 +76,7 @@ def asked(path: str, cluster: Head) -> str:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_job_is_submitted_followed_stopped_and_continued(tmp_path: Path) -> None:
     """Finds a plan that keeps paths of the folder into which Ray unpacks a job: with a further file, it is another.
 
