@@ -288,4 +288,5 @@ def _check_size(folder: Path, excluded: Sequence[str]) -> None:
             )
 
     patterns = [*get_runtime_env_default_excludes(), *excluded]
-    _dir_travel(folder, [_get_excludes(folder, patterns)], add, include_gitignore=True, logger=logging.getLogger("ray"))
+    silent = logging.Logger("silent", logging.CRITICAL)
+    _dir_travel(folder, [_get_excludes(folder, patterns)], add, include_gitignore=True, logger=silent)
