@@ -1,16 +1,20 @@
-"""A Ray cluster of two machines with one CPU each, which are both this one: on loopback, in a folder of their own."""
+"""Ray clusters on this machine, on loopback, in folders of their own: two machines with a CPU each; a head for jobs."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
+
+import psutil
 
 from dice_ray.run.cluster import LOOPBACK
 
@@ -67,3 +71,75 @@ def machines(folder: Path) -> Iterator[Machines]:
         address = process.stdout.readline().decode().strip()
         assert address, "the cluster must start"
         yield Machines(address, environment, process.stdin, process.stdout)
+
+
+@dataclass(frozen=True)
+class Head:
+    """A running cluster of one machine that takes jobs.
+
+    Attributes:
+        address: Of its dashboard.
+        token: What it asks for.
+        environment: What a process must have to ask it.
+    """
+
+    address: str
+    token: str
+    environment: Mapping[str, str]
+
+
+@contextmanager
+def head(folder: Path) -> Iterator[Head]:
+    """A head with one CPU, a dashboard and a token, on loopback; its files are in this folder: a short path."""
+    secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
+    dashboard, agent, agent_grpc, runtime_env = _free_ports(4)
+    address = f"http://127.0.0.1:{dashboard}"
+    options = {
+        "--port": 0,
+        "--num-cpus": 1,
+        "--dashboard-host": "127.0.0.1",
+        "--dashboard-port": dashboard,
+        "--dashboard-agent-listen-port": agent,
+        "--dashboard-agent-grpc-port": agent_grpc,
+        "--runtime-env-agent-port": runtime_env,
+        "--temp-dir": folder,
+    }
+    own = {name: value for name, value in LOOPBACK.items() if name != "RAY_API_SERVER_ADDRESS"} | secret
+    programs = Path(sys.executable).parent
+    here = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[1])}
+    words = [str(word) for option in options.items() for word in option]
+    with (folder / "head.log").open("w") as log:
+        process = subprocess.Popen(
+            [programs / "ray", "start", "--head", "--block", "--disable-usage-stats", *words],
+            cwd=folder,
+            env=os.environ | own | here,
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        _wait_for(dashboard, process)
+        yield Head(address, secret["RAY_AUTH_TOKEN"], secret | {"RAY_API_SERVER_ADDRESS": address})
+    finally:
+        tree = psutil.Process(process.pid).children(recursive=True)
+        process.terminate()
+        process.wait(60)
+        _, alive = psutil.wait_procs(tree, timeout=10)
+        for each in alive:
+            each.kill()
+
+
+def _free_ports(number: int) -> list[int]:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(number)]
+        return [server.getsockname()[1] for server in servers]
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        assert process.poll() is None, "the head must start"
+        time.sleep(0.2)
+    raise AssertionError("the dashboard must answer")

@@ -9,6 +9,7 @@ from dice_ray.api.data import (
     inspect,
     inspection_folder,
 )
+from dice_ray.api.jobs import follow_job, jobs, stop_job, submit
 from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
@@ -40,10 +41,12 @@ __all__ = [
     "export",
     "export_optuna",
     "export_preset",
+    "follow_job",
     "imbalance_report",
     "init",
     "inspect",
     "inspection_folder",
+    "jobs",
     "loss",
     "losses",
     "names",
@@ -57,6 +60,8 @@ __all__ = [
     "resume",
     "runs",
     "send_waiting",
+    "stop_job",
+    "submit",
     "train",
     "tune",
     "ui",

@@ -13,6 +13,7 @@ import typer
 
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
 from dice_ray.cli.examples import epilog
+from dice_ray.cli.jobs import jobs, stop, submit
 from dice_ray.cli.layout import WIDTH
 from dice_ray.cli.printing import print_text
 from dice_ray.cli.results import export_optuna, export_preset, report, runs, ui
@@ -55,6 +56,7 @@ def options(
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Your data": {"init": init, "inspect": inspect, "validate": validate},
     "Train, search, compare": {"train": train, "tune": tune, "ablate": ablate, "resume": resume},
+    "On a cluster": {"submit": submit, "jobs": jobs, "stop": stop},
     "Results": {
         "report": report,
         "runs": runs,
@@ -68,7 +70,9 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
 """Every command by its heading and name, in the order of `dice-ray --help`: that in which a user needs them."""
 for heading, commands in COMMANDS.items():
     for name, command in commands.items():
-        app.command(name, rich_help_panel=heading, epilog=epilog(name))(command)
+        # Options behind the command that is submitted are its own.
+        settings = {"allow_interspersed_args": name != "submit"}
+        app.command(name, rich_help_panel=heading, epilog=epilog(name), context_settings=settings)(command)
 
 
 def main() -> None:

@@ -136,15 +136,23 @@ def _read_settings_again() -> None:
 
 
 def _check_address(address: str) -> None:
-    """Something must answer at the address: Ray itself would retry for ever."""
     host, _, port = address.rpartition(":")
     if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:]+\]", host) or not port.isdigit() or int(port) > 65535:
         raise InputError(
             "the address of a Ray cluster must be HOST:PORT of its head, `auto` for a cluster that runs on this "
             f"machine, or `local` to start Ray here, got {address!r}"
         )
+    check_answers(host.strip("[]"), int(port), address)
+
+
+def check_answers(host: str, port: int, address: str) -> None:
+    """Something must answer at the address: Ray itself would retry for ever.
+
+    Raises:
+        RunError: Nothing does.
+    """
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        socket.create_connection((host, port), timeout=10).close()
     except OSError as error:
         raise RunError(f"a Ray cluster must answer at {address}, and nothing does: {error}") from error
 

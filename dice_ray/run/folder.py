@@ -46,6 +46,9 @@ WARM_START: Final = "warm_start.jsonl"
 TRIALS: Final = "trials"
 """Folder of the runs of a sweep or study."""
 
+SUBMITTED: Final = "submitted"
+"""The files that a job on a cluster was submitted with, and its working directory."""
+
 RAY_TRAIN: Final = "ray_train"
 """Ray Train's own files."""
 STOPPED: Final = "stopped"

@@ -119,6 +119,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tracking/server.py", 'HOST = "127.0.0.1"', 'HOST = "0.0.0.0"', "tracking/test_server.py"),
     Fault("dice_ray/tracking/reader.py", 'values = frame[name].mask(frame[name] == "null")', "values = frame[name]", "tracking/test_reader.py"),
     # run
+    Fault("dice_ray/run/jobs.py", "&& cd {folder_} && exec", "&& exec", "run/test_jobs.py::test_the_shell_of_a_job_works_in_the_folder_of_the_run"),
+    Fault("dice_ray/run/jobs.py", "[*get_runtime_env_default_excludes(), *excluded]", "[]", "run/test_jobs.py::test_what_a_job_cannot_have_is_refused_before_it_is_sent"),
     Fault("dice_ray/run/folder.py", "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)", "tuning/test_ledger.py"),
     Fault("dice_ray/run/folder.py", "    sync(unfinished)\n    unfinished.replace(file)\n", "    unfinished.replace(file)\n", "run/test_folder.py"),
     Fault("dice_ray/run/folder.py", "not in NEUTRAL_SECTIONS", "in NEUTRAL_SECTIONS", "api/test_api.py::test_a_name_goes_on_with_its_own_run_alone"),
@@ -144,6 +146,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tuning/runner.py", "[prepared.test()] if isinstance(plan, StudyPlan) else []", "[prepared.test()]", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
     Fault("dice_ray/tuning/trial.py", "if evaluation.finished and isinstance(work.plan, StudyPlan):", "if evaluation.finished:", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
     # api, cli
+    Fault("dice_ray/api/jobs.py", "if without_password(store) != store:", "if False:", "run/test_jobs.py::test_what_a_job_cannot_have_is_refused_before_it_is_sent"),
     Fault("dice_ray/api/places.py", r're.fullmatch(r"\w[\w.-]*", name)', r're.match(r"\w[\w.-]*", name)', "api/test_places.py"),
     Fault("dice_ray/cli/app.py", "sys.exit(2 if isinstance(", "sys.exit(1 if isinstance(", "cli/test_app.py::test_an_error_of_the_user_exits_with_2_and_prints_no_traceback"),
     Fault("dice_ray/cli/layout.py", "if used + least[number] > WIDTH and", "if", "cli/test_layout.py"),

@@ -1,0 +1,120 @@
+"""Commands that run on a cluster as jobs of Ray: the name, the machine, the folder and the variables of each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray.api.places import check_name, new_name, runs_folder, valid_name
+from dice_ray.api.presets import Written, validate
+from dice_ray.api.studies import read_study
+from dice_ray.errors import InputError
+
+if TYPE_CHECKING:
+    from dice_ray.run.jobs import Job
+
+
+def submit(
+    command: Sequence[str],
+    presets: Sequence[str] = (),
+    settings: Written = (),
+    *,
+    study: str | None = None,
+    name: str | None = None,
+    runs: Path | None = None,
+    address: str | None = None,
+) -> Job:
+    """Run a command on a cluster, as a job that goes on when this process has ended.
+
+    The same command, submitted again after the job's end, continues its run.
+
+    Args:
+        command: `train`, `tune`, `ablate` or `resume` with its arguments; the others say what these arguments mean.
+        presets: The presets of the command, which are checked before it is submitted.
+        settings: Values over them.
+        study: Of `ablate`.
+        name: Of the run, sweep or study; made up where not given.
+        runs: The folder of runs, which all machines of the cluster see; `$DICE_RAY_RUNS` where not given.
+        address: Of Ray's dashboard: `http://HOST:8265`.
+
+    Raises:
+        ConfigError: A preset with the settings is invalid.
+        InputError: The folder of runs is not an absolute path, or the working directory is too large.
+        BusyError: A job of the run has not ended.
+        RunError: No cluster answers, or it refuses the job.
+    """
+    from dice_ray.run import jobs
+    from dice_ray.run.train import uses_ray_train
+
+    runs = runs or runs_folder()
+    if not runs.is_absolute():
+        raise InputError(
+            "the runs of a job must be in a folder that all machines of the cluster see: give its absolute path by "
+            f"--runs or DICE_RAY_RUNS, got {runs}"
+        )
+    configs = [validate(preset, settings) for preset in presets]
+    kind, stem = command[0], Path(study or [*presets, ""][0]).stem
+    if study is not None:
+        read_study(study)
+        made_up = valid_name(stem)
+    else:
+        made_up = new_name(f"{stem}-{configs[0].loss.name if kind == 'train' else kind}") if configs else ""
+    num_cpus, num_gpus = 0, 0.0
+    if kind == "train" and not uses_ray_train(configs[0]):  # its own process trains: Ray finds a machine for it
+        num_cpus, num_gpus = configs[0].launch.threads or 1, configs[0].launch.gpus
+    return jobs.submit(
+        command if name else [*command, "--name", made_up],
+        check_name(name or made_up),
+        runs,
+        _variables(runs),
+        num_cpus=num_cpus,
+        num_gpus=num_gpus,
+        address=address,
+    )
+
+
+def _variables(runs: Path) -> dict[str, str]:
+    """The environment variables of a job: those that a joined cluster gets too, and where results are stored.
+
+    Raises:
+        InputError: MLflow's store has a password in its URI, which the cluster's dashboard would show.
+    """
+    from dice_ray.run.cluster import FOLDER, surroundings
+    from dice_ray.tracking.store import without_password
+
+    store = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{runs / 'mlflow.db'}"
+    if without_password(store) != store:
+        raise InputError(
+            "MLFLOW_TRACKING_URI must not hold a password, which all users of the cluster would see, got "
+            f"{without_password(store)}: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD on the cluster"
+        )
+    variables = {name: value for name, value in surroundings().items() if name != FOLDER}
+    return {**variables, "DICE_RAY_RUNS": str(runs), "MLFLOW_TRACKING_URI": store}
+
+
+def jobs(address: str | None = None) -> list[Job]:
+    """The jobs of dice_ray that a cluster knows, the last one first."""
+    from dice_ray.run import jobs as of_cluster
+
+    return of_cluster.jobs(address)
+
+
+def stop_job(name: str, address: str | None = None) -> Job:
+    """End a job, given by its id or its run, such that the run can be resumed.
+
+    Raises:
+        UnknownNameError: The cluster knows no such job.
+        RunError: It has ended before, or does not end.
+    """
+    from dice_ray.run import jobs as of_cluster
+
+    return of_cluster.stop(name, address)
+
+
+def follow_job(id_: str, write: Callable[[str], object], address: str | None = None) -> Job:
+    """Hand on what a job prints, until it ends."""
+    from dice_ray.run import jobs as of_cluster
+
+    return of_cluster.follow(id_, write, address)
