@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from analysis.best_of import best_of, crossed_errors, pseudo_values
 from analysis.columns import (
+    collapsed,
     column,
     constant,
     has_drawn_settings,
@@ -35,7 +36,7 @@ from analysis.statistics import FEW_SEEDS, Difference, Interval, are_shares, hol
 from analysis.variance import components
 
 SPLIT_PREFIX: Final = "test/"
-BudgetOutcome: TypeAlias = Literal["nothing", "too_few", "no_difference", "different"]
+BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class AtBudget:
         arms: The best at `budget` first; empty as long as no setting and seed has run with all arms.
         num_draws: The number of settings.
         variances: The variance components of the test score, by name.
-        num_failed: The number of runs without a score, by arm.
+        num_failed: The number of runs without a score, by arm; absent for none.
+        num_collapsed: The number of runs that predict one class only, likewise.
         num_left_out: The number of ended runs of settings or seeds that not all arms have run with yet.
         test_per_train: As in `Comparison`.
     """
@@ -76,6 +78,7 @@ class AtBudget:
     num_seeds: int = 0
     variances: Mapping[str, float] = field(default_factory=dict)
     num_failed: Mapping[str, int] = field(default_factory=dict)
+    num_collapsed: Mapping[str, int] = field(default_factory=dict)
     num_left_out: int = 0
     test_per_train: float = 0.0
 
@@ -91,6 +94,8 @@ class AtBudget:
     def outcome(self) -> BudgetOutcome:
         if not any(arm.differences for arm in self.arms):
             return "nothing"
+        if sum(self.num_collapsed.values()) == len(self.arms) * self.num_draws * self.num_seeds:
+            return "all_collapsed"
         if min(self.num_draws, self.num_seeds) < FEW_SEEDS:
             return "too_few"
         return "different" if self.different else "no_difference"
@@ -121,6 +126,7 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         dev=dev.where(is_scored, -math.inf),
         test=test.where(is_scored, predictor.mean if predictor else 0.0),
         is_failed=~is_scored,
+        is_collapsed=collapsed(cells, metric),
     )
     ended = runs[states(cells) != "unfinished"]
     # The latest run with a score counts, of those that repeat a cell.
@@ -138,7 +144,6 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         for of in ("dev", "test")
     )
     ratio = test_per_train(cells)
-    failed = block.groupby("arm")["is_failed"].sum()
     made = AtBudget(
         place,
         metric,
@@ -146,13 +151,18 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         num_draws=num_draws,
         num_seeds=num_seeds,
         variances=components(test_ANR),
-        num_failed={str(name): int(num) for name, num in failed.items() if num},
+        num_failed=_counts(block, "is_failed"),
+        num_collapsed=_counts(block, "is_collapsed"),
         num_left_out=len(once) - len(block),
         test_per_train=ratio,
     )
     arms = compare(names, dev_ANR, test_ANR, made.budget, ratio)
     arms.sort(key=lambda arm: -arm.scores[made.budget - 1].mean)
-    return AtBudget(**{**vars(made), "arms": tuple(arms)})
+    return replace(made, arms=tuple(arms))
+
+
+def _counts(runs: pd.DataFrame, name: str) -> dict[str, int]:
+    return {str(arm): int(num) for arm, num in runs.groupby("arm")[name].sum().items() if num}
 
 
 def _block(runs: pd.DataFrame) -> pd.DataFrame:

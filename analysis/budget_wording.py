@@ -21,6 +21,7 @@ COVERED: Final = "seeds and the draw of the search"
 NOT_COVERED: Final = "other test items, other data sets, other search spaces"
 ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
     "nothing": "TOO FEW RUNS",
+    "all_collapsed": "NO",
     "too_few": "TOO FEW RUNS",
     "no_difference": "NO",
     "different": "YES",
@@ -38,6 +39,11 @@ def headline_at_budget(of: AtBudget) -> str:
     budget = f"At equal tuning budget (the best of {of.budget} by dev, {runs})"
     if of.outcome == "nothing":
         return f"Nothing to compare yet: no setting or seed has run with {of.baseline} and all other arms."
+    if of.outcome == "all_collapsed":
+        return (
+            f"This says nothing about the arms: all {sum(of.num_collapsed.values())} runs predict one class only. "
+            "Change the space until some settings train a better model."
+        )
     if of.outcome == "too_few":
         return (
             f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {FEW_SEEDS} of each are "
@@ -50,15 +56,24 @@ def headline_at_budget(of: AtBudget) -> str:
     return f"{budget}, arms differ significantly from {of.baseline} (Holm p <= {ALPHA}); {'; '.join(parts)}."
 
 
+def is_decided(of: AtBudget) -> bool:
+    """Whether there is a verdict, which has a certainty."""
+    return of.outcome in ("no_difference", "different")
+
+
 def sentences_at_budget(of: AtBudget) -> Iterator[str]:
     """The headline, what its certainty covers, and what the test score depends on."""
     yield headline_at_budget(of)
     if of.outcome == "nothing":
         return
-    yield f"This certainty covers {COVERED}; it does not cover {NOT_COVERED}."
+    if is_decided(of):
+        yield f"This certainty covers {COVERED}; it does not cover {NOT_COVERED}."
     if total := sum(of.variances.values()):
         shares = ", ".join(f"{name} {100 * variance / total:.0f} %" for name, variance in of.variances.items())
         yield f"Shares of the variance of {of.metric} of single runs: {shares}."
+    if of.num_collapsed and of.outcome != "all_collapsed":
+        counts = ", ".join(f"{name} ({num})" for name, num in of.num_collapsed.items())
+        yield f"Runs that predict one class only: {counts}."
     if of.num_failed:
         failed = ", ".join(f"{name} ({num})" for name, num in of.num_failed.items())
         yield f"Runs without a score, which count as never chosen by a search: {failed}."
@@ -78,7 +93,7 @@ def _card(of: AtBudget, place: str, findings: Findings) -> Card:
         "metric": of.metric,
         "budget": f"the best of {of.budget} settings by dev, of {of.num_draws} drawn" if of.arms else "",
         "seeds": str(of.num_seeds or ""),
-        "covers": f"{COVERED}; not {NOT_COVERED}",
+        "covers": f"{COVERED}; not {NOT_COVERED}" if is_decided(of) else "",
     }
     settle, is_command = _settle(of, findings)
     shown = {label: text for label, text in facts.items() if text}
@@ -86,7 +101,7 @@ def _card(of: AtBudget, place: str, findings: Findings) -> Card:
 
 
 def _use(of: AtBudget) -> str:
-    if of.outcome in ("nothing", "too_few"):
+    if not is_decided(of):
         return "not known yet"
     better, worse = _better_and_worse(of)
     if better:

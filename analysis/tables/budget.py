@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.budget import AtBudget, at_budget
-from analysis.budget_wording import format_at_budget, sentences_at_budget
+from analysis.budget_wording import format_at_budget, headline_at_budget
 from analysis.findings import Findings
 from analysis.statistics import ALPHA
 from analysis.tables.base import Mark, ReportTable, shown_p
@@ -86,7 +86,7 @@ def _notes(of: AtBudget) -> Iterator[str]:
             f"Each seed drew its own test split: the variance of seeds has the factor 1/R + {of.test_per_train:.2f} of "
             "Nadeau and Bengio (2003)."
         )
-    yield from sentences_at_budget(of)
+    yield headline_at_budget(of)
     yield "Grey, or italic: not significantly different from the baseline."
 
 
