@@ -32,9 +32,9 @@ class ScoreByBudget(Figure):
     @property
     def caption(self) -> str:
         return (
-            f"The expected {self.metric} of the run with the best dev score of n drawn settings, by n, with approximate "
-            "95 % intervals of each arm over settings and seeds, up to half of the settings. The intervals of two arms "
-            "may overlap where their paired difference is significant: see the table. Dotted: the budget of the "
+            f"The expected {self.metric} of the run with the best dev score of n drawn settings, by n, with "
+            "approximate 95 % intervals of each arm over settings and seeds, up to half of the settings. Those of two "
+            "arms may overlap where their paired difference is significant: see the table. Dotted: the budget of the "
             "verdict."
         )
 
