@@ -35,8 +35,8 @@ def format_at_budget(of: AtBudget) -> ScoreFormat:
 
 def headline_at_budget(of: AtBudget) -> str:
     """Whether the arms differ at equal tuning budget, in one sentence."""
-    runs = f"over {counted(of.num_draws, 'drawn setting')} and {counted(of.num_seeds, 'seed')}"
-    budget = f"At equal tuning budget (the best of {of.budget} by dev, {runs})"
+    runs = f"{counted(of.num_draws, 'drawn setting')} and {counted(of.num_seeds, 'seed')}"
+    budget = f"At equal tuning budget (the best of {of.budget} by dev, over {runs})"
     if of.outcome == "nothing":
         return f"Nothing to compare yet: no setting or seed has run with {of.baseline} and all other arms."
     if of.outcome == "all_collapsed":
@@ -91,7 +91,7 @@ def _card(of: AtBudget, place: str, findings: Findings) -> Card:
     facts = {
         "data": of.place,
         "metric": of.metric,
-        "budget": f"the best of {of.budget} settings by dev, of {of.num_draws} drawn" if of.arms else "",
+        "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws} drawn" if of.arms else "",
         "seeds": str(of.num_seeds or ""),
         "covers": f"{COVERED}; not {NOT_COVERED}" if is_decided(of) else "",
     }

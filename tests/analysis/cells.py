@@ -38,7 +38,13 @@ def drawn_settings(
     dev_ANR: np.ndarray, test_ANR: np.ndarray, names: Sequence[str] = ("cross_entropy", "dice"), **tags: str
 ) -> pd.DataFrame:
     """A study of settings drawn from a space and its cells; a score of NaN is that of a cell that failed."""
-    parent = {"id": "study", "name": "a study", "kind": "study", "tags.metric": "test/f1", "tags.variants_are": "settings"}
+    parent = {
+        "id": "study",
+        "name": "a study",
+        "kind": "study",
+        "tags.metric": "test/f1",
+        "tags.variants_are": "settings",
+    }
     rows: list[dict[str, Any]] = [parent | {"tags.baseline": names[0], "tags.command": "dice-ray ablate a_study"}]
     for arm, draw, seed in np.ndindex(test_ANR.shape):
         test = float(test_ANR[arm, draw, seed])

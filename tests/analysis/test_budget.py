@@ -124,7 +124,8 @@ def test_of_one_setting_tried_the_difference_is_that_of_means() -> None:
     """With effects of settings alone, the p of the best of 1 is that of the paired t test over settings."""
     own = TEST.mean(2, keepdims=True) + np.zeros(TEST.shape)
     dice = of(drawn_settings(own, own)).arms[0]
-    expected = paired_difference(*(dict(enumerate(own[arm, :, 0].tolist())) for arm in (1, 0)))
+    plain, better = (dict(enumerate(of_arm.tolist())) for of_arm in own[..., 0])
+    expected = paired_difference(better, plain)
     assert dice.differences[1].p == pytest.approx(holm_of([expected])[0].p)
 
 

@@ -35,7 +35,7 @@ def reml(scores_ANR: NDArray[np.floating]) -> list[float]:
         return float(np.linalg.slogdet(covariance)[1] + np.log(information) + residual @ inverse @ residual)
 
     fitted = minimize(deviance, np.full(5, -1.0), method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9})
-    return np.exp(fitted.x).tolist()
+    return [float(np.exp(log)) for log in fitted.x]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
