@@ -64,6 +64,17 @@ def test_of_one_setting_the_error_is_that_of_two_crossed_random_factors() -> Non
     assert of_seeds.size == pytest.approx(0)
 
 
+def test_the_noise_of_single_runs_is_counted_once() -> None:
+    """It is in the mean squares of settings and of seeds: the variance of the mean has their sum less that of the rest."""
+    values_NR = RNG.normal(size=(8, 1)) + RNG.normal(size=(1, 5)) + RNG.normal(size=(8, 5))
+    of_settings, of_seeds = 5 * values_NR.mean(1).var(ddof=1), 8 * values_NR.mean(0).var(ddof=1)
+    rest_NR = values_NR - values_NR.mean(1, keepdims=True) - values_NR.mean(0) + values_NR.mean()
+    of_rest = (rest_NR**2).sum() / (7 * 4)
+    assert of_seeds > of_rest
+    both, _ = crossed_errors(values_NR, 1)
+    assert both.size**2 == pytest.approx((of_settings + of_seeds - of_rest) / 40)
+
+
 def test_the_best_of_many_rests_on_few_settings() -> None:
     """With N - 1 degrees of freedom whatever the budget, too many studies of equal arms find a difference."""
     values_NR = np.tile(RNG.normal(size=12)[:, None], 2)

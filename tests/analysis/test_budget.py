@@ -92,6 +92,8 @@ def test_only_settings_and_seeds_that_all_arms_have_are_compared() -> None:
     assert without.arms[0].differences == of(drawn_settings(DEV[:, kept], TEST[:, kept])).arms[0].differences
     running = frame.assign(state=frame["state"].where(frame["seed"] != 4, None))
     assert (of(running).num_seeds, of(running).num_draws) == (4, NUM)
+    later = of(frame[(frame["arm"] != "dice") | (frame["seed"] != 4)])
+    assert (later.num_seeds, later.num_draws, later.num_left_out) == (4, NUM, NUM)
     started = of(frame[frame["id"].isin(["study", "cross_entropy-0-0"])])
     assert (started.outcome, started.arms[0].name) == ("nothing", "cross_entropy")
     assert of(frame[frame["arm"] != "cross_entropy"]).outcome == "nothing"
