@@ -65,7 +65,7 @@ def test_of_one_setting_the_error_is_that_of_two_crossed_random_factors() -> Non
 
 
 def test_the_noise_of_single_runs_is_counted_once() -> None:
-    """It is in the mean squares of settings and of seeds: the variance of the mean has their sum less that of the rest."""
+    """The mean squares of settings and of seeds both have it: their sum exceeds the variance of the mean by it."""
     values_NR = RNG.normal(size=(8, 1)) + RNG.normal(size=(1, 5)) + RNG.normal(size=(8, 5))
     of_settings, of_seeds = 5 * values_NR.mean(1).var(ddof=1), 8 * values_NR.mean(0).var(ddof=1)
     rest_NR = values_NR - values_NR.mean(1, keepdims=True) - values_NR.mean(0) + values_NR.mean()
