@@ -69,8 +69,9 @@ def crossed_errors(
     degrees of freedom, and never less than over seeds alone, as in `new_data.over_seeds_and_items`.
 
     The settings have fewer degrees of freedom than N - 1: the best of a third of them rests on few settings, as many
-    as have equal chances with the same sum of squares (Kish's effective size). With N - 1, up to 15 % of studies of
-    equal losses find a difference (`tests/benchmarks/uncertainty.py`).
+    as have equal chances with the same sum of squares (Kish's effective size). With N - 1, 7 % of studies of five equal
+    losses find a difference for the best of 4 of 12 settings, where settings suit each loss differently; percentiles of
+    a bootstrap are narrower still (`tests/benchmarks/equal_budget.py`).
 
     Args:
         values_NR: Of one arm, or the differences of two arms with the same settings and seeds.

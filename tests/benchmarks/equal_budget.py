@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.best_of import best_of
 from analysis.budget import compare
 from analysis.statistics import holm_of, paired_difference
 
@@ -23,6 +24,7 @@ SEEDS_AFTER_SEARCH = 10
 """Of the comparison that follows one search for each arm."""
 RUN, DEV = 0.01, 0.01
 """Standard deviations of a run's score, and of the difference of its dev score."""
+NUM_RESAMPLES = 200
 LEAD = 0.03
 """Of an arm that is better, where one is."""
 SCENARIOS: Final = (
@@ -80,17 +82,32 @@ def false_claims(num_studies: int, scenario: str, seed: int = 0) -> dict[str, fl
     }
 
 
-def coverage(num_studies: int, scenario: str, seed: int = 0) -> float:
-    """The share of studies whose interval of the score of one arm at `BUDGET` covers the expected one."""
+def coverage(num_studies: int, scenario: str, seed: int = 0) -> dict[str, float]:
+    """The shares of studies whose interval of the score of one arm at `BUDGET` covers the expected one.
+
+    The other interval is that of the percentile bootstrap over settings and seeds.
+    """
     rng = np.random.default_rng(seed)
     dev_1NR, test_1NR = scores(rng, scenario, 1, 100_000, 1)
     expected = float(best_of_many(dev_1NR[0], test_1NR[0]))
-    covered = 0
+    covered = by_bootstrap = 0
     for _ in range(num_studies):
         dev_ANR, test_ANR = scores(rng, scenario, 1, NUM_DRAWS, NUM_SEEDS)
         (arm,) = compare(["arm"], dev_ANR, test_ANR, BUDGET)
         covered += arm.scores[BUDGET - 1].low <= expected <= arm.scores[BUDGET - 1].high
-    return covered / num_studies
+        low, high = bootstrap(rng, dev_ANR[0], test_ANR[0])
+        by_bootstrap += low <= expected <= high
+    return {"covered": covered / num_studies, "covered by the bootstrap": by_bootstrap / num_studies}
+
+
+def bootstrap(rng: np.random.Generator, dev_NR: Floats, test_NR: Floats) -> tuple[float, float]:
+    """The percentiles of the estimate over resampled settings and seeds."""
+    means = []
+    for _ in range(NUM_RESAMPLES):
+        chosen = np.ix_(rng.integers(0, NUM_DRAWS, NUM_DRAWS), rng.integers(0, NUM_SEEDS, NUM_SEEDS))
+        means.append(best_of(dev_NR[chosen], test_NR[chosen], BUDGET).mean())
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(low), float(high)
 
 
 def best_of_many(dev_N1: Floats, test_N1: Floats) -> float:
@@ -102,5 +119,5 @@ def best_of_many(dev_N1: Floats, test_N1: Floats) -> float:
 def equal_budget(num_studies: int) -> Iterator[dict[str, Any]]:
     """Five equal arms with 12 settings and 5 seeds, or with a search of 12 trials for each and 10 seeds after it."""
     for scenario in SCENARIOS:
-        shares = false_claims(num_studies, scenario) | {"covered": coverage(num_studies, scenario)}
+        shares = false_claims(num_studies, scenario) | coverage(num_studies, scenario)
         yield {"scenario": scenario} | {name: f"{100 * share:.1f}" for name, share in shares.items()}
