@@ -31,6 +31,11 @@ def column(runs: pd.DataFrame, name: str) -> pd.Series[Any]:
     return runs[name] if name in runs else pd.Series(np.nan, index=runs.index)
 
 
+def has_drawn_settings(frame: pd.DataFrame) -> bool:
+    """Whether the variants of a study are settings drawn from a search space, so that they are no data sets."""
+    return bool(column(frame[frame["kind"] == "study"], "tags.variants_are").eq("settings").any())
+
+
 def place_of(cells: pd.DataFrame, *names: str) -> pd.Series[str]:
     """The values of these tags (data set, encoder, variant), joined by commas, each word once."""
     # Once, because a variant may be named by its data set or encoder.

@@ -16,6 +16,7 @@ from analysis.columns import (
     by_seed,
     collapsed,
     constant,
+    has_drawn_settings,
     parent_tag,
     place_of,
     scores,
@@ -118,11 +119,12 @@ class Comparison:
 def comparisons(findings: Findings) -> tuple[Comparison, ...]:
     """A comparison for each data set, encoder and variant of a study, in the order of the study; empty without cells.
 
+    Empty too if the variants are drawn settings, over which `budget.at_budget` compares.
     Cached, because every table and figure of a report asks for it.
     """
     frame = findings.frame
     cells = frame[frame["kind"] == "cell"]
-    if cells.empty:
+    if cells.empty or has_drawn_settings(frame):
         return ()
     metric, baseline = parent_tag(frame, "metric"), parent_tag(frame, "baseline")
     groups = cells.groupby(place_of(cells, "data", "encoder", "variant"), sort=False)

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from analysis.best_trial import best_trial
+from analysis.budget import at_budget
 from analysis.columns import column
 from analysis.comparison import CONSTANT, comparisons
 from analysis.summary import summary
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 def metrics(findings: Findings) -> dict[str, float]:
     """Mean and interval of each arm, `test/f1/dice`, `test/f1_low/dice`, `test/f1_high/dice`; or the best score.
 
-    The names have the place between metric and arm where a study compares on several data sets, encoders or variants.
+    Of a study of drawn settings: the score of each arm at the budget of its verdict, `test/f1 best of 4/dice`. The
+    names have the place between metric and arm where a study compares on several data sets, encoders or variants.
     """
     found: dict[str, float] = {}
     compared = comparisons(findings)
@@ -34,6 +36,13 @@ def metrics(findings: Findings) -> dict[str, float]:
                 for bound, value in bounds.items()
                 if not math.isnan(value)
             }
+    studied = at_budget(findings)
+    for study in studied:
+        place = f"/{study.place}" if len(studied) > 1 else ""
+        found |= {
+            _metric_name(f"{study.metric} best of {study.budget}{place}/{arm.name}"): arm.scores[study.budget - 1].mean
+            for arm in study.arms
+        }
     if best := best_trial(findings):
         found[schema.best_metric(best.metric)] = best.score
     return found

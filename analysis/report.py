@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
 from analysis import html_page
+from analysis.budget_wording import cards_at_budget
 from analysis.card import Card, cards
 from analysis.comparison import comparisons
 from analysis.figures import FIGURES
@@ -21,6 +22,7 @@ from analysis.origin import Origin, origins
 from analysis.paper.tables import formulas, paper_tables
 from analysis.summary import summary
 from analysis.tables.base import ReportTable, in_latex, in_markdown
+from analysis.tables.budget import at_equal_budget, variance_components
 from analysis.tables.classes import by_class
 from analysis.tables.errors import confusion, worst_items
 from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
@@ -36,6 +38,8 @@ Part = TypeVar("Part", ReportTable, Figure)
 TABLES: Final[tuple[MakeTables, ...]] = (
     comparison,
     across_data_sets,
+    at_equal_budget,
+    variance_components,
     by_class,
     confusion,
     worst_items,
@@ -235,4 +239,5 @@ def report(findings: Findings) -> Report:
     frame = findings.frame
     parents = frame.loc[frame["kind"].isin(["sweep", "study"]), "name"]
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
-    return Report(title, tuple(tables), tuple(figures), tuple(summary(findings)), origins(findings), cards(findings))
+    shown = (*cards(findings), *cards_at_budget(findings))
+    return Report(title, tuple(tables), tuple(figures), tuple(summary(findings)), origins(findings), shown)

@@ -105,9 +105,19 @@ def t_interval(scores: Sequence[float], test_per_train: float = 0.0) -> Interval
     num = len(scores)
     if num < 2 or np.ptp(scores) < NO_SPREAD:
         return Interval(float(np.mean(scores)) if num else math.nan, math.nan, math.nan, num)
-    mean = float(np.mean(scores))
-    half = _quantile(num - 1, ALPHA) * standard_error(scores, test_per_train).size
-    if not are_shares(scores):
+    error = standard_error(scores, test_per_train)
+    return interval_around(float(np.mean(scores)), (error,), num, are_shares(scores))
+
+
+def interval_around(mean: float, errors: Sequence[StandardError], num: int, is_share: bool) -> Interval:
+    """The widest t interval of these standard errors around a mean, on the logit scale if it is a share.
+
+    NaN bounds without a standard error, and without spread.
+    """
+    if not errors or max(error.size for error in errors) < NO_SPREAD or (is_share and not 0 < mean < 1):
+        return Interval(mean, math.nan, math.nan, num)
+    half = max(_quantile(error.freedom, ALPHA) * error.size for error in errors)
+    if not is_share:
         return Interval(mean, mean - half, mean + half, num)
     # The derivative of the logit is 1/(mean (1 - mean)).
     half, logit = half / (mean * (1 - mean)), float(special.logit(mean))

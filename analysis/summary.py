@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pandas as pd
 
 from analysis.best_trial import best_trial
+from analysis.budget import at_budget
+from analysis.budget_wording import sentences_at_budget
 from analysis.columns import column, states
 from analysis.comparison import comparisons
 from analysis.findings import Findings
@@ -26,6 +28,10 @@ def summary(findings: Findings) -> Iterator[str]:
         collapsed = [f"{arm.name} ({arm.collapsed} of {arm.score.num})" for arm in comparison.arms if arm.collapsed]
         if collapsed:
             yield f"{prefix}Runs that predict one class only: {', '.join(collapsed)}."
+    studied = at_budget(findings)
+    for study in studied:
+        prefix = f"On {study.place}: " if len(studied) > 1 else ""
+        yield from (f"{prefix}{sentence}" for sentence in sentences_at_budget(study))
     parents = findings.frame[findings.frame["kind"].isin(["run", "sweep", "study"])]
     for warnings in dict.fromkeys(column(parents, "tags.few_items").dropna()):
         yield from str(warnings).splitlines()

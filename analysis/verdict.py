@@ -22,7 +22,7 @@ from analysis.statistics import FEW_SEEDS, NO_SPREAD
 from analysis.tables.base import ScoreFormat
 
 Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_difference", "different", "winner"]
-ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS"]
+ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]
 """Whether the arms can be told apart."""
 ANSWERS: Final[dict[Outcome, ToldApart]] = {
     "nothing": "TOO FEW SEEDS",

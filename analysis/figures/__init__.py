@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from analysis.figures.base import Figure
+from analysis.figures.budget import score_by_budget
 from analysis.figures.curves import training_curves
 from analysis.figures.derivatives import signs_of_dsc
 from analysis.figures.forest import forests
@@ -24,6 +25,7 @@ MakeFigures: TypeAlias = "Callable[[Findings], list[Figure]]"
 FIGURES: Final[tuple[MakeFigures, ...]] = (
     forests,
     ranks,
+    score_by_budget,
     planes,
     pr_curves,
     gain_by_ratio,

@@ -157,6 +157,13 @@ def in_latex(text: object) -> str:
     return re.sub(r"(?<!\w)-(?=\d)", "$-$", one_line(text).translate(_LATEX))
 
 
+def shown_p(p: float) -> str:
+    """A p value with three decimals; an empty string for NaN."""
+    if math.isnan(p):
+        return ""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
 @dataclass(frozen=True)
 class ScoreFormat:
     """How scores are written: shares as percent with two decimals, others with four significant digits."""

@@ -14,7 +14,7 @@ from analysis.comparison import CONSTANT, TUNED, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.new_data import over_data_sets
 from analysis.statistics import ALPHA, Difference, holm
-from analysis.tables.base import Mark, ReportTable, ScoreFormat
+from analysis.tables.base import Mark, ReportTable, ScoreFormat, shown_p
 from analysis.verdict import verdict
 from analysis.wording import headline
 
@@ -97,11 +97,11 @@ def _cells(arm: Arm, compared: Comparison, score_format: ScoreFormat) -> dict[st
         "seeds": str(arm.score.num or ""),
         f"minus {compared.baseline}": score_format.show_interval(difference.interval, "+") if difference else "",
         "ahead in": f"{arm.ahead} of {difference.interval.num}" if difference else "",
-        HOLM_P: _p(difference.p) if difference else "",
+        HOLM_P: shown_p(difference.p) if difference else "",
     }
     if any(each.new_data for each in compared.arms):
         cells[ON_NEW_DATA] = score_format.show_bounds(new_data.interval, "+") if new_data else ""
-        cells[HOLM_P_ON_NEW_DATA] = _p(new_data.p) if new_data else ""
+        cells[HOLM_P_ON_NEW_DATA] = shown_p(new_data.p) if new_data else ""
     if any(each.pr_auc for each in compared.arms):
         cells[PR_AUC] = score_format.show_interval(arm.pr_auc) if arm.pr_auc else ""
     cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
@@ -239,7 +239,7 @@ def across_data_sets(findings: Findings) -> list[ReportTable]:
             "arm": row["arm"],
             f"{score_format.heading(metric)} minus {baseline}": score_format.show(row["difference"], "+"),
             "better on": f"{row['better_on']} of {row['data_sets']}",
-            HOLM_P: _p(row["holm_p"])
+            HOLM_P: shown_p(row["holm_p"])
             if row["data_sets"] >= row["least"]
             else f"impossible below {row['least']} data sets",
         }
@@ -259,9 +259,3 @@ def left_out(findings: Findings) -> list[ReportTable]:
         return []
     data = pd.DataFrame(findings.left_out, columns=["variant", "arm", "reason"]).dropna(axis="columns", how="all")
     return [ReportTable("left_out", "Arms left out", data, data.fillna(""))]
-
-
-def _p(p: float) -> str:
-    if math.isnan(p):
-        return ""
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -17,6 +17,7 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from analysis.budget import AtBudget
     from analysis.figures.base import Figure
     from analysis.findings import Findings
     from analysis.report import Report
@@ -132,12 +133,27 @@ class Result:
         except (RunError, UnknownNameError):
             return ()
 
+    @cached_property
+    def at_budget(self) -> tuple[AtBudget, ...]:
+        """What a finished study of drawn settings shows on each data set and encoder; empty for all other studies."""
+        if not self.is_study or self.waiting:
+            return ()
+        shipped.folder_of("analysis")
+        from analysis.budget import at_budget
+
+        try:
+            return at_budget(findings(self.experiment))
+        except (RunError, UnknownNameError):
+            return ()
+
     @property
     def headlines(self) -> tuple[str, ...]:
         """The outcome of each verdict in one sentence, as the report has it."""
+        from analysis.budget_wording import headline_at_budget
         from analysis.wording import headline
 
         made = [(each.comparison.place, headline(each)) for each in self.verdicts]
+        made += [(each.place, headline_at_budget(each)) for each in self.at_budget]
         return tuple(f"On {place}: {sentence}" if len(made) > 1 else sentence for place, sentence in made)
 
     @property
@@ -350,10 +366,15 @@ def export_optuna(sweep: str, file: str | Path) -> int:
 
 def _best(name: str, of_experiment: Findings) -> Best:
     from analysis.best_trial import best_trial
+    from analysis.budget import at_budget
+    from analysis.budget_wording import headline_at_budget
     from analysis.comparison import comparisons
     from analysis.verdict import verdict
     from analysis.wording import headline
 
+    if studied := at_budget(of_experiment):
+        headlines = " ".join(map(headline_at_budget, studied))
+        raise RunError(f"{name} compares arms over drawn settings, and has no single best one: {headlines}")
     if made := comparisons(of_experiment):
         if len(made) > 1:
             places = ", ".join(each.place for each in made)

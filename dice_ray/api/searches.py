@@ -237,7 +237,8 @@ def ablate(
     """Run the arms of a study over the same seeds, on each of its variants; cells that are done are kept.
 
     Args:
-        study: A shipped study's name, or a Python file with ARMS and BASELINE, and optionally VARIANTS and DATA.
+        study: A shipped study's name, or a Python file with ARMS and BASELINE, and optionally VARIANTS or SETTINGS,
+            and DATA.
         data: Names of shipped presets, YAML files, tables or `Tables`; by default the study's own, or generated pairs.
         settings: Values over them, below the arms.
         encoders: Encoders to compare the arms on; by default that of the preset.
@@ -273,6 +274,10 @@ def ablate(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
+    if tuned_from and file.variants_are == "settings":
+        raise InputError(
+            f"a study with SETTINGS runs all arms with the same settings: give no --tuned-from with {study}"
+        )
     variants: dict[str | None, Variant] = {}
     for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
@@ -289,6 +294,7 @@ def ablate(
         seeds=tuple(range(1, seeds + 1)),
         digest=data_digest(resolve(base).with_data_name(data_name)),
         variants={variant: content for variant, content in variants.items() if variant is not None},
+        variants_are=file.variants_are,
         trial_timeout=trial_timeout,
         command=command_of(study, presets if len(given) else (), settings, encoders, arms, tuned_from, name),
     )

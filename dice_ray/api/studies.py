@@ -1,4 +1,4 @@
-"""The arms of a study, and the variants that they are compared on: data sets, encoders, altered training sets."""
+"""The arms of a study, and the variants that they are run on: data sets, encoders, altered training sets, settings."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dice_ray.config.load import Layer
     from dice_ray.config.schema import RunConfig
     from dice_ray.settings import Flat
+    from dice_ray.tuning.study_plan import VariantsAre
 
 LEAST_ITEMS = 2
 """Items of each class in dev and test without which a study says nothing."""
@@ -30,7 +31,7 @@ WITH_LOSSES = '''"""The study {study} with losses that were given in Python."""
 
 ARMS = {arms!r}
 BASELINE = {baseline!r}
-VARIANTS = {variants!r}
+{variants_name} = {variants!r}
 DATA = {data!r}
 '''
 
@@ -43,12 +44,14 @@ class StudyFile:
         arms: The settings of each arm, by path.
         baseline: The arm that the others are compared to.
         variants: The settings of each variant, below the arms, by path; empty where there is only one.
+        variants_are: `settings` if the file has SETTINGS, draws of one search, in place of VARIANTS.
         data: The presets that the study is run on where none is given.
     """
 
     arms: dict[str, Flat]
     baseline: str
     variants: dict[str, Flat] = field(default_factory=dict)
+    variants_are: VariantsAre = "data"
     data: tuple[str, ...] = (EMBEDDED_PRESET,)
 
 
@@ -68,8 +71,14 @@ def read_study(study: str) -> StudyFile:
     module = module_at(studies.get(study, study))
     if missing := [name for name in ("ARMS", "BASELINE") if not hasattr(module, name)]:
         raise InputError(f"a study must define ARMS and BASELINE, and {study} lacks {' and '.join(missing)}")
-    variants = getattr(module, "VARIANTS", {})
-    for name, value in (("ARMS", module.ARMS), ("VARIANTS", variants)):
+    if hasattr(module, "VARIANTS") and hasattr(module, "SETTINGS"):
+        raise InputError(
+            f"a study must define VARIANTS or SETTINGS, not both, and {study} defines both: a study with SETTINGS runs "
+            "on several data sets by --data"
+        )
+    variants_name = "SETTINGS" if hasattr(module, "SETTINGS") else "VARIANTS"
+    variants = getattr(module, variants_name, {})
+    for name, value in (("ARMS", module.ARMS), (variants_name, variants)):
         mappings = [value, *value.values()] if isinstance(value, dict) else [value]
         if not all(isinstance(each, dict) and all(isinstance(key, str) for key in each) for each in mappings):
             raise InputError(f"{name} of {study} must map names to settings by path, got {value!r:.80}")
@@ -78,7 +87,8 @@ def read_study(study: str) -> StudyFile:
     data = getattr(module, "DATA", (EMBEDDED_PRESET,))
     if not data or isinstance(data, str) or not all(isinstance(name, str) for name in data):
         raise InputError(f"DATA of {study} must be names of presets, got {data!r:.80}")
-    return StudyFile(module.ARMS, module.BASELINE, variants, tuple(data))
+    variants_are: VariantsAre = "settings" if variants_name == "SETTINGS" else "data"
+    return StudyFile(module.ARMS, module.BASELINE, variants, variants_are, tuple(data))
 
 
 def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:
@@ -92,7 +102,12 @@ def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:
         raise InputError(f"a loss must have another name than the arms of {study}, got {taken[0]!r}")
     arms = file.arms | {name: settings_of(loss) for name, loss in losses.items()}
     content = WITH_LOSSES.format(
-        study=Path(study).name, arms=arms, baseline=file.baseline, variants=file.variants, data=file.data
+        study=Path(study).name,
+        arms=arms,
+        baseline=file.baseline,
+        variants_name="SETTINGS" if file.variants_are == "settings" else "VARIANTS",
+        variants=file.variants,
+        data=file.data,
     )
     written = given_folder() / f"{Path(study).stem}_{hashlib.sha256(content.encode()).hexdigest()[:16]}.py"
     write_atomically(written, content)

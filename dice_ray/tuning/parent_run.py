@@ -21,7 +21,8 @@ def opened(plan: SweepPlan | StudyPlan, writer: Writer, more_tags: Mapping[str, 
     metric = objective(plan.base(), "dev" if isinstance(plan, SweepPlan) else "test")
     tags = {schema.KIND: plan.kind, schema.METRIC: metric, schema.RESULTS_VERSION: str(RESULTS_VERSION)}
     if isinstance(plan, StudyPlan):
-        tags |= {schema.BASELINE: plan.baseline} | ({schema.COMMAND: plan.command} if plan.command else {})
+        tags |= {schema.BASELINE: plan.baseline, schema.VARIANTS_ARE: plan.variants_are}
+        tags |= {schema.COMMAND: plan.command} if plan.command else {}
     elif plan.objectives:
         tags[schema.OBJECTIVES] = " ".join(signed_metric(name) for name in plan.objectives)
     left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "code", "command", "asked"}

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,9 +23,13 @@ from dice_ray.settings import Flat, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues
 
+VariantsAre: TypeAlias = Literal["data", "settings"]
+"""What the variants of a study are: data sets, encoders or altered training sets, each with a result of its own; or
+settings drawn from a search space, which all arms are tuned by."""
+
 
 class Variant(BaseModel):
-    """A data set, encoder or altered training set that all arms of a study are run on.
+    """A data set, encoder, altered training set or drawn setting that all arms of a study are run on.
 
     Attributes:
         layers: The layers below the arms, in place of the study's own.
@@ -79,6 +83,7 @@ class StudyPlan(Plan):
         baseline: The arm that the others are compared to.
         seeds: `training.seed` of the cells of each arm, and where a test split is drawn, `data.split_seed` too.
         variants: By name; empty where the arms are run on the layers alone.
+        variants_are: Whether each variant has a result of its own, or all of them are draws of one search.
         encoders: Digest of the content of each encoder that lies in a folder, by its name.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
         tuned_settings: The settings of that trial, by path: a layer below the arm.
@@ -92,6 +97,7 @@ class StudyPlan(Plan):
     baseline: str
     seeds: tuple[int, ...] = Field(min_length=1)
     variants: dict[str, Variant] = Field(default_factory=dict)
+    variants_are: VariantsAre = "data"
     encoders: dict[str, str] = Field(default_factory=dict)
     tuned: dict[str, str] = Field(default_factory=dict)
     tuned_settings: dict[str, StoredValues] = Field(default_factory=dict)
@@ -190,7 +196,8 @@ class StudyPlan(Plan):
 
     def continues(self, stored: StudyPlan) -> bool:
         """Whether the arms and variants that both plans name are the same, so that one can extend the other."""
-        return bool(self.variants) == bool(stored.variants) and not self.changed(stored)
+        is_alike = bool(self.variants) == bool(stored.variants) and self.variants_are == stored.variants_are
+        return is_alike and not self.changed(stored)
 
     def changed(self, stored: StudyPlan) -> list[str]:
         """The arms that both plans name and mean differently, and the settings below the arms likewise."""

@@ -32,3 +32,26 @@ def items(rights: Mapping[str, np.ndarray]) -> dict[str, str]:
         id_: "id,tp,fp,fn\n" + "".join(f"i{n},{int(ok)},{int(not ok)},{int(not ok)}\n" for n, ok in enumerate(right))
         for id_, right in rights.items()
     }
+
+
+def drawn_settings(
+    dev_ANR: np.ndarray, test_ANR: np.ndarray, names: Sequence[str] = ("cross_entropy", "dice"), **tags: str
+) -> pd.DataFrame:
+    """A study of settings drawn from a space and its cells; a score of NaN is that of a cell that failed."""
+    parent = {
+        "id": "study",
+        "name": "a study",
+        "kind": "study",
+        "tags.metric": "test/f1",
+        "tags.variants_are": "settings",
+    }
+    rows: list[dict[str, Any]] = [parent | {"tags.baseline": names[0], "tags.command": "dice-ray ablate a_study"}]
+    for arm, draw, seed in np.ndindex(test_ANR.shape):
+        test = float(test_ANR[arm, draw, seed])
+        rows.append(
+            {"id": f"{names[arm]}-{draw}-{seed}", "kind": "cell", "arm": names[arm], "seed": seed}
+            | {"tags.variant": f"{draw + 1:02d}", "state": "failed" if np.isnan(test) else "done"}
+            | {"metrics.dev/best_f1": float(dev_ANR[arm, draw, seed]), "metrics.test/f1": test}
+            | {f"tags.{name}": value for name, value in tags.items()}
+        )
+    return pd.DataFrame(rows).astype({"seed": "Int64"})

@@ -104,6 +104,8 @@ def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
     ("line", "match"),
     [
         ("VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to settings by path"),
+        ("SETTINGS = ['a']", r"SETTINGS of .*odd\.py must map names to settings by path"),
+        ("SETTINGS = VARIANTS = {'a': {}}", r"must define VARIANTS or SETTINGS, not both, and .*odd\.py defines both"),
         ("DATA = 'mrpc'", r"DATA of .*odd\.py must be names of presets, got 'mrpc'"),
     ],
 )
@@ -130,6 +132,8 @@ def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
         dice_ray.ablate("loss_comparison", ["synthetic_pairs", "mrpc"], tuned_from=["sweep"])
     with pytest.raises(InputError, match="give one --data and one --encoder"):
         dice_ray.ablate("loss_comparison", encoders=["tiny", "minilm"], tuned_from=["sweep"])
+    with pytest.raises(InputError, match="runs all arms with the same settings: give no --tuned-from"):
+        dice_ray.ablate("tuning_budget", tuned_from=["sweep"])
 
 
 def test_a_name_goes_on_with_its_own_run_alone() -> None:

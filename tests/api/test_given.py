@@ -16,6 +16,7 @@ from optuna import Trial
 import dice_ray
 from dice_ray import user_code
 from dice_ray.api.given import with_loss
+from dice_ray.api.studies import read_study, with_losses
 from dice_ray.cli import app as command_line
 from dice_ray.errors import InputError
 from dice_ray.tracking.reader import curves
@@ -130,3 +131,11 @@ def test_a_function_has_the_address_of_its_file(tmp_path: Path, monkeypatch: pyt
             dice_ray.tune("synthetic_pairs", space=given)
     with pytest.raises(InputError, match="reduction 'sum'"):
         dice_ray.train("synthetic_pairs", loss=torch.nn.CrossEntropyLoss(reduction="sum"))
+
+
+def test_a_study_of_drawn_settings_keeps_them_beside_a_loss_of_ones_own() -> None:
+    """Finds draws of one search that are compared as data sets."""
+    Path("drawn.py").write_text('ARMS = {"ce": {}}\nBASELINE = "ce"\nSETTINGS = {"1": {"training.lr": 1e-3}}\n')
+    before, after = read_study("drawn.py"), read_study(with_losses("drawn.py", {"mine": test_custom.mean}))
+    assert (after.variants, after.variants_are) == (before.variants, "settings")
+    assert list(after.arms) == ["ce", "mine"]

@@ -19,6 +19,7 @@ from analysis.item_counts import item_parts
 from analysis.new_data import over_seeds_and_items
 from analysis.power import collapse_bound
 from analysis.statistics import holm_of, paired_difference, t_interval
+from tests.benchmarks.equal_budget import equal_budget
 
 Floats: TypeAlias = NDArray[np.floating]
 Bounds: TypeAlias = tuple[Floats, Floats]
@@ -220,6 +221,7 @@ def main() -> None:
         "corrected differences, in % of studies": corrected(arguments.studies),
         "an arm that may collapse, ten seeds, in % of studies": collapsing(arguments.studies),
         "a difference on new data: coverage in % (width in points)": documents(max(arguments.studies // 10, 1)),
+        "equal arms that are tuned, in % of studies": equal_budget(arguments.studies),
         "importance, in % of sweeps": importance(arguments.sweeps),
     }
     figures = {}

@@ -43,6 +43,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.test_per_train",
         "dice_ray.tuned",
         "dice_ray.variant",
+        "dice_ray.variants_are",
         "dice_ray.version",
         "mlflow.experimentKind",
         "mlflow.note.content",

@@ -10,6 +10,7 @@ import pytest
 import dice_ray
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
+from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
@@ -107,3 +108,31 @@ def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_lef
         ("more", "asymmetric"),
     ]
     assert sorted(dice_ray.evaluate("mine/fewer/asymmetric/1").scores.metrics)[0] == "accuracy"
+
+
+DRAWN = """
+from search_spaces.draws import draws
+
+def space(trial):
+    trial.suggest_float("training.lr", 1e-3, 4e-3, log=True)
+
+ARMS = {"ce": {}, "dice": {"loss": "dice"}}
+BASELINE = "ce"
+SETTINGS = draws(space, 2)
+"""
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray")
+def test_drawn_settings_are_reported_as_one_comparison(tmp_path: Path) -> None:
+    """The tag gets from the study's file to the report, or each setting is taken for a data set."""
+    (tmp_path / "drawn.py").write_text(DRAWN)
+    study = dice_ray.ablate("drawn.py", settings={"data.source.synthetic.size": 200, "training.epochs": 1}, seeds=1)
+    cells = study.frame[study.frame["kind"] == "cell"]
+    assert cells.groupby("tags.variant")["params.training.lr"].nunique().to_dict() == {"01": 1, "02": 1}
+    assert cells["params.training.lr"].nunique() == 2
+    assert study.frame.set_index("id").loc["drawn", "tags.variants_are"] == "settings"
+    assert len(study.headlines) == 1
+    assert "at_equal_budget" in {table.name for table in study.report().tables}
+    with pytest.raises(RunError, match="compares arms over drawn settings, and has no single best one"):
+        _ = study.best

@@ -11,7 +11,7 @@ from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
 from dice_ray.settings import Flat
 from dice_ray.tuning.plan_file import read, store
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study_plan import StudyPlan, Variant
 from tests.tuning.test_plan import LAYERS, SWEEP, study
 
 
@@ -31,6 +31,14 @@ def test_a_resumed_study_runs_what_was_asked_last(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text((tmp_path / "plan.yaml").read_text().partition("asked:")[0])
     assert isinstance(older := read(tmp_path), StudyPlan)
     assert len(older.grid().cells) == 39, "a plan of an earlier version, which asks for all that it holds"
+
+
+def test_variants_do_not_become_drawn_settings(tmp_path: Path) -> None:
+    """A report would read the variants that have run as draws of a search."""
+    variants = {name: Variant(layers=LAYERS) for name in ("01", "02")}
+    of_data = study(variants=variants)
+    assert not study(variants=variants, variants_are="settings").continues(of_data)
+    assert study(variants=variants).continues(of_data)
 
 
 LOSS = """

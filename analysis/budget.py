@@ -1,0 +1,215 @@
+"""Arms at equal tuning budget: a study whose variants are settings drawn from a search space, the same for all arms.
+
+A search of n trials is the best of n of these settings by dev. So the tuning is replicated together with the seeds:
+one search for each arm would compare single draws of the searches (`tests/benchmarks/uncertainty.py`).
+
+A run that failed is one that a search does not choose: its dev score is below all others, and its test score is that
+of the constant predictor. So all arms have the same settings and seeds, without gaps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis.best_of import best_of, crossed_errors, pseudo_values
+from analysis.columns import (
+    collapsed,
+    column,
+    constant,
+    has_drawn_settings,
+    parent_tag,
+    place_of,
+    scores,
+    states,
+    test_per_train,
+)
+from analysis.findings import Findings
+from analysis.statistics import FEW_SEEDS, Difference, Interval, are_shares, holm_of, interval_around
+from analysis.variance import components
+
+SPLIT_PREFIX: Final = "test/"
+BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
+
+
+@dataclass(frozen=True)
+class ArmAtBudget:
+    """One arm of the study.
+
+    Attributes:
+        scores: The expected test score of the best of 1, 2, ... settings; without bounds above half of the settings,
+            where all subsets share most of their settings.
+        differences: To the baseline, by number of settings; the p of one number are Holm-corrected over the arms. Empty
+            for the baseline.
+    """
+
+    name: str
+    scores: tuple[Interval, ...]
+    differences: Mapping[int, Difference] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AtBudget:
+    """The arms of a study on one data set and encoder, at equal tuning budget.
+
+    Attributes:
+        place: Data set and encoder.
+        arms: The best at `budget` first; empty as long as no setting and seed has run with all arms.
+        num_draws: The number of settings.
+        variances: The variance components of the test score, by name.
+        num_failed: The number of runs without a score, by arm; absent for none.
+        num_collapsed: The number of runs that predict one class only, likewise.
+        num_left_out: The number of ended runs of settings or seeds that not all arms have run with yet.
+        test_per_train: As in `Comparison`.
+    """
+
+    place: str
+    metric: str
+    baseline: str
+    arms: tuple[ArmAtBudget, ...] = ()
+    num_draws: int = 0
+    num_seeds: int = 0
+    variances: Mapping[str, float] = field(default_factory=dict)
+    num_failed: Mapping[str, int] = field(default_factory=dict)
+    num_collapsed: Mapping[str, int] = field(default_factory=dict)
+    num_left_out: int = 0
+    test_per_train: float = 0.0
+
+    @property
+    def budget(self) -> int:
+        """The number of settings at which the arms are compared: a third of the drawn ones, as three searches have.
+
+        The best of half of them would rest on two independent searches.
+        """
+        return max(1, self.num_draws // 3)
+
+    @property
+    def outcome(self) -> BudgetOutcome:
+        if not any(arm.differences for arm in self.arms):
+            return "nothing"
+        if sum(self.num_collapsed.values()) == len(self.arms) * self.num_draws * self.num_seeds:
+            return "all_collapsed"
+        if min(self.num_draws, self.num_seeds) < FEW_SEEDS:
+            return "too_few"
+        return "different" if self.different else "no_difference"
+
+    @property
+    def different(self) -> tuple[ArmAtBudget, ...]:
+        """The arms that differ significantly from the baseline at `budget`."""
+        return tuple(arm for arm in self.arms if arm.differences and arm.differences[self.budget].is_significant)
+
+
+@lru_cache(maxsize=1)
+def at_budget(findings: Findings) -> tuple[AtBudget, ...]:
+    """The arms at equal tuning budget, for each data set and encoder; empty for all studies without drawn settings."""
+    cells = findings.frame[findings.frame["kind"] == "cell"]
+    if cells.empty or not has_drawn_settings(findings.frame):
+        return ()
+    metric, baseline = parent_tag(findings.frame, "metric"), parent_tag(findings.frame, "baseline")
+    groups = cells.groupby(place_of(cells, "data", "encoder"), sort=False)
+    return tuple(_of_cells(group, metric, baseline, str(place)) for place, group in groups)
+
+
+def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> AtBudget:
+    dev, test = scores(cells, "dev/" + metric.removeprefix(SPLIT_PREFIX)), scores(cells, metric)
+    predictor = constant(cells, metric)
+    is_scored = dev.notna() & test.notna()
+    runs = cells[["arm", "seed"]].assign(
+        draw=column(cells, "tags.variant"),
+        dev=dev.where(is_scored, -math.inf),
+        test=test.where(is_scored, predictor.mean if predictor else 0.0),
+        is_failed=~is_scored,
+        is_collapsed=collapsed(cells, metric),
+    )
+    ended = runs[states(cells) != "unfinished"]
+    # The latest run with a score counts, of those that repeat a cell.
+    order = (~ended["is_failed"]).sort_values(kind="stable").index
+    once = ended.loc[order].drop_duplicates(["arm", "draw", "seed"], keep="last")
+    block = _block(once)
+    names = [str(name) for name in dict.fromkeys(block["arm"])]
+    if baseline not in names:
+        return AtBudget(place, metric, baseline, num_left_out=len(once))
+    names.sort(key=lambda name: name != baseline)
+    num_draws, num_seeds = block["draw"].nunique(), block["seed"].nunique()
+    by_arm = block.set_index("arm").sort_values(["draw", "seed"])
+    dev_ANR, test_ANR = (
+        np.stack([by_arm.loc[[name], of].to_numpy(float).reshape(num_draws, num_seeds) for name in names])
+        for of in ("dev", "test")
+    )
+    ratio = test_per_train(cells)
+    made = AtBudget(
+        place,
+        metric,
+        baseline,
+        num_draws=num_draws,
+        num_seeds=num_seeds,
+        variances=components(test_ANR),
+        num_failed=_counts(block, "is_failed"),
+        num_collapsed=_counts(block, "is_collapsed"),
+        num_left_out=len(once) - len(block),
+        test_per_train=ratio,
+    )
+    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio)
+    arms.sort(key=lambda arm: -arm.scores[made.budget - 1].mean)
+    return replace(made, arms=tuple(arms))
+
+
+def _counts(runs: pd.DataFrame, name: str) -> dict[str, int]:
+    return {str(arm): int(num) for arm, num in runs.groupby("arm")[name].sum().items() if num}
+
+
+def _block(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs of the settings, or of the seeds, that all arms have run with: of whichever leaves more runs."""
+    num = {name: runs[name].nunique() for name in ("arm", "draw", "seed")}
+    blocks = []
+    for kept, other in (("draw", "seed"), ("seed", "draw")):
+        size = runs.groupby(kept)["arm"].transform("size")
+        blocks.append(runs[size == num["arm"] * num[other]])
+    return max(blocks, key=len)
+
+
+def compare(
+    names: Sequence[str],
+    dev_ANR: NDArray[np.floating],
+    test_ANR: NDArray[np.floating],
+    budget: int,
+    test_per_train: float = 0.0,
+) -> list[ArmAtBudget]:
+    """Each arm at every number of settings, and its difference to the first one at 1, at `budget` and at half of all.
+
+    The settings and seeds are the same for all arms, so that their differences are paired.
+    """
+    num, num_seeds = dev_ANR.shape[1:]
+    is_share = are_shares(test_ANR.ravel().tolist())
+    differences: dict[str, dict[int, Difference]] = {name: {} for name in names}
+    intervals: dict[str, list[Interval]] = {name: [] for name in names}
+    for size in range(1, num + 1):
+        # Above half of the settings no subset is disjoint from another, and no spread is left to estimate.
+        is_known = size <= num // 2
+        values = [
+            pseudo_values(dev_NR, test_NR, size) if is_known else best_of(dev_NR, test_NR, size)
+            for dev_NR, test_NR in zip(dev_ANR, test_ANR, strict=True)
+        ]
+        for name, value in zip(names, values, strict=True):
+            errors = crossed_errors(value, size, test_per_train) if is_known else ()
+            # A mean of shares that is 1 up to rounding is 1.
+            mean = min(float(value.mean()), 1.0) if is_share else float(value.mean())
+            intervals[name].append(interval_around(mean, errors, num_seeds, is_share))
+        if is_known and size in (1, budget, num // 2):
+            made = [_difference(value - values[0], size, test_per_train, is_share) for value in values[1:]]
+            for name, difference in zip(names[1:], holm_of(made), strict=True):
+                differences[name][size] = difference
+    return [ArmAtBudget(name, tuple(intervals[name]), differences[name]) for name in names]
+
+
+def _difference(values_NR: NDArray[np.floating], budget: int, test_per_train: float, is_share: bool) -> Difference:
+    errors = crossed_errors(values_NR, budget, test_per_train)
+    # A claim needs as many settings as seeds: both are drawn at random.
+    return Difference.tested(float(values_NR.mean()), min(values_NR.shape), errors, 1.0 if is_share else math.inf)

@@ -1,0 +1,132 @@
+"""The verdict of a study at equal tuning budget, in sentences and as a card."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import pandas as pd
+
+from analysis.budget import ArmAtBudget, AtBudget, BudgetOutcome, at_budget
+from analysis.card import Card
+from analysis.columns import parent_tag
+from analysis.findings import Findings
+from analysis.statistics import ALPHA, FEW_SEEDS
+from analysis.tables.base import ScoreFormat
+from analysis.verdict import MoreSeeds, ToldApart
+from dice_ray.errors import RunError, counted
+
+COVERED: Final = "seeds and the draw of the search"
+NOT_COVERED: Final = "other test items, other data sets, other search spaces"
+QUESTION: Final = "Can the arms be told apart at equal tuning budget?"
+ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
+    "nothing": "TOO FEW RUNS",
+    "all_collapsed": "NO",
+    "too_few": "TOO FEW RUNS",
+    "no_difference": "NO",
+    "different": "YES",
+}
+
+
+def format_at_budget(of: AtBudget) -> ScoreFormat:
+    """How scores and differences are written."""
+    return ScoreFormat.of(pd.Series([score.mean for arm in of.arms for score in arm.scores]))
+
+
+def headline_at_budget(of: AtBudget) -> str:
+    """Whether the arms differ at equal tuning budget, in one sentence."""
+    runs = f"{counted(of.num_draws, 'drawn setting')} and {counted(of.num_seeds, 'seed')}"
+    budget = f"At equal tuning budget (the best of {of.budget} by dev, over {runs})"
+    if of.outcome == "nothing":
+        return f"Nothing to compare yet: no setting or seed has run with {of.baseline} and all other arms."
+    if of.outcome == "all_collapsed":
+        return (
+            f"This says nothing about the arms: all {sum(of.num_collapsed.values())} runs predict one class only. "
+            "Change the space until some settings train a better model."
+        )
+    if of.outcome == "too_few":
+        return (
+            f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {FEW_SEEDS} of each are "
+            "needed."
+        )
+    if of.outcome == "no_difference":
+        return f"{budget}, no arm is shown to differ from {of.baseline}."
+    better, worse = _better_and_worse(of)
+    parts = [f"{name}: {_with_differences(of, arms)}" for name, arms in (("better", better), ("worse", worse)) if arms]
+    return f"{budget}, arms differ significantly from {of.baseline} (Holm p <= {ALPHA}); {'; '.join(parts)}."
+
+
+def is_decided(of: AtBudget) -> bool:
+    """Whether there is a verdict, which has a certainty."""
+    return of.outcome in ("no_difference", "different")
+
+
+def sentences_at_budget(of: AtBudget) -> Iterator[str]:
+    """The headline, what its certainty covers, and what the test score depends on."""
+    yield headline_at_budget(of)
+    if of.outcome == "nothing":
+        return
+    if is_decided(of):
+        yield f"This certainty covers {COVERED}; it does not cover {NOT_COVERED}."
+    if total := sum(of.variances.values()):
+        shares = ", ".join(f"{name} {100 * variance / total:.0f} %" for name, variance in of.variances.items())
+        yield f"Shares of the variance of {of.metric} of single runs: {shares}."
+    if of.num_collapsed and of.outcome != "all_collapsed":
+        counts = ", ".join(f"{name} ({num})" for name, num in of.num_collapsed.items())
+        yield f"Runs that predict one class only: {counts}."
+    if of.num_failed:
+        failed = ", ".join(f"{name} ({num})" for name, num in of.num_failed.items())
+        yield f"Runs without a score, which count as never chosen by a search: {failed}."
+    if of.num_left_out:
+        yield f"Left out: {counted(of.num_left_out, 'run')} of settings or seeds that not all arms have run with yet."
+
+
+def cards_at_budget(findings: Findings) -> tuple[Card, ...]:
+    """A card for each data set and encoder of a study of drawn settings."""
+    studied = at_budget(findings)
+    return tuple(_card(each, each.place if len(studied) > 1 else "", findings) for each in studied)
+
+
+def _card(of: AtBudget, name: str, findings: Findings) -> Card:
+    facts = {
+        "data": of.place,
+        "metric": of.metric,
+        "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws} drawn" if of.arms else "",
+        "seeds": str(of.num_seeds or ""),
+        "certainty": f"covers {COVERED}; not {NOT_COVERED}" if is_decided(of) else "",
+    }
+    settle, is_command = _settle(of, findings)
+    shown = {label: text for label, text in facts.items() if text}
+    return Card(name, QUESTION, ANSWERS[of.outcome], _use(of), shown, settle, is_command)
+
+
+def _use(of: AtBudget) -> str:
+    if not is_decided(of):
+        return "not known yet"
+    better, worse = _better_and_worse(of)
+    if better:
+        return " or ".join(arm.name for arm in better)
+    return f"{of.baseline}, since no arm is shown to be better{' and some are worse' if worse else ''}"
+
+
+def _settle(of: AtBudget, findings: Findings) -> tuple[str, bool]:
+    """What to run where there are too few runs, and whether it is a command."""
+    if of.outcome != "too_few":
+        return "", False
+    if of.num_draws < FEW_SEEDS:
+        return f"the same study with {FEW_SEEDS} SETTINGS and {FEW_SEEDS} seeds or more", False
+    try:
+        return shlex.join(MoreSeeds(FEW_SEEDS).words(parent_tag(findings.frame, "command"))), True
+    except RunError:
+        return f"the same study with {FEW_SEEDS} seeds", False
+
+
+def _better_and_worse(of: AtBudget) -> tuple[list[ArmAtBudget], list[ArmAtBudget]]:
+    better = [arm for arm in of.different if arm.differences[of.budget].is_ahead]
+    return better, [arm for arm in of.different if arm not in better]
+
+
+def _with_differences(of: AtBudget, arms: Sequence[ArmAtBudget]) -> str:
+    show = format_at_budget(of).show
+    return ", ".join(f"{arm.name} ({show(arm.differences[of.budget].interval.mean, '+')})" for arm in arms)

@@ -1,0 +1,124 @@
+"""The tables of a study of drawn settings: its arms at equal tuning budget, and what the variance comes from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pandas as pd
+
+from analysis.budget import AtBudget, at_budget
+from analysis.budget_wording import format_at_budget, headline_at_budget
+from analysis.findings import Findings
+from analysis.statistics import ALPHA
+from analysis.tables.base import Mark, ReportTable, shown_p
+from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
+
+HOLM_P: Final = "Holm p"
+MEANINGS: Final = {
+    LOSS: "which arm it is, over all settings",
+    SETTINGS: "the drawn settings, over all arms",
+    SEED: "the seed, over all arms and settings",
+    BOTH: "which settings suit which arm",
+    RESIDUAL: "all else, such as the seed of a single run",
+}
+
+
+def at_equal_budget(findings: Findings) -> list[ReportTable]:
+    """The arms at the budget of the verdict, then at other ones, in a table for each data set and encoder."""
+    studied = [each for each in at_budget(findings) if each.arms]
+    return [
+        _table("at_equal_budget" if len(studied) == 1 else f"at_equal_budget_{number}", each)
+        for number, each in enumerate(studied, start=1)
+    ]
+
+
+def _table(name: str, of: AtBudget) -> ReportTable:
+    known = {budget for arm in of.arms for budget in arm.differences}
+    budgets = sorted(known, key=lambda budget: (budget != of.budget, budget))
+    score_format, minus = format_at_budget(of), f"minus {of.baseline}"
+    numbers: list[dict[str, Any]] = []
+    shown: list[dict[str, str]] = []
+    marks: dict[tuple[int, str], Mark] = {}
+    for budget in budgets or [of.budget]:
+        for arm in of.arms:
+            score, difference = arm.scores[budget - 1], arm.differences.get(budget)
+            if difference and not difference.is_significant:
+                marks |= {(len(shown), heading): "grey" for heading in (minus, HOLM_P)}
+            numbers.append(
+                {"best_of": budget, "arm": arm.name, "mean": score.mean, "low": score.low, "high": score.high}
+                | {
+                    "difference": difference and difference.interval.mean,
+                    "difference_low": difference and difference.interval.low,
+                    "difference_high": difference and difference.interval.high,
+                    "holm_p": difference and difference.p,
+                }
+            )
+            shown.append(
+                {
+                    "best of": str(budget),
+                    "arm": arm.name,
+                    score_format.heading(of.metric): score_format.show_interval(score),
+                    minus: score_format.show_interval(difference.interval, "+") if difference else "",
+                    HOLM_P: shown_p(difference.p) if difference else "",
+                }
+            )
+    place = f" on {of.place}" if of.place else ""
+    folds = {len(of.arms): "At other budgets"} if len(budgets) > 1 else {}
+    title = f"{of.metric} at equal tuning budget{place}"
+    return ReportTable(name, title, pd.DataFrame(numbers), pd.DataFrame(shown), tuple(_notes(of)), marks, folds)
+
+
+def _notes(of: AtBudget) -> Iterator[str]:
+    yield (
+        f"Best of n: the expected {of.metric} of the run with the best dev score of n settings, over all subsets of n "
+        f"of the {of.num_draws} drawn settings (without replacement), the mean over {of.num_seeds} seeds. All arms "
+        "have the same settings and seeds, so that differences are paired by both."
+    )
+    yield (
+        "Intervals of 95 % over settings and seeds, both drawn at random: the jackknife over settings and the analysis "
+        "of variance, with the degrees of freedom of the settings that decide the best of n. Those of differences are "
+        f"Holm-corrected over the arms at each n: an interval excludes 0 exactly where p is at most {ALPHA}."
+    )
+    if of.test_per_train:
+        yield (
+            f"Each seed drew its own test split: the variance of seeds has the factor 1/R + {of.test_per_train:.2f} of "
+            "Nadeau and Bengio (2003)."
+        )
+    yield headline_at_budget(of)
+    yield "Grey, or italic: not significantly different from the baseline."
+
+
+def variance_components(findings: Findings) -> list[ReportTable]:
+    """Which share of the variance of single test scores is that of the loss, the settings and the seed."""
+    studied = [each for each in at_budget(findings) if sum(each.variances.values())]
+    return [
+        _of_variance("variance_components" if len(studied) == 1 else f"variance_components_{number}", each)
+        for number, each in enumerate(studied, start=1)
+    ]
+
+
+def _of_variance(name: str, of: AtBudget) -> ReportTable:
+    total = sum(of.variances.values())
+    show = format_at_budget(of).show
+    data = pd.DataFrame(
+        {"source": source, "share": variance / total, "standard_deviation": math.sqrt(variance)}
+        for source, variance in of.variances.items()
+    )
+    shown = pd.DataFrame(
+        {
+            "source": source,
+            "share (%)": f"{100 * variance / total:.1f}",
+            "standard deviation": show(math.sqrt(variance)),
+            "what varies": MEANINGS[source],
+        }
+        for source, variance in of.variances.items()
+    )
+    note = (
+        f"Variance components of {of.metric} of single runs: {len(of.arms)} arms, {of.num_draws} settings and "
+        f"{of.num_seeds} seeds, each combination once, all effects random (analysis of variance; a negative estimate "
+        "is 0). The share of the loss is that among these arms."
+    )
+    place = f" on {of.place}" if of.place else ""
+    return ReportTable(name, f"Sources of variance{place}", data, shown, (note,))

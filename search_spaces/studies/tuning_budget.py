@@ -1,0 +1,16 @@
+"""Losses at equal tuning budget: each is run with the same random draws from the space of the optimizer.
+
+The tuning is replicated with the losses, so that a difference is not that of two single searches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from search_spaces.draws import draws
+from search_spaces.optimizer_tuning import optimizer_tuning
+
+LOSSES = ("cross_entropy", "weighted_cross_entropy", "focal", "dice", "self_adjusting_dice")
+ARMS: dict[str, dict[str, Any]] = {loss: {"loss": loss} for loss in LOSSES}
+BASELINE = "cross_entropy"
+SETTINGS = draws(optimizer_tuning, 12)

@@ -1,0 +1,53 @@
+"""The tables at equal tuning budget: the numbers of the record, the verdict's budget first, shares that sum to 1."""
+
+from __future__ import annotations
+
+import pytest
+
+from analysis.budget import at_budget
+from analysis.findings import Findings
+from analysis.tables.budget import at_equal_budget, variance_components
+from analysis.variance import components
+from tests.analysis.cells import drawn_settings, study
+from tests.analysis.test_budget import DEV, TEST
+
+DRAWN = Findings(drawn_settings(DEV, TEST))
+
+
+def test_the_budget_of_the_verdict_is_first_and_the_others_are_folded() -> None:
+    """A reader who sees the best of 1 first takes it for the verdict."""
+    (table,), (made,) = at_equal_budget(DRAWN), at_budget(DRAWN)
+    assert list(zip(table.data["best_of"], table.data["arm"], strict=True)) == [
+        (budget, arm) for budget in (3, 1, 4) for arm in ("dice", "cross_entropy")
+    ]
+    assert table.folds == {2: "At other budgets"}
+    dice = made.arms[0].differences[3]
+    row = table.data.iloc[0]
+    assert list(row[["difference", "difference_low", "difference_high", "holm_p"]]) == [
+        dice.interval.mean,
+        dice.interval.low,
+        dice.interval.high,
+        dice.p,
+    ]
+    assert row["mean"] == made.arms[0].scores[2].mean
+    assert not any(number == 0 for number, _ in table.marks), "significant, so not grey"
+
+
+def test_what_is_not_significant_is_grey() -> None:
+    """Finds a difference that looks like a finding and is none."""
+    (table,) = at_equal_budget(Findings(drawn_settings(DEV[..., :4], TEST[..., :4])))
+    assert {(0, "minus cross_entropy"), (0, "Holm p")} <= set(table.marks)
+
+
+def test_the_shares_of_variance_are_those_of_the_scores() -> None:
+    """Standard deviations in place of variances sum to more than the whole."""
+    (table,) = variance_components(DRAWN)
+    expected = components(TEST)
+    assert table.data["source"].tolist() == list(expected)
+    assert table.data["share"].sum() == pytest.approx(1)
+    assert (table.data["standard_deviation"] ** 2).tolist() == pytest.approx(list(expected.values()))
+
+
+def test_all_other_studies_have_no_such_table() -> None:
+    other = Findings(study({"cross_entropy": [0.5], "dice": [0.6]}))
+    assert at_equal_budget(other) == variance_components(other) == []

@@ -1,0 +1,139 @@
+"""Arms at equal tuning budget, from the cells of a study: pairing, gaps, failed runs, and how far the verdict holds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.best_of import best_of
+from analysis.budget import AtBudget, at_budget
+from analysis.comparison import comparisons
+from analysis.findings import Findings
+from analysis.statistics import holm_of, paired_difference
+from tests.analysis.cells import drawn_settings, study
+from tests.benchmarks.equal_budget import SCENARIOS, false_claims
+
+RNG = np.random.default_rng(0)
+NUM, SEEDS = 9, 5
+SETTINGS_1NR = RNG.normal(0.6, 0.1, (1, NUM, 1)) + RNG.normal(0, 0.01, (1, NUM, SEEDS))
+TEST = np.concatenate([SETTINGS_1NR, SETTINGS_1NR + 0.05 + RNG.normal(0, 0.004, (1, NUM, SEEDS))]).clip(0, 1)
+DEV = TEST + RNG.normal(0, 0.01, TEST.shape)
+
+
+def of(frame: pd.DataFrame) -> AtBudget:
+    (made,) = at_budget(Findings(frame))
+    return made
+
+
+def test_settings_are_one_comparison_and_no_data_sets() -> None:
+    """Read as variants, each setting would have a verdict of its own, and ranks over them would be drawn."""
+    frame = drawn_settings(DEV, TEST)
+    assert comparisons(Findings(frame)) == ()
+    assert (of(frame).num_draws, of(frame).num_seeds, of(frame).budget) == (NUM, SEEDS, 3)
+    by_data = frame.assign(**{"tags.variants_are": "data"})
+    assert at_budget(Findings(by_data)) == () == at_budget(Findings(study({"cross_entropy": [0.5]})))
+    assert len(comparisons(Findings(by_data))) == NUM
+
+
+def test_an_arm_is_compared_with_the_same_settings_and_seeds() -> None:
+    """Unpaired, a lead of half the spread of the settings would not be found."""
+    dice, baseline = of(drawn_settings(DEV, TEST)).arms
+    assert (dice.name, baseline.name, baseline.differences) == ("dice", "cross_entropy", {})
+    for budget in (1, 3, 4):
+        expected = best_of(DEV[1], TEST[1], budget).mean() - best_of(DEV[0], TEST[0], budget).mean()
+        assert dice.differences[budget].interval.mean == pytest.approx(expected)
+        assert dice.scores[budget - 1].mean == pytest.approx(best_of(DEV[1], TEST[1], budget).mean())
+    assert of(drawn_settings(DEV, TEST)).outcome == "different"
+    assert dice.differences[3].is_ahead
+    assert len(dice.scores) == NUM
+    assert [math.isnan(score.low) for score in dice.scores] == [False] * 4 + [True] * 5
+    shuffled = drawn_settings(DEV, TEST).sample(frac=1, random_state=0)
+    assert of(shuffled).arms[0].differences == dice.differences
+
+
+def test_p_values_are_corrected_over_the_arms_of_one_budget() -> None:
+    """Corrected over all numbers of settings too, or not at all, the claims would not be those that are promised."""
+    three = np.concatenate([TEST, TEST[:1] + 0.005])
+    made = of(drawn_settings(np.concatenate([DEV, DEV[:1]]), three, ("cross_entropy", "dice", "focal")))
+    dice, focal = (next(arm for arm in made.arms if arm.name == name) for name in ("dice", "focal"))
+    plain = of(drawn_settings(DEV, TEST)).arms[0].differences[3]
+    assert math.isnan(focal.differences[3].p), "a constant lead has no spread, and is not tested"
+    assert dice.differences[3].p == pytest.approx(plain.p)
+    noisy = three + np.concatenate([np.zeros((2, NUM, SEEDS)), RNG.normal(0, 0.01, (1, NUM, SEEDS))])
+    made = of(drawn_settings(np.concatenate([DEV, DEV[:1]]), noisy, ("cross_entropy", "dice", "focal")))
+    dice = next(arm for arm in made.arms if arm.name == "dice")
+    assert dice.differences[3].p == pytest.approx(2 * plain.p)
+
+
+def test_a_failed_run_is_never_chosen_and_scores_like_the_constant_predictor() -> None:
+    """Left out, the settings at which an arm fails would not count against it."""
+    failed = TEST.copy()
+    failed[1, 0, :] = np.nan
+    frame = drawn_settings(DEV, failed).assign(**{"metrics.test/constant_f1": 0.2})
+    made = of(frame)
+    filled = np.where(np.isnan(failed), 0.2, failed)
+    dev = np.where(np.isnan(failed), -np.inf, DEV)
+    dice = next(arm for arm in made.arms if arm.name == "dice")
+    assert [score.mean for score in dice.scores] == pytest.approx(
+        [best_of(dev[1], filled[1], number).mean() for number in range(1, NUM + 1)]
+    )
+    assert made.num_failed == {"dice": SEEDS}
+
+
+def test_only_settings_and_seeds_that_all_arms_have_are_compared() -> None:
+    """While a study runs, one arm has more settings than another."""
+    frame = drawn_settings(DEV, TEST)
+    without = of(frame[frame["id"] != "dice-2-4"])
+    assert (without.num_draws, without.num_seeds, without.num_left_out) == (NUM - 1, SEEDS, 2 * SEEDS - 1)
+    kept = [draw for draw in range(NUM) if draw != 2]
+    assert without.arms[0].differences == of(drawn_settings(DEV[:, kept], TEST[:, kept])).arms[0].differences
+    running = frame.assign(state=frame["state"].where(frame["seed"] != 4, None))
+    assert (of(running).num_seeds, of(running).num_draws) == (4, NUM)
+    later = of(frame[(frame["arm"] != "dice") | (frame["seed"] != 4)])
+    assert (later.num_seeds, later.num_draws, later.num_left_out) == (4, NUM, NUM)
+    started = of(frame[frame["id"].isin(["study", "cross_entropy-0-0"])])
+    assert (started.outcome, started.arms[0].name) == ("nothing", "cross_entropy")
+    assert of(frame[frame["arm"] != "cross_entropy"]).outcome == "nothing"
+
+
+def test_the_latest_run_with_a_score_counts() -> None:
+    """A cell that failed is tried again under its own id in another experiment of the same study."""
+    frame = drawn_settings(DEV, TEST)
+    again = frame[frame["id"] == "dice-0-0"].assign(id="again", state="failed", **{"metrics.test/f1": np.nan})
+    assert of(pd.concat([frame, again], ignore_index=True)).arms[0].differences == of(frame).arms[0].differences
+
+
+def test_few_settings_or_seeds_and_collapsed_runs_make_no_claim() -> None:
+    """A lead in all of 4 settings or 4 seeds is not called significant, as nowhere in a report."""
+    for dev, test in ((DEV[:, :4], TEST[:, :4]), (DEV[..., :4], TEST[..., :4]), (DEV[..., :1], TEST[..., :1])):
+        made = of(drawn_settings(dev, test))
+        assert (made.outcome, made.different) == ("too_few", ())
+    assert math.isnan(of(drawn_settings(DEV[..., :1], TEST[..., :1])).arms[0].differences[1].p)
+    assert of(drawn_settings(DEV, TEST, collapsed="true")).outcome == "all_collapsed"
+
+
+def test_data_sets_and_encoders_have_a_comparison_each() -> None:
+    """Settings of two data sets together would be paired by name only."""
+    frames = [drawn_settings(DEV, TEST, data=data) for data in ("mrpc", "qqp")]
+    frame = pd.concat([frames[0], frames[1].iloc[1:]], ignore_index=True)
+    assert [(each.place, each.num_draws) for each in at_budget(Findings(frame))] == [("mrpc", NUM), ("qqp", NUM)]
+
+
+def test_of_one_setting_tried_the_difference_is_that_of_means() -> None:
+    """With effects of settings alone, the p of the best of 1 is that of the paired t test over settings."""
+    own = TEST.mean(2, keepdims=True) + np.zeros(TEST.shape)
+    dice = of(drawn_settings(own, own)).arms[0]
+    plain, better = (dict(enumerate(of_arm.tolist())) for of_arm in own[..., 0])
+    expected = paired_difference(better, plain)
+    assert dice.differences[1].p == pytest.approx(holm_of([expected])[0].p)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_equal_arms_are_seldom_told_apart(scenario: str) -> None:
+    """An interval that is too narrow shows in no other test; `make bench-uncertainty` runs 2,000 studies."""
+    shares = false_claims(60, scenario)
+    assert shares["at equal budget"] <= 0.06 + 1.65 * math.sqrt(0.06 * 0.94 / 60)
+    assert shares["after one search each"] > 0.5

@@ -1,0 +1,97 @@
+"""The verdict at equal tuning budget in words: what it claims, what it covers, and what a report leaves out for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from analysis.budget import at_budget
+from analysis.budget_wording import cards_at_budget, headline_at_budget, sentences_at_budget
+from analysis.findings import Findings
+from analysis.outcome import metrics, note
+from analysis.report import report, side_by_side
+from tests.analysis.cells import drawn_settings, study
+from tests.analysis.frames import BEGIN
+from tests.analysis.test_budget import DEV, TEST
+
+BUDGET = "At equal tuning budget (the best of 3 by dev, over 9 drawn settings and 5 seeds)"
+
+
+def findings(dev: np.ndarray = DEV, test: np.ndarray = TEST, **tags: str) -> Findings:
+    return Findings(drawn_settings(dev, test, **tags).assign(parent=None, start=BEGIN, end=BEGIN))
+
+
+def test_a_difference_is_claimed_with_what_it_covers() -> None:
+    """A claim without its budget, or one that seems to hold for other data, is read as that of a loss."""
+    of = findings()
+    (made,), (card,) = at_budget(of), cards_at_budget(of)
+    dice = made.arms[0].differences[3].interval.mean
+    assert headline_at_budget(made) == (
+        f"{BUDGET}, arms differ significantly from cross_entropy (Holm p <= 0.05); better: dice (+{100 * dice:.2f})."
+    )
+    covered = list(sentences_at_budget(made))[1]
+    assert covered == (
+        "This certainty covers seeds and the draw of the search; it does not cover other test items, other data sets, "
+        "other search spaces."
+    )
+    assert (card.answer, card.use, card.settle) == ("YES", "dice", "")
+    assert card.facts["budget"] == "the best of 3 settings by dev, of 9 drawn"
+    worse = Findings(drawn_settings(DEV[::-1], TEST[::-1]))
+    assert f"worse: dice ({-100 * dice:+.2f})" in headline_at_budget(at_budget(worse)[0])
+    assert cards_at_budget(worse)[0].use == "cross_entropy, since no arm is shown to be better and some are worse"
+
+
+def test_no_difference_is_no_claim() -> None:
+    """Also of arms that are the same run for run."""
+    same = findings(np.stack([DEV[0]] * 2), np.stack([TEST[0]] * 2))
+    assert headline_at_budget(at_budget(same)[0]) == f"{BUDGET}, no arm is shown to differ from cross_entropy."
+    assert (cards_at_budget(same)[0].answer, cards_at_budget(same)[0].use) == (
+        "NO",
+        "cross_entropy, since no arm is shown to be better",
+    )
+
+
+def test_few_runs_have_the_command_that_goes_on() -> None:
+    """Finds a certainty named where nothing is certain."""
+    few = findings(DEV[..., :2], TEST[..., :2])
+    (card,) = cards_at_budget(few)
+    assert (card.answer, card.use, card.is_command) == ("TOO FEW RUNS", "not known yet", True)
+    assert card.settle == "dice-ray ablate a_study --seeds 5"
+    assert "covers" not in card.facts
+    assert not any("certainty" in sentence for sentence in sentences_at_budget(at_budget(few)[0]))
+    (card,) = cards_at_budget(findings(DEV[:, :4], TEST[:, :4]))
+    assert (card.settle, card.is_command) == ("the same study with 5 SETTINGS and 5 seeds or more", False)
+
+
+def test_runs_that_failed_or_collapsed_are_named() -> None:
+    """A failed run that nobody sees makes an arm look bad for no reason."""
+    failed = TEST.copy()
+    failed[1, 0, 0] = np.nan
+    said = " ".join(sentences_at_budget(at_budget(findings(test=failed))[0]))
+    assert "Runs without a score, which count as never chosen by a search: dice (1)." in said
+    collapsed = findings(collapsed="true")
+    assert headline_at_budget(at_budget(collapsed)[0]).startswith("This says nothing about the arms: all 90 runs")
+    one = findings()
+    one.frame.loc[1, "tags.collapsed"] = "true"
+    said = " ".join(sentences_at_budget(at_budget(one)[0]))
+    assert "Runs that predict one class only: cross_entropy (1)." in said
+
+
+def test_a_report_has_no_part_for_single_settings() -> None:
+    """Finds nine verdicts, tables or ranks for nine settings, and a report or note without the verdict."""
+    of = findings()
+    made = report(of)
+    assert {table.name for table in made.tables} == {"at_equal_budget", "variance_components"}
+    assert {figure.name for figure in made.figures} == {"score_by_budget"}
+    assert [card.title for card in made.cards] == ["Can the arms be told apart at equal tuning budget?"]
+    headline = headline_at_budget(at_budget(of)[0])
+    assert made.summary[0] == headline
+    assert note(of, "study").startswith(f"**{headline}**")
+    best = at_budget(of)[0].arms[0].scores[2].mean
+    assert metrics(of)["test/f1 best of 3/dice"] == best
+
+
+def test_a_report_of_two_studies_has_both_verdicts() -> None:
+    """The experiments of a report may be studies of both kinds."""
+    other = Findings(study({"cross_entropy": [0.5] * 5}).assign(parent=None, start=BEGIN, end=BEGIN))
+    made = side_by_side({"drawn": findings(), "plain": other})
+    assert [card.name for card in made.cards] == ["drawn", "plain"]

@@ -1,0 +1,61 @@
+"""Variance components against restricted maximum likelihood, computed from the covariance matrix of all scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS, components
+
+A, N, R = 4, 6, 3
+
+
+def drawn(seed: int) -> NDArray[np.floating]:
+    rng = np.random.default_rng(seed)
+    sizes = ((0.5, (A, 1, 1)), (1.0, (1, N, 1)), (0.4, (1, 1, R)), (0.6, (A, N, 1)), (0.5, (A, N, R)))
+    return np.asarray(sum(rng.normal(0, spread, shape) for spread, shape in sizes))
+
+
+def reml(scores_ANR: NDArray[np.floating]) -> list[float]:
+    """The variances of loss, settings, seed, loss x settings and residual that maximise the restricted likelihood."""
+    ones = [np.eye(size) for size in (A, N, R)], [np.ones((size, size)) for size in (A, N, R)]
+    matrices = [
+        np.kron(np.kron(ones[a][0], ones[n][1]), ones[r][2])
+        for a, n, r in ((0, 1, 1), (1, 0, 1), (1, 1, 0), (0, 0, 1), (0, 0, 0))
+    ]
+    scores, intercept = scores_ANR.ravel(), np.ones((scores_ANR.size, 1))
+
+    def deviance(logs: NDArray[np.floating]) -> float:
+        covariance = sum(np.exp(log) * matrix for log, matrix in zip(logs, matrices, strict=True))
+        inverse = np.linalg.inv(covariance)
+        information = (intercept.T @ inverse @ intercept).item()
+        residual = scores - (intercept.T @ inverse @ scores).item() / information
+        return float(np.linalg.slogdet(covariance)[1] + np.log(information) + residual @ inverse @ residual)
+
+    fitted = minimize(deviance, np.full(5, -1.0), method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9})
+    return [float(np.exp(log)) for log in fitted.x]
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_components_are_those_of_restricted_maximum_likelihood(seed: int) -> None:
+    """A wrong divisor or expectation of a mean square gives plausible shares."""
+    found = components(drawn(seed))
+    assert min(found.values()) > 0, "the two estimates agree where no component is negative"
+    expected = reml(drawn(seed))
+    assert [found[name] for name in (LOSS, SETTINGS, SEED, BOTH, RESIDUAL)] == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_negative_component_is_0() -> None:
+    """A negative share would make the others exceed 100 %."""
+    scores_ANR = np.random.default_rng(3).normal(size=(A, N, R))
+    found = components(scores_ANR - scores_ANR.mean((1, 2), keepdims=True))
+    assert found[LOSS] == 0
+    assert found[RESIDUAL] > 0
+
+
+def test_what_one_seed_cannot_tell_apart_is_absent() -> None:
+    """With one seed the interaction would be shown as 0, though it is in the residual."""
+    assert components(drawn(0)[:, :, :1]).keys() == {LOSS, SETTINGS, RESIDUAL}
+    assert components(drawn(0)[:1]) == {} == components(drawn(0)[:, :1])
