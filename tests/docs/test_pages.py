@@ -11,74 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.core import TyperGroup
-from typer.main import get_command
 
 import dice_ray
 from dice_ray import api, losses
-from dice_ray.cli.app import app
 from dice_ray.config.schema import RunConfig
 from dice_ray.settings import paths
 from docs.settings_reference import MARK, settings_reference
+from tests.docs.commands import COMMANDS, OPTIONS_OF_ALL, problems_of, unknown_settings
 from tests.docs.pages import PAGES, Block, anchors, blocks, code_in_sentences, file_of, links, text_of
-from tests.house.tree import REPOSITORY
 
 LANGUAGES = {"bash", "python", "yaml", "console", "text", "{toctree}", "{eval-rst}"}
 SETTING = re.compile(rf"((?:{'|'.join(RunConfig.model_fields)})(?:\.\w+)+)(?:=.*)?")
 FILES = (".json", ".yaml", ".csv", ".png", ".md")
-USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
-"""The base class of all errors in arguments and options, which typer does not export."""
-GROUP = get_command(app)
-assert isinstance(GROUP, TyperGroup)
-COMMANDS: dict[str, Any] = dict(GROUP.commands)
 ALL_BLOCKS = [block for page in PAGES for block in blocks(page)]
 BASH = [block for block in ALL_BLOCKS if block.language == "bash"]
-
-
-def problems_of(words: list[str]) -> Iterator[str]:
-    """What is wrong with a command: an option or a name that does not exist, a missing or superfluous argument."""
-    if words[0] == "make":
-        targets = re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE)
-        yield from (f"no target {target}" for target in words[1:] if target not in targets)
-    if words[0] != "dice-ray":
-        return
-    command = COMMANDS.get(words[1])
-    if command is None:
-        yield f"no command {words[1]}"
-        return
-    try:
-        given = command.make_context(words[1], words[2:]).params
-    except USAGE_ERROR as error:
-        yield str(error)
-        return
-    yield from _unknown_names(words[1], given)
-    for setting in given.get("settings") or ():
-        yield from _unknown_settings(setting)
-
-
-def _unknown_names(command: str, given: dict[str, Any]) -> Iterator[str]:
-    """Names of presets, studies and spaces that are not shipped; files are made by the blocks before."""
-    known = api.names()
-    named: dict[str, list[str]] = {"presets": [], "studies": [], "spaces": []}
-    if given.get("preset"):
-        named["presets"] = [given["preset"]]
-    if given.get("space"):
-        named["spaces"] = [given["space"].partition(":")[0]]
-    if command == "inspect":
-        named["presets"] = given["presets"]
-    if command == "ablate":
-        named |= {"studies": [given["study"]], "presets": given["data"] or []}
-    for kind, names in named.items():
-        for name in names:
-            if not name.endswith((".yaml", ".py")) and name not in known[kind]:
-                yield f"no {name} among the {kind}"
-
-
-def _unknown_settings(text: str) -> Iterator[str]:
-    path = text.partition("=")[0]
-    if path not in paths(RunConfig) and not path.startswith("loss.custom.parameters."):
-        yield f"no setting {path}"
 
 
 def test_every_block_is_of_a_kind_that_is_checked() -> None:
@@ -101,7 +47,7 @@ def test_commands_exist_with_their_options() -> None:
 
 def test_commands_options_and_settings_in_sentences_exist() -> None:
     options = {option for command in COMMANDS.values() for each in command.params for option in each.opts}
-    options |= {option for each in GROUP.params for option in each.opts}
+    options |= OPTIONS_OF_ALL
     wrong = []
     for page in PAGES:
         for code in code_in_sentences(page):
@@ -114,7 +60,7 @@ def test_commands_options_and_settings_in_sentences_exist() -> None:
             elif words[0].startswith("--") and words[0] not in options:
                 wrong.append(f"{page}: {code}")
             elif (found := SETTING.fullmatch(code)) and not code.endswith(FILES):
-                wrong += [f"{page}: {problem}" for problem in _unknown_settings(found[1])]
+                wrong += [f"{page}: {problem}" for problem in unknown_settings(found[1])]
     assert wrong == []
 
 
@@ -128,6 +74,12 @@ def test_commands_options_and_settings_in_sentences_exist() -> None:
         ("dice-ray ablate losses --data mprc", "no mprc among the presets"),
         ("dice-ray train mrpc --set loss.focal.gama=3", "no setting loss.focal.gama"),
         ("make dmeo", "no target dmeo"),
+        ("ray strat --head", "no command ray strat"),
+        ("ray start --haed", "No such option '--haed'"),
+        ("ray job logs search --folow", "No such option '--folow'"),
+        ("ray symmetric-run --address a:1 --nmu-cpus 2 -- true", "No such option '--nmu-cpus'"),
+        ("ray symmetric-run --address a:1 -- dice-ray tune mprc", "no mprc among the presets"),
+        ("kubectl apply -f deploy/kuberay/rayjbo.yaml", "no file deploy/kuberay/rayjbo.yaml"),
     ],
 )
 def test_a_wrong_command_is_found(words: str, problem: str) -> None:
