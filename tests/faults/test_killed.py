@@ -1,4 +1,7 @@
-"""A driver, a trial or a machine killed at a random moment: every trial once, MLflow equal to the ledger."""
+"""A driver, a trial or a machine killed at a random moment: every trial once, MLflow equal to the ledger.
+
+`make test-faults` tries more moments.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,3 @@ def scratch() -> Iterator[Path]:
 def test_nothing_is_lost_and_nothing_doubled(what: str, tmp_path: Path, scratch: Path) -> None:
     kill = KILLS[what](tmp_path, scratch)
     assert not kill.faults(), kill.moment
-
-
-@pytest.mark.ray
-@pytest.mark.slow
-@pytest.mark.parametrize("what", KILLS)
-@pytest.mark.parametrize("number", range(10))
-def test_nor_at_ten_other_moments(what: str, number: int, tmp_path: Path, scratch: Path) -> None:
-    test_nothing_is_lost_and_nothing_doubled(what, tmp_path, scratch)
