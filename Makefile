@@ -27,7 +27,7 @@ check: $(READY) ## Check format, lint, types, import rules and the structure of 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/pytest -m "not slow" tests/house
+	$(BIN)/pytest -n 2 -m "not slow" tests/house
 
 docs: $(DOCS) ## Build the documentation as HTML in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
@@ -81,20 +81,22 @@ tree: $(READY) ## Write the tree in CONTRIBUTING.md from the first sentences of 
 INSTALL = PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-compile
 COMPILE = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -qq -j 0 .venv/lib || true
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dice_ray needs Python 3.11 or newer, got $$($(PYTHON) --version 2>&1); name one: make PYTHON=python3.12"; exit 1; }
-	@echo "Installing into .venv; the first time takes about a minute."
+	@echo "Installing into .venv; the first time takes about two minutes."
 	@$(PYTHON) -m venv .venv
+
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@$(INSTALL) --editable .
 	@$(COMPILE)
 	@touch $@
 
-$(READY): $(INSTALLED)
-	@echo "Installing what tests and checks need."
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing dice_ray, and what tests and checks need."
 	@$(INSTALL) --editable '.[dev]'
 	@$(COMPILE)
-	@touch $@
+	@touch $(INSTALLED) $@
 
 $(DOCS): $(INSTALLED)
 	@echo "Installing what the documentation needs."

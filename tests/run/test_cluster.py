@@ -197,6 +197,7 @@ ray.shutdown()
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 def test_a_ray_that_runs_in_this_process_is_used_and_left_running(tmp_path: Path) -> None:
     """Its processes stand in another folder than the driver, and know no variable that was set since."""
     done = python(RUNNING, tmp_path, PYTHONPATH=os.pathsep.join(sys.path))

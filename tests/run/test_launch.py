@@ -156,6 +156,7 @@ class TestOnRayTrain:
         assert not closed.is_stopped
         assert not closed.workers
 
+    @pytest.mark.slow
     def test_a_failure_of_a_worker_comes_back_as_it_was(self, tmp_path: Path) -> None:
         with pytest.raises(NonFiniteError, match=r"at step \d+"):
             list(train.evaluations(small(launch__how="ray_train", training__lr=1e30), tmp_path))

@@ -73,6 +73,7 @@ VARIANTS = {
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_kept_ray")
 def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_left_out(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]

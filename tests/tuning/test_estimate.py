@@ -145,6 +145,7 @@ def test_as_json_it_is_one_document(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_kept_ray")
 def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     tmp_path: Path,
