@@ -28,7 +28,7 @@ def submit(
 ) -> Job:
     """Run a command on a cluster, as a job that goes on when this process has ended.
 
-    The same command, submitted again after the job's end, continues its run.
+    A command with the same name, submitted again after the job's end, continues its run.
 
     Args:
         command: `train`, `tune`, `ablate` or `resume` with its arguments; the others say what these arguments mean.

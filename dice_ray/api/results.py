@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dice_ray.api import shipped
 from dice_ray.api.places import runs_folder
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dice_ray.api.runs import DryRun
     from dice_ray.run.stopping import Stop
     from dice_ray.tuning.estimate import Estimate
+
+Shown = TypeVar("Shown")
 
 
 @dataclass(frozen=True)
@@ -122,29 +124,32 @@ class Result:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What a finished study shows on each data set, encoder and variant; empty if MLflow lacks results."""
-        if not self.is_study or self.waiting:
-            return ()
         shipped.folder_of("analysis")
         from analysis.comparison import comparisons
         from analysis.verdict import verdict
 
-        try:
-            return tuple(map(verdict, comparisons(findings(self.experiment))))
-        except (RunError, UnknownNameError):
-            return ()
+        return self._of_study(lambda found: tuple(map(verdict, comparisons(found))))
 
     @cached_property
     def at_budget(self) -> tuple[AtBudget, ...]:
         """What a finished study of drawn settings shows on each data set and encoder; empty for all other studies."""
-        if not self.is_study or self.waiting:
-            return ()
         shipped.folder_of("analysis")
         from analysis.budget import at_budget
 
+        return self._of_study(at_budget)
+
+    def _of_study(self, decide: Callable[[Findings], tuple[Shown, ...]]) -> tuple[Shown, ...]:
+        """What is decided from the stored results of a finished study; empty if MLflow lacks results."""
+        if not self.is_study or self.waiting:
+            return ()
         try:
-            return at_budget(findings(self.experiment))
+            return decide(self._findings)
         except (RunError, UnknownNameError):
             return ()
+
+    @cached_property
+    def _findings(self) -> Findings:
+        return findings(self.experiment)
 
     @property
     def headlines(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
 from dice_ray.tasks.inspection import rarest
 from dice_ray.terms import TermFacts
+from dice_ray.tracking import schema
 from dice_ray.training import precision
 from dice_ray.training.evaluate import EncodedSplit
 from dice_ray.training.loop import Parts
@@ -66,13 +67,14 @@ def objective(config: RunConfig, split: str = "dev") -> str:
     return f"{split}/{config.task.objective()}"
 
 
-def class_weights(config: RunConfig) -> str:
-    """The smallest and the largest class weight of each term that the loss weighs; empty if it weighs none."""
+def class_weights(config: RunConfig) -> dict[str, str]:
+    """The tag with the smallest and the largest class weight of each term; none if the loss weighs no classes."""
     weighting: Weighting | None = getattr(config.loss, "weighting", None)
     if weighting is None:
-        return ""
+        return {}
     ranges = {term.name: weighting.range_of(term) for term in prepare(config).facts if term.link != "position"}
-    return "; ".join(f"{name}: {range_}" if len(ranges) > 1 else range_ for name, range_ in ranges.items())
+    text = "; ".join(f"{name}: {range_}" if len(ranges) > 1 else range_ for name, range_ in ranges.items())
+    return {schema.CLASS_WEIGHTS: text}
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,6 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
     if warning := loaded.few_items():
         tags[schema.FEW_ITEMS] = warning
-    if weights := class_weights(config):
-        tags[schema.CLASS_WEIGHTS] = weights
     evaluations: list[Evaluation] = []
     with (
         lock(folder),
@@ -70,6 +68,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         status: schema.Status = "KILLED"
         ended: dict[str, str] = {}
         try:
+            ended |= class_weights(config)
             if uses_ray_train(config):
                 launch = config.launch
                 threads = launch.threads or max(1, torch.get_num_threads() // launch.workers)
@@ -89,7 +88,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
             if evaluations and evaluations[-1].finished:
                 status = "FINISHED"
         except Exception as error:  # also a mistake in a custom loss
-            status, ended = "FAILED", {schema.FAILURE: reason_of(error)}
+            status = "FAILED"
+            ended[schema.FAILURE] = reason_of(error)
             raise
         finally:
             curve = [(event.step, event.metrics[metric]) for event in evaluations]

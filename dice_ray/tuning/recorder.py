@@ -30,7 +30,7 @@ from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
 from dice_ray.errors import DiceRayError
-from dice_ray.run.build import class_weights, objective
+from dice_ray.run.build import objective
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import TRIALS, stored_digest
 from dice_ray.settings import Flat, flat
@@ -152,7 +152,7 @@ class Recorder:
             failure=failure,
         )
         self._ledger.append(outcome)
-        self._end_run(outcome, result.get("hardware", {}))
+        self._end_run(outcome, result.get("tags", {}))
         self._retained = clean_up(self._plan, self._ledger, self._trials, {id_} | self._retained)
 
     def lost(self, trial: TrialSpec, reason: str, *, is_final: bool = True) -> None:
@@ -203,8 +203,6 @@ class Recorder:
             config = self._plan.config(trial)
             params, config_yaml = flat(config), as_yaml(config)
             tags |= config.tags()
-            if weights := class_weights(config):
-                tags[schema.CLASS_WEIGHTS] = weights
             name = name if trial.arm else f"{name} {config.loss.name}"
         except DiceRayError:  # the trial fails with this error, which is recorded then
             params, config_yaml = trial.params, None
@@ -212,7 +210,7 @@ class Recorder:
         record.opened(name, params, tags | self._environment, config_yaml, parent=self._plan.name)
         return record
 
-    def _end_run(self, outcome: TrialOutcome, hardware: dict[str, str]) -> None:
+    def _end_run(self, outcome: TrialOutcome, tags: dict[str, str]) -> None:
         record, folder = self._records.pop(outcome.id), self._trials / outcome.id
         if outcome.curve and (digest := stored_digest(folder)):
             record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
@@ -225,7 +223,7 @@ class Recorder:
             metrics=outcome.metrics,
             kept=[metric_of(name) for name in self._objectives if name != SECONDS],
             test=outcome.test,
-            tags=hardware | {schema.STATE: outcome.state} | failure,
+            tags=tags | {schema.STATE: outcome.state} | failure,
             texts={f"test/{file.name}": file.read_text(encoding="utf-8") for file in counts},
         )
 

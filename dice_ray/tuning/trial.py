@@ -27,7 +27,7 @@ from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
 from dice_ray.run import cluster, train
-from dice_ray.run.build import objective, prepare
+from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.folder import LATE, TRIALS
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
@@ -38,7 +38,7 @@ SCORE = "score"
 """The value in a result that searcher and scheduler read; it is maximised."""
 
 TrialResult: TypeAlias = dict[str, Any]
-"""A trial's report: `score`, `step`, `metrics`, `hardware`, `finished`, `failure`; at the end of a cell `test`."""
+"""A trial's report: `score`, `step`, `metrics`, `tags`, `finished`, `failure`; at the end of a cell `test`."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +90,12 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             metric = objective(config)
             if isinstance(work.plan, StudyPlan):
                 prepare(config).test()  # raises before the training where the test split cannot be scored
+            tags = surroundings.hardware() | class_weights(config)
             for evaluation in train.evaluations(config, folder):
                 result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
                 if evaluation.finished and isinstance(work.plan, StudyPlan):
                     result["test"] = train.score(config, folder, "test")
-                result |= {"hardware": surroundings.hardware()}
-                yield {**result, "finished": evaluation.finished, "done": evaluation.finished}
+                yield {**result, "tags": tags, "finished": evaluation.finished, "done": evaluation.finished}
     except Exception as error:
         if isinstance(error, RayError | torch.AcceleratorError | OSError):
             raise  # the machine may be the reason: Ray tries the trial again

@@ -55,7 +55,7 @@ data:
 """
 STUDY = """
 BASELINE = "plain"
-ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4}}
+ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4, "loss.focal.weighting": "inverse"}}
 """
 
 
@@ -439,6 +439,19 @@ def test_a_failed_run_is_stored_as_failed() -> None:
     assert run["status"] == "FAILED"
 
 
+def test_class_weights_are_stored_and_a_run_that_cannot_have_them_has_failed() -> None:
+    """Finds a run that is not stored because its weights are invalid."""
+    dice_ray.train("synthetic_pairs", QUICK | {"loss": "weighted_cross_entropy"}, name="weighted")
+    with pytest.raises(ConfigError, match="below 0"):
+        dice_ray.train("synthetic_pairs", QUICK | {"loss.weighted_cross_entropy.weighting.lg.k": 0.1}, name="bad")
+    rows = api.Result("weighted", TRAIN_EXPERIMENT).frame.set_index("id")
+    assert str(rows.loc["weighted", "tags.class_weights"]).endswith(" to 1 (1)")
+    assert (rows.loc["bad", "status"], rows.loc["bad", "params.loss.weighted_cross_entropy.weighting.lg.k"]) == (
+        "FAILED",
+        0.1,
+    )
+
+
 @pytest.mark.ray
 def test_a_sweep_of_files_by_a_relative_path(swept: Driven, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(swept.folder)
@@ -464,6 +477,7 @@ def test_from_a_study_that_grows_to_a_table(
     assert sorted(zip(cells["arm"], cells["seed"], strict=True)) == [
         (arm, seed) for arm in ("plain", "strong") for seed in (1, 2)
     ]
+    assert cells["tags.class_weights"].notna().tolist() == [arm == "strong" for arm in cells["arm"]]
     assert len(list(Path("mlartifacts").glob("*/artifacts/test/items.csv"))) == 4
     scored = dice_ray.evaluate("mine/strong/2")
     assert scored.not_stored is None

@@ -16,6 +16,7 @@ from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
 from dice_ray.run import build, cluster, train
+from dice_ray.tracking import schema
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.kept_ray import KeptRay
 from tests.processes import WORKER, titled
@@ -43,12 +44,11 @@ def test_data_are_prepared_once_for_runs_that_share_them() -> None:
 
 
 def test_the_class_weights_of_a_run_are_those_of_its_training_split() -> None:
-    assert build.class_weights(small(loss="cross_entropy")) == build.class_weights(small(loss="focal")) == ""
+    assert build.class_weights(small(loss="cross_entropy")) == build.class_weights(small(loss="focal")) == {}
     inverse = small(loss__weighted_cross_entropy__weighting="inverse")
     (facts,) = build.prepare(inverse).facts
-    assert build.class_weights(inverse) == "{:.3g} (0) to {:.3g} (1)".format(
-        *(facts.num_items / (2 * count) for count in facts.counts)
-    )
+    weights = (facts.num_items / (2 * count) for count in facts.counts)
+    assert build.class_weights(inverse) == {schema.CLASS_WEIGHTS: "{:.3g} (0) to {:.3g} (1)".format(*weights)}
 
 
 def test_a_run_that_was_not_trained_cannot_be_scored(tmp_path: Path) -> None:
