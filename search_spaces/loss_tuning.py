@@ -18,9 +18,9 @@ def cross_entropy(trial: Trial) -> None:
 
 def weighted_cross_entropy(trial: Trial) -> None:
     _fix(trial, "weighted_cross_entropy")
-    # With `lg` itself, most values of k give nearly equal weights: from 5 on where a third of the items is positive.
-    trial.suggest_categorical("loss.weighted_cross_entropy.weighting", ["lg_odds"])
-    trial.suggest_float("loss.weighted_cross_entropy.weighting.lg_odds.power", 0, 1)
+    # This searches k. Of k itself most values give nearly equal weights: from 5 on where a third is positive.
+    trial.suggest_categorical("loss.weighted_cross_entropy.weighting", ["lg"])
+    trial.suggest_float("loss.weighted_cross_entropy.weighting.lg.strength", 0.05, 1)
     _head_bias(trial)
 
 

@@ -79,14 +79,33 @@ class LgConfig(WeightingBranch):
 
     Attributes:
         k: Added to the ratio of the other items to those of the class; a larger k makes the weights more alike.
+        strength: Below 1, k is raised until the ratio of the largest weight to the smallest is its power of `strength`.
+            So a search tries as many strong as weak weights, whatever the counts are.
     """
 
     name: ClassVar[str] = "lg"
     # The paper wants a_t between 0 and 1; with k = 1 it exceeds 1 for a class with less than a tenth of the items.
     k: float = 1.0
+    strength: Annotated[float, Field(ge=0.05, le=1)] = 1.0
 
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
-        return tuple(math.log10(odds + self.k) for odds in _odds(counts))
+        k = self._raised_k(_odds(counts))
+        return tuple(math.log10(odds + k) for odds in _odds(counts))
+
+    def _raised_k(self, odds: Sequence[float]) -> float:
+        """The k whose weights have the ratio that `strength` asks for, by bisection: the ratio falls as k rises."""
+
+        def ratio(k: float) -> float:
+            smallest = math.log10(min(odds) + k)
+            return math.log10(max(odds) + k) / smallest if smallest > 0 else math.inf
+
+        target = ratio(self.k) ** self.strength
+        low = high = self.k
+        while ratio(high) > target:
+            low, high = high, 2 * high
+        while (middle := (low + high) / 2) not in (low, high):
+            low, high = (middle, high) if ratio(middle) > target else (low, middle)
+        return high
 
     def problems_of(self, parts: Sequence[TermFacts], path: str) -> list[Problem]:
         lowest, name, term = min(
@@ -99,22 +118,6 @@ class LgConfig(WeightingBranch):
             return []
         must = f"must be at least {1 - lowest:g}, or class {name!r} of term {term!r} has a weight below 0"
         return [Problem(f"{path}.k", must, f"{self.k:g}")]
-
-
-class LgOddsConfig(WeightingBranch):
-    """`lg` with k = odds^power, where odds = (n - n_t)/n_t are those of the rarest class.
-
-    A search over `power` tries as many strong as weak weights on any data; above the odds, k makes no difference.
-
-    Attributes:
-        power: 0 is `lg` with k = 1, the strongest weights; 1 gives nearly equal ones.
-    """
-
-    name: ClassVar[str] = "lg_odds"
-    power: Annotated[float, Field(ge=0, le=1)] = 0.0
-
-    def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
-        return LgConfig(k=max(_odds(counts)) ** self.power).weights_of(counts, classes)
 
 
 class InverseConfig(WeightingBranch):
@@ -166,9 +169,7 @@ class GivenWeightsConfig(WeightingBranch):
         ]
 
 
-Weighting: TypeAlias = Annotated[
-    LgConfig | LgOddsConfig | InverseConfig | EffectiveNumberConfig | GivenWeightsConfig, Choice()
-]
+Weighting: TypeAlias = Annotated[LgConfig | InverseConfig | EffectiveNumberConfig | GivenWeightsConfig, Choice()]
 
 
 def _odds(counts: Sequence[int]) -> list[float]:

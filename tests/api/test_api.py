@@ -55,7 +55,10 @@ data:
 """
 STUDY = """
 BASELINE = "plain"
-ARMS = {"plain": {"loss": "cross_entropy"}, "strong": {"loss": "focal", "loss.focal.gamma": 4, "loss.focal.weighting": "inverse"}}
+ARMS = {
+    "plain": {"loss": "cross_entropy"},
+    "strong": {"loss": "focal", "loss.focal.gamma": 4, "loss.focal.weighting": "inverse"},
+}
 """
 
 

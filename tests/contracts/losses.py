@@ -28,7 +28,7 @@ FORMS: dict[str, list[dict[str, Any]]] = {
     "weighted_cross_entropy": [
         {},
         {"weighting": {"lg": {"k": 2.5}}},
-        {"weighting": {"lg_odds": {"power": 0.4}}},
+        {"weighting": {"lg": {"strength": 0.4}}},
         {"weighting": "inverse"},
         {"weighting": "effective_number"},
         {"weighting": {"given": {"weights": {"yes": 3}}}},

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize
 
 from dice_ray.losses.base import LossBranch
 from dice_ray.terms import TermFacts
@@ -44,15 +45,26 @@ def others(log_p: Array) -> Array:
     return np.stack(columns, 1) if columns else log_p
 
 
+def raised_k(odds: Sequence[float], k: float, strength: float) -> float:
+    """Of the form ratio(k') = ratio(k) ** strength, solved by SciPy."""
+    if strength == 1 or min(odds) == max(odds):
+        return k
+
+    def log_ratio(k: float) -> float:
+        return float(np.log(np.log10(max(odds) + k) / np.log10(min(odds) + k)))
+
+    found = optimize.brentq(lambda x: log_ratio(x) - strength * log_ratio(k), k, 1e12, xtol=1e-12, rtol=1e-14)
+    return float(found)
+
+
 def class_weights(weighting: Any, facts: TermFacts) -> list[float]:
     n_t = [max(count, 1) for count in facts.counts]
     n = sum(n_t)
     match weighting.name:
         case "lg":
-            return [float(np.log10((n - count) / count + weighting.k)) for count in n_t]
-        case "lg_odds":
-            k = max((n - count) / count for count in n_t) ** weighting.power
-            return [float(np.log10((n - count) / count + k)) for count in n_t]
+            odds = [(n - count) / count for count in n_t]
+            k = raised_k(odds, weighting.k, weighting.strength)
+            return [float(np.log10(each + k)) for each in odds]
         case "inverse":
             return [n / (len(n_t) * count) for count in n_t]
         case "effective_number":

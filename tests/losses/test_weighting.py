@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from dice_ray.errors import ConfigError
 from dice_ray.losses import FocalConfig, WeightedCrossEntropyConfig
-from dice_ray.losses.weighting import EffectiveNumberConfig, GivenWeightsConfig, InverseConfig, LgConfig, LgOddsConfig
+from dice_ray.losses.weighting import EffectiveNumberConfig, GivenWeightsConfig, InverseConfig, LgConfig
 from dice_ray.terms import TermFacts
 
 FACTS = TermFacts("tag", "softmax", ("O", "B-PER", "I-PER"), (90, 9, 1), 0)
@@ -20,14 +20,22 @@ def test_lg_is_the_papers() -> None:
     assert LgConfig().class_weights(FACTS) == pytest.approx([math.log10(100 / 90), math.log10(100 / 9), 2])
 
 
-def test_the_power_of_lg_odds_goes_from_the_papers_weights_to_nearly_equal_ones() -> None:
-    """Finds a search whose weights are mostly equal: 77 % of those of `lg.k` between 1 and 1000 were."""
-    strong, middle, weak = (LgOddsConfig(power=power) for power in (0, 0.5, 1))
-    assert strong.class_weights(FACTS) == LgConfig().class_weights(FACTS)
-    assert middle.class_weights(FACTS) == pytest.approx(LgConfig(k=99**0.5).class_weights(FACTS))
-    ratios = [max(weights) / min(weights) for weights in (each.class_weights(FACTS) for each in (strong, middle, weak))]
-    assert ratios == [pytest.approx(43.7, abs=0.1), pytest.approx(2.03, abs=0.01), pytest.approx(1.15, abs=0.01)]
-    assert weak.range_of(FACTS) == "2 (O) to 2.3 (I-PER)"
+def test_the_strength_of_lg_is_the_power_of_the_ratio_of_the_weights() -> None:
+    """Finds a search whose weights are mostly equal: 77 % of those of k between 1 and 1000 were."""
+    assert LgConfig(strength=1).class_weights(FACTS) == LgConfig().class_weights(FACTS)
+    whole = ratio(LgConfig())
+    assert whole == pytest.approx(43.7, abs=0.1)
+    for strength in (0.9, 0.5, 0.05):
+        assert ratio(LgConfig(strength=strength)) == pytest.approx(whole**strength)
+        assert ratio(LgConfig(k=2, strength=strength)) == pytest.approx(ratio(LgConfig(k=2)) ** strength)
+    balanced = TermFacts("t", "softmax", ("a", "b"), (5, 5), 0)
+    assert LgConfig(strength=0.5).class_weights(balanced) == LgConfig().class_weights(balanced)
+    assert LgConfig(strength=0.5).range_of(FACTS) == "0.303 (O) to 2 (I-PER)"
+
+
+def ratio(weighting: LgConfig) -> float:
+    weights = weighting.class_weights(FACTS)
+    return max(weights) / min(weights)
 
 
 def test_the_range_of_a_multi_label_term_names_the_labels() -> None:

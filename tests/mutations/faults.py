@@ -50,7 +50,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tracking/model.py", "required=id_column in example", "required=True", "run/test_served.py"),
     Fault("dice_ray/losses/base.py", "valid_N.sum().to(losses_N.dtype)", "losses_N.new_tensor(losses_N.numel())", "contracts/test_losses.py::test_it_equals_the_formula"),
     Fault("dice_ray/losses/cross_entropy.py", "losses_N * self.weights_C[classes_N]", "losses_N * self.weights_C[classes_N] / self.weights_C[classes_N].mean()", "losses/test_weighting.py"),
-    Fault("dice_ray/losses/weighting.py", "math.log10(odds + self.k)", "math.log(odds + self.k)", "losses/test_weighting.py"),
+    Fault("dice_ray/losses/weighting.py", "math.log10(odds + k)", "math.log(odds + k)", "losses/test_weighting.py"),
     Fault("dice_ray/losses/overlap.py", "above, below = self.top * uy + self.gamma,", "above, below = self.top * uy,", "losses/test_examples.py"),
     Fault("dice_ray/losses/overlap.py", "s_NC.div_(s_NC + form.gamma)", "s_NC.div_(s_NC + 1)", "contracts/test_losses.py::test_it_equals_the_formula"),
     Fault("dice_ray/losses/overlap.py", "ctx.decay = 0.0 if is_stopped else decay", "ctx.decay = decay", "losses/test_dice.py::test_the_stopped_gradient_is_that_of_a_detached_weight"),

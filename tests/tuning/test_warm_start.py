@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from optuna.trial import TrialState
+from optuna.trial import FixedTrial, TrialState
 
 from dice_ray import api
 from dice_ray.api import shipped
@@ -21,6 +21,7 @@ from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.searchers import SweepSearcher
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.study_plan import StudyPlan
+from search_spaces.loss_tuning import LOSSES
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
@@ -51,6 +52,13 @@ def test_what_the_preset_says_comes_first(layers: tuple[Layer, ...], space: str,
     assert first["loss"] == loss
     assert ("training.lr" in first, "loss.dice.gamma" in first) == (space != "loss_tuning", loss == "dice")
     assert "training.warmup" not in first  # beyond what the space searches
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_defaults_of_each_loss_are_a_trial_of_its_space(layers: tuple[Layer, ...], loss: str) -> None:
+    """Finds a space that cannot suggest the default of a setting, and a search that ends below it."""
+    space = Space(f"search_spaces.loss_tuning:{loss}")
+    space(FixedTrial(dict(earlier.own_point(layers, space))))
 
 
 def test_published_points_are_the_first_trials_and_stay_so_when_resumed(
