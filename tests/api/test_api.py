@@ -189,7 +189,8 @@ def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path)
     (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))
     (tmp_path / "mine.yaml").write_text(PRESET.replace("folder: data", f"folder: {tmp_path}"))
     (tmp_path / "mine.py").write_text(STUDY)
-    settings = {"training.epochs": 1, "data.test_share": 0.25}
+    # The arms learn: where all collapse, the verdict has no command.
+    settings = {"training.epochs": 3, "training.lr": 0.003, "data.test_share": 0.25}
     study = dice_ray.ablate("mine.py", "mine.yaml", settings, seeds=2, name="own")
     cells = study.frame[study.frame["kind"] == "cell"]
     assert set(cells["params.data.split_seed"]) == {1, 2}
@@ -203,7 +204,7 @@ def test_without_a_test_split_each_seed_of_a_study_draws_its_own(tmp_path: Path)
     assert tested[1] != tested[2]
     text = study.report().text()
     assert "each seed drew its own test split" in text.lower()
-    given = "--set training.epochs=1 --set data.test_share=0.25"
+    given = "--set training.epochs=3 --set training.lr=0.003 --set data.test_share=0.25"
     assert f"to settle it  dice-ray ablate mine.py --data mine.yaml {given} --name own --seeds 5\n" in text
     assert dice_ray.evaluate("own/strong/2").scores.metrics["f1"] == pytest.approx(
         float(cells[(cells["arm"] == "strong") & (cells["seed"] == 2)]["metrics.test/f1"].iloc[0])
