@@ -2,8 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-READY := .venv/.ready
-DOCS := .venv/.docs
+# Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo docs picture test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tracking bench-uncertainty tree
@@ -16,90 +16,76 @@ demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, o
 	$(BIN)/dice-ray ablate rare_positives
 	$(BIN)/dice-ray report rare_positives --open
 
-picture: $(READY) ## Take README's picture of the report of `make demo`, with Chromium
+picture: $(INSTALLED) ## Take README's picture of the report of `make demo`, with Chromium
 	$(BIN)/python -m docs.picture dice_ray_runs/rare_positives/report/report.html
 
-test: $(READY) ## Run the tests, except the slow ones, those of `make check`, and those that need a browser, a GPU or the network
+test: $(INSTALLED) ## Run the tests, except the slow ones, those of `make check`, and those that need a browser, a GPU or the network
 	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)" --ignore tests/house
 
-check: $(READY) ## Check format, lint, types, import rules and the structure of the repository
+check: $(INSTALLED) ## Check format, lint, types, import rules and the structure of the repository
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -n 2 -m "not slow" tests/house
 
-docs: $(DOCS) ## Build the documentation as HTML in docs/_build; warnings are errors
+docs: $(INSTALLED) ## Build the documentation as HTML in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo "Written: docs/_build/index.html"
 
-test-slow: $(READY) $(DOCS) ## Run the tests that take over 25 s each or kill processes, and those that need a GPU or the network
+test-slow: $(INSTALLED) ## Run the tests that take over 25 s each or kill processes, and those that need a GPU or the network
 	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: no tests selected
 
-test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
+test-browser: $(INSTALLED) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser
 
-test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
+test-faults: $(INSTALLED) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
 	$(BIN)/python -m tests.faults
 
-mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
+mutate: $(INSTALLED) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
 	$(BIN)/python -m tests.mutations
 
-bench-losses: $(READY) ## Time the losses against torch's cross-entropy; prints JSON last
+bench-losses: $(INSTALLED) ## Time the losses against torch's cross-entropy; prints JSON last
 	$(BIN)/python -m tests.benchmarks.losses
 
-bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_RAY_DATA; prints JSON last
+bench-data: $(INSTALLED) ## Time reading and encoding against `datasets`, on $DICE_RAY_DATA; prints JSON last
 	$(BIN)/python -m tests.benchmarks.data
 
-bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
+bench-report: $(INSTALLED) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
 
-bench-train: $(READY) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
+bench-train: $(INSTALLED) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.training
 
-bench-sweep: $(READY) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last
+bench-sweep: $(INSTALLED) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last
 	$(BIN)/python -m tests.benchmarks.sweep
 
-bench-scale: $(READY) ## Time 1000 empty trials, and measure the driver's memory; prints JSON last
+bench-scale: $(INSTALLED) ## Time 1000 empty trials, and measure the driver's memory; prints JSON last
 	$(BIN)/python -m tests.benchmarks.scale
 
-bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
+bench-search: $(INSTALLED) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
 	$(BIN)/python -m tests.benchmarks.search
 
-bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
+bench-tracking: $(INSTALLED) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tracking
 
-bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
+bench-uncertainty: $(INSTALLED) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.uncertainty
 
-tree: $(READY) ## Write the tree in CONTRIBUTING.md from the first sentences of the files' docstrings
+tree: $(INSTALLED) ## Write the tree in CONTRIBUTING.md from the first sentences of the files' docstrings
 	$(BIN)/python -m tests.house.tree
 
-# pip compiles one file after the other, which takes most of its time; compileall uses all cores. Without bytecode each
-# process that imports torch and Ray would start 5 seconds later where PYTHONDONTWRITEBYTECODE is set, as in containers.
-# It fails for files of packages that are templates and no Python.
-INSTALL = PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-compile
-COMPILE = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -qq -j 0 .venv/lib || true
+# pip fetches and unpacks one package after the other, and compiles files that are never imported. All versions are known,
+# so four processes unpack them first; the last one decides what is needed, and installs what a platform has in other versions.
+PIP_INSTALL = PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install --quiet --no-compile
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "dice_ray needs Python 3.11 or newer, got $$($(PYTHON) --version 2>&1); name one: make PYTHON=python3.12"; exit 1; }
-	@echo "Installing into .venv; the first time takes about two minutes."
 	@$(PYTHON) -m venv .venv
 
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	@$(INSTALL) --editable .
-	@$(COMPILE)
-	@touch $@
-
-$(READY): pyproject.toml constraints.txt | $(BIN)/python
-	@echo "Installing dice_ray, and what tests and checks need."
-	@$(INSTALL) --editable '.[dev]'
-	@$(COMPILE)
-	@touch $(INSTALLED) $@
-
-$(DOCS): $(INSTALLED)
-	@echo "Installing what the documentation needs."
-	@$(INSTALL) --editable '.[docs]'
-	@$(COMPILE)
+	@echo "Installing dice_ray, and what its tests and documentation need, into .venv; the first time takes about a minute."
+	@grep -v '^#' constraints.txt | xargs -P 4 -n 60 env $(PIP_INSTALL) --no-deps || true
+	@$(PIP_INSTALL) --editable '.[dev,docs]'
 	@touch $@

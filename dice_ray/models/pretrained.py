@@ -106,8 +106,8 @@ def family(name: str) -> str:
     from transformers import AutoConfig
 
     with _explained(name), quiet():
-        settings: PretrainedConfig = AutoConfig.from_pretrained(resolve_source(name), trust_remote_code=False)
-    return settings.model_type
+        model_type: str = AutoConfig.from_pretrained(resolve_source(name), trust_remote_code=False).model_type
+    return model_type
 
 
 def max_sequence_length(encoder: PreTrainedModel) -> int | None:

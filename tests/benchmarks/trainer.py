@@ -60,7 +60,7 @@ class Theirs:
 
         times: list[float] = []
 
-        class Clock(TrainerCallback):
+        class Clock(TrainerCallback):  # type: ignore[misc]
             def on_epoch_begin(self, *_: Any, **__: Any) -> None:
                 times.append(CLOCK())
 

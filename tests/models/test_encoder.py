@@ -102,7 +102,7 @@ class WithoutSegments(nn.Module):
 
 def test_inputs_that_an_encoder_does_not_accept_are_dropped() -> None:
     heads = {"tag": TokenHead(1, 2, dropout=0.0)}
-    model = EncoderWithHeads(WithoutSegments(), heads)  # type: ignore[arg-type]
+    model = EncoderWithHeads(WithoutSegments(), heads)
     inputs = dict(load_tokenizer(ModelConfig(), TEXTS)(TEXTS[:2], padding=True, return_tensors="pt"))
     assert "token_type_ids" in inputs
     assert model(inputs, {})["tag"].shape == (*inputs["input_ids"].shape, 2)
