@@ -146,6 +146,26 @@ def retained(plan: SweepPlan, ledger: Ledger) -> set[str]:
     return {id_ for id_ in (best_in(ledger), *candidates) if id_ is not None}
 
 
+def disk_needed(plan: SweepPlan | StudyPlan, num_runs: int, num_at_once: int, weights: int) -> int:
+    """Bytes of the checkpoints of a sweep or study: of the runs that keep theirs, and of those that run.
+
+    Args:
+        plan: Of the sweep or study.
+        num_runs: Number of trials or cells that are to run.
+        num_at_once: Number of those that run at once.
+        weights: Bytes of a model's weights.
+    """
+    # Each running trial writes its best weights twice, and twice the last ones with AdamW's two moments.
+    return (_num_kept(plan, num_runs) + num_at_once * 8) * weights
+
+
+def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
+    """How many runs keep their best weights; of a sweep the best trial and those that may be run again."""
+    if isinstance(plan, StudyPlan) or plan.objectives:
+        return num_runs
+    return 1 + min(plan.top, plan.trials)
+
+
 def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterable[str]) -> set[str]:
     """Delete the files of these ended trials that no command reads any more.
 
