@@ -100,7 +100,7 @@ def machine_apart(
         process = subprocess.Popen(
             ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"{disks} && exec {join}"],
             cwd=folder,
-            env=os.environ | LOOPBACK | two.environment | environment,
+            env={**os.environ, **LOOPBACK, **two.environment, **environment},
             stdout=log,
             stderr=log,
         )

@@ -36,7 +36,10 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
     from dice_ray.run.doctor import Needs, examined
     from dice_ray.run.folder import LOG
 
-    configs = () if preset is None else (validate(preset_of(preset), settings),)
+    configs: tuple[RunConfig, ...] = ()
+    if preset is not None:
+        preset = preset_of(preset)
+        configs = (validate(preset, settings).with_data_name(Path(preset).stem),)
     folder = runs_folder()
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as scratch:

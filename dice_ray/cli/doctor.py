@@ -37,9 +37,10 @@ def doctor(
         machines: dict[tuple[str, str, bool], list[str]] = {}
         for check in checks:
             machines.setdefault((check.name, check.found, bool(check.problem)), []).append(check.machine)
+        names = list(dict.fromkeys(check.name for check in checks))
         rows = [
             (name, "failed" if is_failed else "ok", ", ".join(where), found)
-            for (name, found, is_failed), where in machines.items()
+            for (name, found, is_failed), where in sorted(machines.items(), key=lambda row: names.index(row[0][0]))
         ]
         typer.echo(table(("check", "result", "machines", "found"), rows))
         for check in failed:

@@ -124,7 +124,7 @@ def weight_bytes(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> int
 
     settings = _tiny_settings(tokenizer) if config.encoder == TINY else pretrained_settings(config.encoder)
     with torch.device("meta"):  # no weights are loaded, and no memory is taken
-        encoder = AutoModel.from_config(settings)
+        encoder: nn.Module = AutoModel.from_config(settings)
     return 4 * sum(parameter.numel() for parameter in encoder.parameters())
 
 

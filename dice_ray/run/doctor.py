@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dice_ray.errors import DiceRayError, RunError, first_line, one_line, reason_of
+from dice_ray.errors import DiceRayError, RunError, one_line, reason_of
 from dice_ray.run import cluster
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def examined(needs: Needs) -> list[Check]:
             try:
                 answer = ray.get(asked_for, timeout=ANSWER_SECONDS)
             except RayError as error:
-                must = f"it must have dice_ray {version('dice-ray')} and answer: {one_line(first_line(error))}"
+                reason = one_line(reason_of(getattr(error, "cause", None) or error))
+                must = f"it must have dice_ray {version('dice-ray')} installed for Ray's Python, and answer: {reason}"
                 checks.append(Check("versions", machine, "", must))
                 continue
             is_seen_here = _content(folder / node["NodeID"]) == token
