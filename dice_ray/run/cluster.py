@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dice_ray.errors import InputError, RunError, first_line
+from dice_ray.run.places import store_url
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Screen
@@ -210,6 +211,8 @@ def surroundings() -> dict[str, str]:
 def enter(surroundings: Mapping[str, str]) -> None:
     """Give this process the folder and the variables of the one that sent it its work."""
     os.environ.update(surroundings)
+    if store_url():  # machines that share no disk have no such folder at first
+        Path(surroundings[FOLDER]).mkdir(parents=True, exist_ok=True)
     os.chdir(surroundings[FOLDER])
 
 

@@ -19,14 +19,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dice_ray.errors import DiceRayError, RunError, one_line, reason_of
+from dice_ray.errors import DiceRayError, RunError, first_line, one_line, reason_of
 from dice_ray.run import cluster
+from dice_ray.run.places import opened, store_url
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
 
 DRIVER: Final = "driver"
 PACKAGES: Final = ("ray", "torch", "dice-ray")
+MEND: Final = "mount one disk under the same path on all machines, or set DICE_RAY_RUNS to a URL of an object store"
 MAX_SKEW: Final = 5.0
 """Seconds that clocks may differ by: times of files and of runs in MLflow are compared across machines."""
 ANSWER_SECONDS: Final = 600.0
@@ -84,8 +86,8 @@ def examined(needs: Needs) -> list[Check]:
     nodes = [node for node in ray.nodes() if node["Alive"]]
     task = ray.remote(num_cpus=0, max_retries=0)(_answer)
     checks: list[Check] = []
-    with _shared_file(needs.folder) as (folder, token):
-        request = _Request(cluster.surroundings(), folder, token, needs.configs)
+    with _shared(needs.folder) as shared:
+        request = _Request(cluster.surroundings(), shared, needs.configs)
         asked = time.time()
         answers = []
         for node in nodes:
@@ -101,12 +103,12 @@ def examined(needs: Needs) -> list[Check]:
                 must = f"it must have dice_ray {version('dice-ray')} installed for Ray's Python, and answer: {reason}"
                 checks.append(Check("versions", machine, "", must))
                 continue
-            is_seen_here = _content(folder / node["NodeID"]) == token
+            is_seen_here = shared.holds(node["NodeID"])
             checks += [
                 _versions(machine, answer, own),
                 _resources(machine, answer, cluster.node_of(node)),
                 _clock(machine, answer, asked, time.time()),
-                _folder(machine, answer, folder.parent, is_seen_here=is_seen_here),
+                _folder(machine, answer, shared.place, is_seen_here=is_seen_here),
                 *_contents(machine, answer, own),
             ]
     return [*checks, _disk(needs)]
@@ -115,8 +117,7 @@ def examined(needs: Needs) -> list[Check]:
 @dataclass(frozen=True)
 class _Request:
     surroundings: Mapping[str, str]
-    folder: Path
-    token: str
+    shared: _Shared
     configs: tuple[RunConfig, ...]
 
 
@@ -137,35 +138,69 @@ class _Answer:
     problems: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Shared:
+    """The folder of runs, or the store, that all machines must share; each writes the token to a file of its name."""
+
+    place: str
+    token: str
+
+    def write(self, name: str) -> None:
+        filesystem, root = opened(self.place)
+        filesystem.create_dir(self._folder(root))
+        with filesystem.open_output_stream(f"{self._folder(root)}/{name}") as file:
+            file.write(self.token.encode())
+
+    def holds(self, name: str) -> bool:
+        filesystem, root = opened(self.place)
+        try:
+            with filesystem.open_input_stream(f"{self._folder(root)}/{name}") as file:
+                return bool(file.read() == self.token.encode())
+        except OSError:
+            return False
+
+    def delete(self) -> None:
+        filesystem, root = opened(self.place)
+        filesystem.delete_dir(self._folder(root))
+
+    def _folder(self, root: str) -> str:
+        return f"{root}/.doctor-{self.token[:8]}"
+
+
 @contextmanager
-def _shared_file(folder: Path) -> Iterator[tuple[Path, str]]:
-    """A folder in this one, for the time of the block, with a file of the driver, and the file's content."""
-    token = secrets.token_hex(16)
-    shared = folder.resolve() / f".doctor-{token[:8]}"
-    shared.mkdir()
+def _shared(folder: Path) -> Iterator[_Shared]:
+    """For the time of the block, a file of the driver that all machines must find.
+
+    Raises:
+        RunError: The driver cannot write it.
+    """
+    shared = _Shared(store_url() or str(folder.resolve()), secrets.token_hex(16))
     try:
-        (shared / DRIVER).write_text(token)
-        yield shared, token
+        shared.write(DRIVER)
+    except OSError as error:
+        raise RunError(f"the driver must be able to write to {shared.place}: {first_line(error)}") from error
+    try:
+        yield shared
     finally:
-        shutil.rmtree(shared, ignore_errors=True)
+        shared.delete()
 
 
 def _answer(request: _Request, name: str) -> _Answer:
     """Runs on each machine, and in the driver."""
     now = time.time()
     answer = _Answer({"python": platform.python_version(), **{each: version(each) for each in PACKAGES}}, now)
-    working, folder = Path(request.surroundings[cluster.FOLDER]), request.folder
-    if not working.is_dir():
+    working, shared = Path(request.surroundings[cluster.FOLDER]), request.shared
+    if not working.is_dir() and "://" not in shared.place:
         answer.unseen = f"it must see the working directory {working} under the same path: share it, or use `submit`"
         return answer
     cluster.enter(request.surroundings)
-    if _content(folder / DRIVER) != request.token:
-        answer.unseen = f"it must see the driver's {folder.parent} under the same path: mount one disk on all machines"
+    if not shared.holds(DRIVER):
+        answer.unseen = f"it must see what the driver writes to {shared.place}: {MEND}"
     elif name != DRIVER:
         try:
-            (folder / name).write_text(request.token)
+            shared.write(name)
         except OSError as error:
-            answer.unseen = f"it must be able to write to {folder.parent}, and {error.strerror}: change its permissions"
+            answer.unseen = f"it must be able to write to {shared.place}: {first_line(error)}"
     for config in request.configs:
         _find_contents(config, answer)
     return answer
@@ -193,13 +228,6 @@ def _find_contents(config: RunConfig, answer: _Answer) -> None:
             answer.contents[name] = find()
         except (DiceRayError, OSError) as error:
             answer.problems[name] = reason_of(error)
-
-
-def _content(file: Path) -> str | None:
-    try:
-        return file.read_text()
-    except OSError:
-        return None
 
 
 def _machine(node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str:
@@ -239,12 +267,10 @@ def _clock(machine: str, answer: _Answer, asked: float, answered: float) -> Chec
     return Check("clock", machine, found, f"its clock is {found} of the driver's: set all clocks by NTP")
 
 
-def _folder(machine: str, answer: _Answer, folder: Path, *, is_seen_here: bool) -> Check:
+def _folder(machine: str, answer: _Answer, place: str, *, is_seen_here: bool) -> Check:
     if answer.unseen or is_seen_here:
-        return Check("folders", machine, "" if answer.unseen else f"{folder} read and written", answer.unseen)
-    return Check(
-        "folders", machine, "", f"the driver must see what it writes to {folder}: mount one disk on all machines"
-    )
+        return Check("folders", machine, "" if answer.unseen else f"{place} read and written", answer.unseen)
+    return Check("folders", machine, "", f"the driver must see what it writes to {place}: {MEND}")
 
 
 def _contents(machine: str, answer: _Answer, own: _Answer) -> Iterator[Check]:

@@ -10,7 +10,7 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import reason_of
-from dice_ray.run import cluster, doctor
+from dice_ray.run import cluster, doctor, store
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
@@ -37,6 +37,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     """
     prepared = prepare(config)
     loaded = prepared.report(prepared.train, prepared.dev)
+    store.fetch(folder)
     check_config(config, folder)
     if (digest := stored_digest(folder)) is not None:
         check_digest(digest, prepared.splits.digest, f"the run {folder.name}")

@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 import shutil
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.config.load import as_written, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.run import store
 from dice_ray.run.build import objective
 from dice_ray.run.folder import ENCODER
 from dice_ray.tracking import schema
@@ -185,7 +186,8 @@ def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Ite
     return kept
 
 
-def _delete(folder: Path, names: Iterable[str]) -> None:
+def _delete(folder: Path, names: Collection[str]) -> None:
+    store.delete(folder, names)
     for path in (folder / name for name in names):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
