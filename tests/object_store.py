@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyarrow.fs import FileSystem
@@ -25,16 +26,19 @@ def s3(folder: Path) -> Iterator[str]:
     options = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
     try:
         until = time.monotonic() + 60
-        while True:
-            try:
-                filesystem, _ = FileSystem.from_uri(f"s3://bucket/?{options}&allow_bucket_creation=true")
-                filesystem.create_dir("bucket")
-                break
-            except OSError:
-                assert server.poll() is None, (folder / "s3.log").read_text()
-                assert time.monotonic() < until, "the server must start"
-                time.sleep(0.2)
+        while not _answers(port):
+            assert server.poll() is None, (folder / "s3.log").read_text()
+            assert time.monotonic() < until, "the server must start"
+            time.sleep(0.2)
+        filesystem, _ = FileSystem.from_uri(f"s3://bucket/?{options}&allow_bucket_creation=true")
+        filesystem.create_dir("bucket")
         yield f"s3://bucket/runs?{options}"
     finally:
         server.terminate()
         server.wait(30)
+
+
+def _answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False

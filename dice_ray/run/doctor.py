@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.errors import DiceRayError, RunError, first_line, one_line, reason_of
 from dice_ray.run import cluster
 from dice_ray.run.places import opened, store_url
+from dice_ray.tracking.store import without_password
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
@@ -108,7 +109,7 @@ def examined(needs: Needs) -> list[Check]:
                 _versions(machine, answer, own),
                 _resources(machine, answer, cluster.node_of(node)),
                 _clock(machine, answer, asked, time.time()),
-                _folder(machine, answer, shared.place, is_seen_here=is_seen_here),
+                _folder(machine, answer, shared.shown, is_seen_here=is_seen_here),
                 *_contents(machine, answer, own),
             ]
     return [*checks, _disk(needs)]
@@ -145,6 +146,10 @@ class _Shared:
     place: str
     token: str
 
+    @property
+    def shown(self) -> str:
+        return without_password(self.place)
+
     def write(self, name: str) -> None:
         filesystem, root = opened(self.place)
         filesystem.create_dir(self._folder(root))
@@ -178,7 +183,7 @@ def _shared(folder: Path) -> Iterator[_Shared]:
     try:
         shared.write(DRIVER)
     except OSError as error:
-        raise RunError(f"the driver must be able to write to {shared.place}: {first_line(error)}") from error
+        raise RunError(f"the driver must be able to write to {shared.shown}: {first_line(error)}") from error
     try:
         yield shared
     finally:
@@ -195,12 +200,12 @@ def _answer(request: _Request, name: str) -> _Answer:
         return answer
     cluster.enter(request.surroundings)
     if not shared.holds(DRIVER):
-        answer.unseen = f"it must see what the driver writes to {shared.place}: {MEND}"
+        answer.unseen = f"it must see what the driver writes to {shared.shown}: {MEND}"
     elif name != DRIVER:
         try:
             shared.write(name)
         except OSError as error:
-            answer.unseen = f"it must be able to write to {shared.place}: {first_line(error)}"
+            answer.unseen = f"it must be able to write to {shared.shown}: {first_line(error)}"
     for config in request.configs:
         _find_contents(config, answer)
     return answer

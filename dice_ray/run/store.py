@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from dice_ray.run.folder import CONFIG, ENCODER, LATE, TASK, write_atomically
 from dice_ray.run.places import opened, runs_folder, store_url
-from dice_ray.training.checkpoint import BEST, LAST
+from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
 
 _SENT: Final = ".stored"
 """For each file that both have, its state here and in the store: what has changed since is copied."""
@@ -70,6 +70,13 @@ def fetch(folder: Path, *, checkpoints: bool = True) -> None:
             unfinished.replace(file)
             known[name] = {"here": _here(file), "there": _there(info)}
             write_atomically(folder / _SENT, json.dumps(known))
+
+
+def drop_checkpoints(folder: Path) -> None:
+    """Delete the checkpoints of a run on this machine's disk, if there is a store, which has them."""
+    if _key(folder) is not None:
+        for name in (*RESUME_FILES, BEST):
+            (folder / name).unlink(missing_ok=True)
 
 
 def delete(folder: Path, names: Iterable[str]) -> None:

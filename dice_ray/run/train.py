@@ -13,6 +13,7 @@ from dice_ray.run.build import fix_precision, prepare
 from dice_ray.run.here import Events, train_here
 from dice_ray.run.places import store_url
 from dice_ray.run.ray_train import train_on_ray
+from dice_ray.tracking.store import without_password
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation
 
@@ -32,8 +33,11 @@ def train(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = neve
         RunError: The run is one of several workers, and its folder is a URL.
     """
     config = fix_precision(config)
-    if uses_ray_train(config) and store_url():
-        raise RunError(f"a run on several workers must have a folder of runs that all machines see, got {store_url()}")
+    if uses_ray_train(config) and (url := store_url()):
+        raise RunError(
+            "DICE_RAY_RUNS must be a folder that all machines see for a run on several workers (launch.workers), got "
+            f"{without_password(url)}"
+        )
     start = train_on_ray if uses_ray_train(config) else train_here
     return start(config, folder, is_stopped)
 

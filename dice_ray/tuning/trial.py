@@ -104,6 +104,8 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         if not isinstance(error, DiceRayError):
             traceback.print_exc()
         yield {SCORE: math.nan, "failure": reason_of(error), "done": True}
+    finally:
+        store.drop_checkpoints(folder)
 
 
 @contextmanager

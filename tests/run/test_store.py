@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import pytest
+from pyarrow.fs import FileSelector, FileType
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.run import store, trained
@@ -19,6 +22,8 @@ from dice_ray.run.places import opened
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.machines import machine_apart, machines
 from tests.object_store import CREDENTIALS, s3
+
+Machine: TypeAlias = Callable[[str], None]
 
 RUN = Path("dice_ray_runs/sweep/trials/0001")
 TINY = {
@@ -47,7 +52,7 @@ def url(request: pytest.FixtureRequest, bucket: str, tmp_path: Path, monkeypatch
 
 
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     """Call it to stand on a machine of this name, which has a disk of its own."""
 
     def stand(name: str) -> None:
@@ -58,14 +63,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
 
 
 def stored(url: str) -> set[str]:
-    from pyarrow.fs import FileSelector, FileType
-
     filesystem, root = opened(url)
     infos = filesystem.get_file_info(FileSelector(root, recursive=True, allow_not_found=True))
     return {info.path.removeprefix(f"{root}/") for info in infos if info.type == FileType.File}
 
 
-def test_a_machine_finds_what_another_one_has_sent(url: str, machine) -> None:
+def test_a_machine_finds_what_another_one_has_sent(url: str, machine: Machine) -> None:
     """Finds a stale file that is kept, a local one that is not replaced, unfinished names, and files that stay."""
     machine("one")
     (RUN / "encoder").mkdir(parents=True)
@@ -90,13 +93,13 @@ def test_a_machine_finds_what_another_one_has_sent(url: str, machine) -> None:
     assert stored(url) == {f"{key}/config.yaml", f"{key}/last.pt"}
 
 
-def test_what_is_there_already_is_not_copied_again(url: str, machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_already_is_not_copied_again(url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Finds checkpoints that travel after each step: they are hundreds of megabytes."""
     machine("one")
     RUN.mkdir(parents=True)
     (RUN / "last.pt").write_text("first")
     store.send(RUN)
-    copies = []
+    copies: list[Any] = []
     monkeypatch.setattr("pyarrow.fs.copy_files", lambda *files: copies.append(files))
     store.send(RUN)
     store.fetch(RUN)
@@ -104,7 +107,7 @@ def test_what_is_there_already_is_not_copied_again(url: str, machine, monkeypatc
 
 
 def test_a_run_goes_on_where_another_machine_has_stopped_and_a_third_one_reads_it(
-    bucket: str, machine, monkeypatch
+    bucket: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Finds a checkpoint that is reported before it is sent, and files that reading a run needs and the store lacks."""
     monkeypatch.setenv("DICE_RAY_RUNS", bucket)
@@ -117,9 +120,24 @@ def test_a_run_goes_on_where_another_machine_has_stopped_and_a_third_one_reads_i
     store.fetch(RUN)
     again, *rest = train_here(config, RUN)
     assert again == event
-    assert [each.step for each in rest if isinstance(each, StepProgress)][0] == event.step + 1
+    assert next(each.step for each in rest if isinstance(each, StepProgress)) == event.step + 1
     machine("three")
     assert trained.load(RUN).step > 0
+
+
+def test_a_machine_keeps_no_checkpoints_of_runs_that_have_left_it(
+    bucket: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finds disks that fill with the weights of all trials, and weights that are deleted though no store has them."""
+    for url, left in ((bucket, {"config.yaml", ".stored"}), (".", {"config.yaml", "best.pt", "last.pt", "before.pt"})):
+        monkeypatch.setenv("DICE_RAY_RUNS", url)
+        machine(f"of {left}")
+        RUN.mkdir(parents=True)
+        for name in ("config.yaml", "best.pt", "last.pt", "before.pt"):
+            (RUN / name).touch()
+        store.send(RUN)
+        store.drop_checkpoints(RUN)
+        assert {file.name for file in RUN.iterdir()} == left
 
 
 def test_without_a_url_nothing_is_copied(tmp_path: Path) -> None:
@@ -162,9 +180,10 @@ def test_a_sweep_runs_on_machines_that_share_no_disk(tmp_path: Path, bucket: str
             "tune", "synthetic_pairs", *tiny, "--trials", "6", "--scheduler", "none", "--name", "search", *at
         )
         assert tuned.returncode == 0, tuned.stderr
-        trials = sorted(each.name for each in (work / "dice_ray_runs/search/trials").iterdir())
-        ledger = (work / "dice_ray_runs/search/ledger.jsonl").read_text().splitlines()
-        best = json.loads(dice_ray("runs", "search", "--json").stdout)[0]
-        print(tuned.stdout, trials, best, stored(bucket.replace("/runs?", "/sweeps?")), len(ledger))
-        scored = dice_ray("evaluate", f"search/{best['id']}", "dev")
+        best = json.loads(dice_ray("runs", "search", "--json").stdout)[0]["run"]
+        had = {each.name for each in (work / "dice_ray_runs/search/trials").iterdir()}
+        shutil.rmtree(work / "dice_ray_runs/search/trials")  # also what ran on a machine that shares the driver's disk
+        scored = dice_ray("evaluate", best, "dev")
     assert scored.returncode == 0, scored.stderr
+    assert best.replace("/", "/trials/") + "/best.pt" in stored(bucket.replace("/runs?", "/sweeps?"))
+    assert len(had) == 6
