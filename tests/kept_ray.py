@@ -45,7 +45,7 @@ class KeptRay:
 
     @contextmanager
     def started(
-        self, address: str | None = None, *, num_cpus: int | None = None, log: Path, folder: Path | None = None
+        self, address: str | None = None, *, num_cpus: int | None = None, log: Path
     ) -> Iterator[cluster.Cluster]:
         """In place of `cluster.started`: one CPU where no number is given, and no process of a trial afterwards."""
         assert address is None

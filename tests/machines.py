@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,21 @@ if sys.stdin.readline():
     sys.stdin.readline()
 cluster.shutdown()
 """
+
+APART: Final = """
+import signal, sys
+from ray._private.node import Node
+from ray._private.parameter import RayParams
+
+address, num_gpus = sys.argv[1:]
+own = {"num_cpus": 1, "num_gpus": int(num_gpus), "object_store_memory": 150 * 2**20, "include_log_monitor": False}
+ports = {"node_manager_port": 0, "min_worker_port": 0, "max_worker_port": 0}
+node = Node(RayParams(redis_address=address, gcs_address=address, **own, **ports), head=False)
+print("joined", flush=True)
+signal.sigwait({signal.SIGTERM})
+node.kill_all_processes()
+"""
+"""As `ray.cluster_utils.Cluster.add_node`; `ray start` joins no cluster that is on loopback (Ray 2.60)."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +87,32 @@ def machines(folder: Path) -> Iterator[Machines]:
         address = process.stdout.readline().decode().strip()
         assert address, "the cluster must start"
         yield Machines(address, environment, process.stdin, process.stdout)
+
+
+@contextmanager
+def machine_apart(
+    two: Machines, folder: Path, hidden: Sequence[Path], *, num_gpus: int = 0, **environment: str
+) -> Iterator[None]:
+    """A third machine, which has empty disks of its own at the paths `hidden`; its log is in `folder`."""
+    disks = " && ".join(f"mount -t tmpfs tmpfs {shlex.quote(str(path))}" for path in hidden)
+    join = shlex.join([sys.executable, "-c", APART, two.address, str(num_gpus)])
+    with (folder / "apart.log").open("w") as log:
+        process = subprocess.Popen(
+            ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"{disks} && exec {join}"],
+            cwd=folder,
+            env={**os.environ, **LOOPBACK, **two.environment, **environment},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        until = time.monotonic() + 60
+        while "joined" not in (folder / "apart.log").read_text():
+            assert process.poll() is None, (folder / "apart.log").read_text()
+            assert time.monotonic() < until, "the machine must start"
+            time.sleep(0.2)
+        yield
+    finally:
+        _end(process)
 
 
 @dataclass(frozen=True)
@@ -120,12 +162,19 @@ def head(folder: Path) -> Iterator[Head]:
         _wait_for(dashboard, process)
         yield Head(address, secret["RAY_AUTH_TOKEN"], secret | {"RAY_API_SERVER_ADDRESS": address})
     finally:
-        tree = psutil.Process(process.pid).children(recursive=True)
-        process.terminate()
-        process.wait(60)
-        _, alive = psutil.wait_procs(tree, timeout=10)
-        for each in alive:
-            each.kill()
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process with all that it has started."""
+    if process.poll() is not None:
+        return
+    tree = psutil.Process(process.pid).children(recursive=True)
+    process.terminate()
+    process.wait(60)
+    _, alive = psutil.wait_procs(tree, timeout=10)
+    for each in alive:
+        each.kill()
 
 
 def _free_ports(number: int) -> list[int]:

@@ -9,6 +9,7 @@ from dice_ray.api.data import (
     inspect,
     inspection_folder,
 )
+from dice_ray.api.doctor import doctor
 from dice_ray.api.jobs import follow_job, jobs, stop_job, submit
 from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.places import valid_name
@@ -35,6 +36,7 @@ __all__ = [
     "cache_folder",
     "cached",
     "clear_cache",
+    "doctor",
     "dry_run",
     "evaluate",
     "experiments",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.run.places import runs_folder as runs_folder
 
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""
@@ -31,21 +31,6 @@ class Place:
     def driven_folder(self) -> Path:
         """The folder that one driver locks: the run's own, or that of its sweep or study."""
         return self.folder if self.experiment in (None, TRAIN_EXPERIMENT) else self.folder.resolve().parents[1]
-
-
-def runs_folder() -> Path:
-    """The folder of plans, ledgers and checkpoints: `$DICE_RAY_RUNS`, or `dice_ray_runs` in the working directory.
-
-    Raises:
-        InputError: `$DICE_RAY_RUNS` is a URL.
-    """
-    folder = os.environ.get("DICE_RAY_RUNS") or "dice_ray_runs"
-    if "://" in folder:
-        raise InputError(
-            f"DICE_RAY_RUNS must be a folder that every machine sees under this path, got the URL {folder}: ledgers "
-            "are appended to and checkpoints renamed, which needs a file system. Mount it"
-        )
-    return Path(folder).expanduser()
 
 
 def given_folder() -> Path:
@@ -112,6 +97,7 @@ def place(run: str) -> Place:
 
 def _place_of_trial(parent: str, trial: str) -> Place:
     """A trial of a sweep by its id, or a cell of a study by its variant, arm and seed or by its id."""
+    from dice_ray.run import store
     from dice_ray.run.folder import TASK, TRIALS
     from dice_ray.training.checkpoint import BEST
     from dice_ray.tuning.ledger import ledger_in
@@ -129,6 +115,7 @@ def _place_of_trial(parent: str, trial: str) -> Place:
     if trial not in ids:
         raise UnknownNameError(f"run of {parent}", trial, ids)
     folder = runs_folder() / parent / TRIALS / ids[trial]
+    store.fetch(folder)
     if (folder / TASK).exists() and not (folder / BEST).exists():
         if ids[trial] == best_id:
             raise RunError(

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from dice_ray.cli.data import cache, init, inspect, list_names, losses, validate
+from dice_ray.cli.doctor import doctor
 from dice_ray.cli.examples import epilog
 from dice_ray.cli.jobs import jobs, stop, submit
 from dice_ray.cli.layout import WIDTH
@@ -56,7 +57,7 @@ def options(
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Your data": {"init": init, "inspect": inspect, "validate": validate},
     "Train, search, compare": {"train": train, "tune": tune, "ablate": ablate, "resume": resume},
-    "On a cluster": {"submit": submit, "jobs": jobs, "stop": stop},
+    "On a cluster": {"doctor": doctor, "submit": submit, "jobs": jobs, "stop": stop},
     "Results": {
         "report": report,
         "runs": runs,

@@ -31,6 +31,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "dice-ray resume search",
         "dice-ray resume search --trials 32  # 32 more",
     ),
+    "doctor": (
+        "dice-ray doctor --address head:6379",
+        "dice-ray doctor mine.yaml --set launch.gpus=1",
+    ),
     "submit": (
         "dice-ray submit -- tune mine.yaml --trials 256 --name search",
         "dice-ray submit --runs /shared/runs --follow -- resume search",

@@ -15,13 +15,14 @@ from dice_ray.models.pretrained import (
     freeze_unused_parameters,
     load_pretrained_encoder,
     load_pretrained_tokenizer,
+    pretrained_settings,
     with_dropout,
 )
 from dice_ray.settings import Settings
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
     from dice_ray.terms import TermFacts
 
@@ -100,19 +101,39 @@ def load_encoder(
     Raises:
         RunError: The encoder does not exist or cannot be used.
     """
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
     encoder: PreTrainedModel
     if config.encoder == TINY:
-        tiny = BertConfig(
-            vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
-        )
+        tiny = _tiny_settings(tokenizer)
         tiny._attn_implementation = attention
         encoder = BertModel(with_dropout(tiny, config.dropout))
     else:
         encoder = load_pretrained_encoder(config.encoder, config.dropout, tokenizer, attention)
     freeze_unused_parameters(encoder, tokenizer)
     return encoder
+
+
+def weight_bytes(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> int:
+    """Bytes of the encoder's weights in fp32, from its settings alone.
+
+    Raises:
+        RunError: The encoder does not exist.
+    """
+    from transformers import AutoModel
+
+    settings = _tiny_settings(tokenizer) if config.encoder == TINY else pretrained_settings(config.encoder)
+    with torch.device("meta"):  # no weights are loaded, and no memory is taken
+        encoder: nn.Module = AutoModel.from_config(settings)
+    return 4 * sum(parameter.numel() for parameter in encoder.parameters())
+
+
+def _tiny_settings(tokenizer: PreTrainedTokenizerBase) -> PretrainedConfig:
+    from transformers import BertConfig
+
+    return BertConfig(
+        vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
+    )
 
 
 class TokenHead(nn.Module):

@@ -97,8 +97,8 @@ def load_pretrained_encoder(
     return encoder
 
 
-def family(name: str) -> str:
-    """The model type of an encoder, such as `bert`; only its settings are read.
+def pretrained_settings(name: str) -> PretrainedConfig:
+    """The settings of an encoder, without its weights.
 
     Raises:
         RunError: It does not exist.
@@ -106,7 +106,17 @@ def family(name: str) -> str:
     from transformers import AutoConfig
 
     with _explained(name), quiet():
-        model_type: str = AutoConfig.from_pretrained(resolve_source(name), trust_remote_code=False).model_type
+        settings: PretrainedConfig = AutoConfig.from_pretrained(resolve_source(name), trust_remote_code=False)
+    return settings
+
+
+def family(name: str) -> str:
+    """The model type of an encoder, such as `bert`.
+
+    Raises:
+        RunError: It does not exist.
+    """
+    model_type: str = pretrained_settings(name).model_type
     return model_type
 
 

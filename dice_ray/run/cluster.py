@@ -22,14 +22,14 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dice_ray.errors import InputError, RunError, first_line
+from dice_ray.run.places import store_url
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Screen
@@ -164,20 +164,16 @@ def announce(screen: Screen | None, address: str | None = None) -> None:
 
 
 @contextmanager
-def started(
-    address: str | None = None, *, num_cpus: int | None = None, log: Path, folder: Path | None = None
-) -> Iterator[Cluster]:
+def started(address: str | None = None, *, num_cpus: int | None = None, log: Path) -> Iterator[Cluster]:
     """Ray until the end of the block: the one that runs in this process, or a local one, or a cluster that is joined.
 
     Args:
         address: Of a cluster to join; RAY_ADDRESS where not given, and otherwise a local Ray is started.
         num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many.
         log: Receives everything that is written to stdout and stderr during the block.
-        folder: A folder that all machines of a cluster must see.
 
     Raises:
-        RunError: Ray does not start, no cluster answers, it is too small, or one of its machines lacks this dice_ray or
-            the folder.
+        RunError: Ray does not start, no cluster answers, or it is too small.
     """
     address = prepare(address)
     import ray
@@ -189,14 +185,12 @@ def started(
             if address != RUNNING:
                 _init(address, local if address == "local" else {})
             alive = [node for node in ray.nodes() if node["Alive"]]
-            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch, address == "local")
-            if address != "local":
-                if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
-                    raise RunError(
-                        f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}: lower "
-                        "launch.workers or launch.threads"
-                    )
-                _check_machines(alive, [Path.cwd(), *([folder.resolve()] if folder else [])])
+            cluster = Cluster(tuple(map(node_of, alive)), scratch, address == "local")
+            if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
+                raise RunError(
+                    f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}: lower "
+                    "launch.workers or launch.threads"
+                )
             yield cluster
         finally:
             gc.collect()  # a handle of an actor that is freed after the shutdown kills this process
@@ -217,36 +211,9 @@ def surroundings() -> dict[str, str]:
 def enter(surroundings: Mapping[str, str]) -> None:
     """Give this process the folder and the variables of the one that sent it its work."""
     os.environ.update(surroundings)
+    if store_url():  # machines that share no disk have no such folder at first
+        Path(surroundings[FOLDER]).mkdir(parents=True, exist_ok=True)
     os.chdir(surroundings[FOLDER])
-
-
-def _check_machines(nodes: Sequence[Mapping[str, Any]], folders: Sequence[Path]) -> None:
-    """Each machine of the cluster must have this version of dice_ray, and see these folders."""
-    import ray
-    from ray.exceptions import RayError
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    task = ray.remote(num_cpus=0, max_retries=0)(_missing_requirement)
-    strategies = [NodeAffinitySchedulingStrategy(node["NodeID"], soft=False) for node in nodes]
-    answers = [task.options(scheduling_strategy=on).remote(version("dice-ray"), folders) for on in strategies]
-    for node, answer in zip(nodes, answers, strict=True):
-        try:
-            problem = ray.get(answer)
-        except RayError as error:
-            problem = first_line(error)
-        if problem:
-            shared = " and ".join(map(str, folders))
-            raise RunError(
-                f"every machine of the cluster must have this dice_ray, and see {shared} under the same path; "
-                f"{node['NodeManagerAddress']} reports: {problem}"
-            )
-
-
-def _missing_requirement(needed: str, folders: Sequence[Path]) -> str | None:
-    """What this machine lacks to work for a driver of this version, if anything."""
-    if (installed := version("dice-ray")) != needed:
-        return f"dice_ray is {installed} here, not {needed}"
-    return next((f"there is no folder {folder}" for folder in folders if not folder.is_dir()), None)
 
 
 def _init(address: str, options: Mapping[str, Any]) -> None:
@@ -264,7 +231,9 @@ def _init(address: str, options: Mapping[str, Any]) -> None:
             signal.signal(signal.SIGTERM, handler)
 
 
-def _node(resources: Mapping[str, float]) -> Node:
+def node_of(entry: Mapping[str, Any]) -> Node:
+    """The machine of an entry of `ray.nodes()`."""
+    resources = entry["Resources"]
     memory = resources.get("memory", 0) + resources.get("object_store_memory", 0)
     return Node(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), int(memory))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
 
@@ -10,7 +11,7 @@ import torch
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, counted
-from dice_ray.run import trained
+from dice_ray.run import store, trained
 from dice_ray.run.build import build, choose_numerics, prepare
 from dice_ray.training import workers
 from dice_ray.training.checkpoint import Checkpoints
@@ -29,7 +30,11 @@ def train_here(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] =
     if workers.rank() == 0:
         prepared = prepare(config)
         trained.store(config, folder, parts.task, prepared.facts, parts.model, parts.tokenizer, prepared.splits.digest)
-    yield from fit(parts, config.training, Checkpoints(folder), is_stopped)
+    with closing(fit(parts, config.training, Checkpoints(folder), is_stopped)) as events:
+        for event in events:
+            store.send(folder)
+            yield event
+    store.send(folder)
 
 
 def check_machine(config: RunConfig) -> None:

@@ -11,7 +11,7 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import reason_of
-from dice_ray.run import cluster
+from dice_ray.run import cluster, doctor, store
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
@@ -38,6 +38,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     """
     prepared = prepare(config)
     loaded = prepared.report(prepared.train, prepared.dev)
+    store.fetch(folder)
     check_config(config, folder)
     if (digest := stored_digest(folder)) is not None:
         check_digest(digest, prepared.splits.digest, f"the run {folder.name}")
@@ -76,7 +77,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 config = config.with_threads(threads)
                 num_cpus = launch.workers * threads + 1  # one for Ray Train's controller
                 cluster.announce(screen)
-                ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG, folder=folder))
+                ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG))
+                doctor.check(ray, lambda: doctor.Needs(folder, (config,)))
                 check_gpus(launch.workers * launch.gpus, ray.gpus)
             for event in train(config, folder, driver.is_stopped):
                 if screen:

@@ -7,10 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.run import trained
+from dice_ray.errors import RunError
+from dice_ray.run import store, trained
 from dice_ray.run.build import fix_precision, prepare
 from dice_ray.run.here import Events, train_here
+from dice_ray.run.places import store_url
 from dice_ray.run.ray_train import train_on_ray
+from dice_ray.tracking.store import without_password
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation
 
@@ -25,8 +28,16 @@ def train(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = neve
 
     Closing the generator stops the run and frees its workers. Once `is_stopped()`, the run writes a checkpoint and
     ends.
+
+    Raises:
+        RunError: The run is one of several workers, and its folder is a URL.
     """
     config = fix_precision(config)
+    if uses_ray_train(config) and (url := store_url()):
+        raise RunError(
+            "DICE_RAY_RUNS must be a folder that all machines see for a run on several workers (launch.workers), got "
+            f"{without_password(url)}"
+        )
     start = train_on_ray if uses_ray_train(config) else train_here
     return start(config, folder, is_stopped)
 
@@ -49,5 +60,6 @@ def score(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     (folder / split).mkdir(exist_ok=True)
     for file, content in trained.count_files(split, scores).items():
         (folder / file).write_text(content, encoding="utf-8")
+    store.send(folder)
     metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
     return {f"{split}/{name}": value for name, value in metrics.items()}

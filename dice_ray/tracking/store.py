@@ -6,13 +6,14 @@ import fcntl
 import logging
 import os
 import re
+import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dice_ray.errors import DiceRayError, RunError
+from dice_ray.errors import DiceRayError, RunError, first_line
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -77,6 +78,60 @@ def check_exists(uri: str) -> None:
     file = sqlite_file(uri)
     if file is not None and not file.is_file():
         raise RunError(f"the store of runs must exist, {file} does not: nothing has been tracked in it yet")
+
+
+def check_answers(uri: str | None = None) -> str:
+    """Ask the store for an experiment, and write and delete a file in its artifact store; nothing is left there.
+
+    Returns:
+        Where the store and its artifacts are.
+
+    Raises:
+        RunError: The store does not answer, or its artifacts cannot be written.
+    """
+    uri = store_uri(uri)
+    shown, file = without_password(uri), sqlite_file(uri)
+    if file is not None and not file.exists():
+        above = next(above for above in file.parents if above.exists())
+        if not os.access(above, os.W_OK):
+            raise RunError(f"MLflow's {file} must be in a folder that can be written: set MLFLOW_TRACKING_URI")
+        return f"{shown}, created by the first run"
+    try:
+        with locked(uri):
+            experiments = quiet_client(uri).search_experiments(max_results=1)
+    except Exception as error:
+        if not is_store_error(error):
+            raise
+        raise RunError(
+            f"MLflow must answer at {shown}: {without_password(first_line(error))}: start it, or set "
+            "MLFLOW_TRACKING_URI and its credentials"
+        ) from error
+    if not experiments:
+        return shown
+    artifacts = experiments[0].artifact_location
+    try:
+        _write_artifact(artifacts, uri)
+    except Exception as error:
+        if not is_store_error(error):
+            raise
+        raise RunError(
+            f"MLflow's artifacts must be writable at {without_password(artifacts)}: "
+            f"{without_password(first_line(error))}: set the credentials of that store, or start `mlflow server` with "
+            "--serve-artifacts"
+        ) from error
+    return f"{shown}, artifacts in {without_password(artifacts)}"
+
+
+def _write_artifact(location: str, uri: str) -> None:
+    """Write a file to an artifact store, and delete it."""
+    from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+    repository = get_artifact_repository(location, tracking_uri=uri)
+    with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
+        file = Path(folder) / f"dice_ray_doctor_{Path(folder).name}"
+        file.write_text("written by `dice-ray doctor`", encoding="utf-8")
+        repository.log_artifact(str(file))
+        repository.delete_artifacts(file.name)
 
 
 def deleted_error(experiment: str, id_: str, uri: str) -> RunError:

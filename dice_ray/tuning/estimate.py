@@ -17,7 +17,7 @@ from pathlib import Path
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DiceRayError, RunError
-from dice_ray.run import cluster
+from dice_ray.run import cluster, doctor
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG
 from dice_ray.run.rehearsal import Rehearsal, rehearse
@@ -108,10 +108,12 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         num_runs = len(configs)
     if not num_runs:
         raise RunError(f"{plan.name} must have something left to run, and all of it has ended")
+    above = next(above for above in folder.resolve().parents if above.exists())
     with (
         tempfile.TemporaryDirectory(prefix="dice_ray-") as scratch,
         cluster.started(driver.address, num_cpus=driver.num_cpus, log=Path(scratch) / LOG) as ray,
     ):
+        doctor.check(ray, lambda: doctor.Needs(above, tuple(bases.values())))
         needs = shared(base, ray.nodes, num_runs)
         num_at_once = min(needs.slots(ray.nodes), num_runs)
         if isinstance(plan, SweepPlan):
@@ -143,9 +145,8 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         seconds=to_start + _last_end(most, num_at_once) + END,
         memory=num_at_once * max(1, needs.num_workers) * heaviest.peak_memory,
         free_memory=sum(node.memory for node in ray.nodes),
-        # Each running trial writes its best weights twice, and twice the last ones with AdamW's two moments.
-        disk=(_num_kept(plan, num_runs) + num_at_once * 8) * max(run.weights for run in runs),
-        free_disk=shutil.disk_usage(next(above for above in folder.resolve().parents if above.exists())).free,
+        disk=ranking.disk_needed(plan, num_runs, num_at_once, max(run.weights for run in runs)),
+        free_disk=shutil.disk_usage(above).free,
         notes=tuple(notes),
         stops_early=isinstance(plan, SweepPlan) and plan.scheduler != "none",
     )
@@ -252,13 +253,6 @@ def _seconds(run: Rehearsal, *, is_scored: bool) -> float:
     """The time of a whole run; a cell of a study is scored on test too."""
     on_test = run.seconds_an_evaluation * run.records.get("test", 0) / run.records["dev"] if is_scored else 0.0
     return run.seconds + on_test
-
-
-def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
-    """How many runs keep their best weights; of a sweep the best trial and those that may be run again."""
-    if isinstance(plan, StudyPlan) or plan.objectives:
-        return num_runs
-    return 1 + min(plan.top, plan.trials)
 
 
 def _last_end(seconds: Sequence[float], num_at_once: int) -> float:

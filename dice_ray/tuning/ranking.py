@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 import shutil
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.config.load import as_written, values_layer
 from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.run import store
 from dice_ray.run.build import objective
 from dice_ray.run.folder import ENCODER
 from dice_ray.tracking import schema
@@ -146,6 +147,26 @@ def retained(plan: SweepPlan, ledger: Ledger) -> set[str]:
     return {id_ for id_ in (best_in(ledger), *candidates) if id_ is not None}
 
 
+def disk_needed(plan: SweepPlan | StudyPlan, num_runs: int, num_at_once: int, weights: int) -> int:
+    """Bytes of the checkpoints of a sweep or study: of the runs that keep theirs, and of those that run.
+
+    Args:
+        plan: Of the sweep or study.
+        num_runs: Number of trials or cells that are to run.
+        num_at_once: Number of those that run at once.
+        weights: Bytes of a model's weights.
+    """
+    # Each running trial writes its best weights twice, and twice the last ones with AdamW's two moments.
+    return (_num_kept(plan, num_runs) + num_at_once * 8) * weights
+
+
+def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
+    """How many runs keep their best weights; of a sweep the best trial and those that may be run again."""
+    if isinstance(plan, StudyPlan) or plan.objectives:
+        return num_runs
+    return 1 + min(plan.top, plan.trials)
+
+
 def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterable[str]) -> set[str]:
     """Delete the files of these ended trials that no command reads any more.
 
@@ -165,7 +186,8 @@ def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Ite
     return kept
 
 
-def _delete(folder: Path, names: Iterable[str]) -> None:
+def _delete(folder: Path, names: Collection[str]) -> None:
+    store.delete(folder, names)
     for path in (folder / name for name in names):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 

@@ -30,6 +30,7 @@ from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
 from dice_ray.errors import DiceRayError
+from dice_ray.run import store
 from dice_ray.run.build import objective
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import TRIALS, stored_digest
@@ -213,6 +214,7 @@ class Recorder:
 
     def _end_run(self, outcome: TrialOutcome, tags: dict[str, str]) -> None:
         record, folder = self._records.pop(outcome.id), self._trials / outcome.id
+        store.fetch(folder, checkpoints=False)
         if outcome.curve and (digest := stored_digest(folder)):
             record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
         failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}

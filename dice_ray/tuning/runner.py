@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, UnknownNameError, counted
-from dice_ray.run import cluster
+from dice_ray.models.encoder import weight_bytes
+from dice_ray.run import cluster, doctor
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG
@@ -29,6 +30,7 @@ from dice_ray.tracking.writer import Writer
 from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import store
+from dice_ray.tuning.ranking import disk_needed
 from dice_ray.tuning.study_plan import StudyPlan
 
 if TYPE_CHECKING:
@@ -87,12 +89,14 @@ class Session:
         try:
             with ExitStack() as stack:
                 log, address = self.folder / LOG, self.driver.address
-                started = cluster.started(address, num_cpus=self.driver.num_cpus, log=log, folder=self.folder)
+                started = cluster.started(address, num_cpus=self.driver.num_cpus, log=log)
 
                 @cache
                 def ray() -> cluster.Cluster:
                     cluster.announce(self.screen, address)
-                    return stack.enter_context(started)
+                    joined = stack.enter_context(started)
+                    doctor.check(joined, lambda: self._needs(joined, num_trials))
+                    return joined
 
                 has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
                 if has_ended and (specs := then()):
@@ -103,6 +107,13 @@ class Session:
         if self.screen is not None:
             self.screen.show(counts)
         return counts
+
+    def _needs(self, ray: cluster.Cluster, num_trials: int) -> doctor.Needs:
+        """What the trials need on every machine."""
+        configs = tuple(self.plan.base(variant) for variant in self.plan.digests)
+        at_once = min(num_trials, shared(configs[0], ray.nodes, num_trials).slots(ray.nodes))
+        weights = max(weight_bytes(config.model, prepare(config).tokenizer) for config in configs)
+        return doctor.Needs(self.folder, configs, disk_needed(self.plan, num_trials, at_once, weights))
 
     def _record_data(self) -> None:
         """Store with the parent run what was read, for each variant, what of it is little, and the arms left out."""

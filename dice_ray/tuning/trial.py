@@ -26,9 +26,10 @@ from ray import tune
 from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
-from dice_ray.run import cluster, train
+from dice_ray.run import cluster, store, train
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.folder import LATE, TRIALS
+from dice_ray.run.places import store_url
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of
@@ -82,7 +83,8 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
     """A result for every evaluation of a trial."""
     folder = work.folder / TRIALS / trial.id
     try:
-        if not work.folder.is_dir():
+        store.fetch(folder)
+        if not work.folder.is_dir() and not store_url():
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
         with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial).with_threads(work.threads)
@@ -102,6 +104,8 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         if not isinstance(error, DiceRayError):
             traceback.print_exc()
         yield {SCORE: math.nan, "failure": reason_of(error), "done": True}
+    finally:
+        store.drop_checkpoints(folder)
 
 
 @contextmanager
@@ -115,6 +119,7 @@ def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
     if late.exists():
         reason = late.read_text()
         late.unlink()
+        store.delete(folder, [LATE])
         raise RunError(reason)
 
     if seconds is None:
@@ -124,6 +129,7 @@ def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
     def kill() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         late.write_text(f"a trial must end within {seconds:g} s (--trial-timeout), and was still running")
+        store.send(folder)
         os._exit(1)
 
     timer = threading.Timer(seconds, kill)

@@ -113,10 +113,10 @@ def test_a_trial_whose_checkpoint_is_not_kept_is_told_which_one_is(runs: Path) -
         places.place("sweep/sweep0")
 
 
-def test_a_url_keeps_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_url_plans_and_ledgers_stay_in_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds a folder whose name is the URL."""
     monkeypatch.setenv("DICE_RAY_RUNS", "s3://bucket/runs")
-    with pytest.raises(InputError, match=r"DICE_RAY_RUNS must be a folder .* got the URL s3://bucket/runs"):
-        places.place("mine")
+    assert places.runs_folder() == Path("dice_ray_runs")
 
 
 @pytest.mark.usefixtures("runs")

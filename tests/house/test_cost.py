@@ -49,6 +49,7 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
         "dice_ray.cli",
         "dice_ray.cli.app",
         "dice_ray.cli.data",
+        "dice_ray.cli.doctor",
         "dice_ray.cli.examples",
         "dice_ray.cli.jobs",
         "dice_ray.cli.layout",

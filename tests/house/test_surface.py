@@ -79,6 +79,7 @@ COMMANDS = {
         "--price-per-hour",
         "--json",
     },
+    "doctor": {"preset", "--set", "--address", "--json"},
     "submit": {"command", "--runs", "--follow", "--address"},
     "jobs": {"--address", "--json"},
     "stop": {"job", "--address"},

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import requires, version
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -128,15 +128,13 @@ from pathlib import Path
 from dice_ray.run import cluster
 from dice_ray.errors import RunError
 
-address, *joins = sys.argv[1:]
 def stand(surroundings):
     cluster.enter(surroundings)
     return os.getcwd(), os.environ["DICE_RAY_DATA"], os.environ.get("HF_TOKEN")
 
-for folder, version, num_cpus in zip(joins[::3], joins[1::3], joins[2::3]):
-    cluster.version = lambda name: version
+for num_cpus in (2, 99):
     try:
-        with cluster.started(address, num_cpus=int(num_cpus), log=Path("log.txt"), folder=Path(folder)) as joined:
+        with cluster.started(sys.argv[1], num_cpus=num_cpus, log=Path("log.txt")) as joined:
             import ray
 
             found = ray.get(ray.remote(stand).remote(cluster.surroundings()))
@@ -147,19 +145,13 @@ for folder, version, num_cpus in zip(joins[::3], joins[1::3], joins[2::3]):
 
 
 @pytest.mark.ray
-def test_processes_on_a_cluster_stand_where_the_driver_does_or_all_is_refused(tmp_path: Path) -> None:
+def test_processes_on_a_cluster_stand_where_the_driver_does(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as two:
         given = {**two.environment, "DICE_RAY_DATA": "data here", "HF_TOKEN": "a secret"}
-        ours = version("dice-ray")
-        joins = ((".", ours, "2"), (".", ours, "99"), ("runs", ours, "2"), (".", "0", "2"))
-        done = python(JOINED, tmp_path, two.address, *(value for join in joins for value in join), **given)
-    joined, small, blind, other = done.stdout.splitlines()
+        done = python(JOINED, tmp_path, two.address, **given)
+    joined, small = done.stdout.splitlines()
     assert joined == f"2 {tmp_path} data here None"
     assert small.startswith("the Ray that is used must have 99 CPUs, and has ")
-    must = f"every machine of the cluster must have this dice_ray, and see {tmp_path} and "
-    there_is = f"{tmp_path / 'runs'} under the same path; 127.0.0.1 reports: there is no folder {tmp_path / 'runs'}"
-    assert blind == must + there_is
-    assert other.endswith(f"127.0.0.1 reports: dice_ray is {ours} here, not 0")
 
 
 RUNNING = """

@@ -9,9 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.errors import RunError
 from dice_ray.tracking.entries import merge_points
 from dice_ray.tracking.reader import read
-from dice_ray.tracking.store import is_store_error, sqlite_file, store_uri, without_password
+from dice_ray.tracking.store import (
+    check_answers,
+    is_store_error,
+    quiet_client,
+    sqlite_file,
+    store_uri,
+    without_password,
+)
+from tests.tracking.stores import free_port
 
 
 def test_the_default_is_a_file_in_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,3 +84,28 @@ def test_python_errors_belong_to_the_module_that_raised_them() -> None:
     with pytest.raises(AttributeError) as of_ours:
         merge_points([None])  # type: ignore[list-item]
     assert not is_store_error(of_ours.value)
+
+
+def test_a_store_is_asked_and_its_artifacts_written_and_nothing_stays(uri: str, tmp_path: Path) -> None:
+    """Finds a check that passes though artifacts cannot be stored, or that leaves its file behind."""
+    artifacts = tmp_path / "artifacts"
+    client = quiet_client(uri)
+    for experiment in client.search_experiments():
+        client.delete_experiment(experiment.experiment_id)
+    client.create_experiment("newest", artifact_location=artifacts.as_uri())
+    assert check_answers(uri) == f"{uri}, artifacts in {artifacts.as_uri()}"
+    assert list(artifacts.iterdir()) == []
+    artifacts.rmdir()
+    artifacts.write_text("in the way")
+    with pytest.raises(RunError, match=rf"MLflow's artifacts must be writable at {artifacts.as_uri()}: .* --serve-art"):
+        check_answers(uri)
+
+
+def test_a_store_that_does_not_answer_is_named_with_what_to_do(tmp_path: Path) -> None:
+    """Finds an absent store that passes, a password that is printed, and a file that is created by the check."""
+    with pytest.raises(
+        RunError, match=r"MLflow must answer at http://\*\*\*@127.0.0.1:\d+: .* start it, or set MLFLOW_TRAC"
+    ):
+        check_answers(f"http://me:secret@127.0.0.1:{free_port()}")
+    assert check_answers(f"sqlite:///{tmp_path}/new.db").endswith("new.db, created by the first run")
+    assert list(tmp_path.iterdir()) == []

@@ -16,7 +16,7 @@ from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning import plan_file, sweep
-from dice_ray.tuning.estimate import Estimate, _check, _last_end, _num_kept, _seconds, _timing_key, estimate
+from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, _timing_key, estimate
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import Demand
 from dice_ray.tuning.study_plan import StudyPlan
@@ -81,17 +81,6 @@ def test_a_cell_is_scored_on_test_too_which_may_be_larger_than_dev() -> None:
     run = replace(REHEARSAL, records={"train": 200, "dev": 100, "test": 300})
     assert _seconds(run, is_scored=False) == 3.9
     assert _seconds(run, is_scored=True) == pytest.approx(3.9 + 3 * 0.5)
-
-
-def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[Layer, ...]) -> None:
-    sweep = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=4)
-    assert _num_kept(sweep, 4) == 5, "seeds may be asked for later"
-    assert _num_kept(sweep.model_copy(update={"top": 1}), 4) == 2
-    assert _num_kept(sweep.model_copy(update={"seeds": 10, "top": 2}), 24) == 3
-    assert _num_kept(sweep.model_copy(update={"seeds": 1, "top": 9}), 8) == 5
-    assert _num_kept(sweep.model_copy(update={"objectives": ("precision", "recall")}), 4) == 4
-    arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}}
-    assert _num_kept(StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1,)), 2) == 2
 
 
 def test_what_finds_no_room_is_refused() -> None:

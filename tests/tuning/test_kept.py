@@ -93,3 +93,17 @@ def test_a_study_keeps_what_scores_each_cell_and_failed_ones_whole(
 
 def test_nothing_is_best_where_nothing_was_scored(tmp_path: Path) -> None:
     assert ranking.best_in(Ledger(tmp_path / "none.jsonl")) is None
+
+
+def test_a_sweep_keeps_the_weights_of_those_that_may_be_its_best(layers: tuple[Layer, ...]) -> None:
+    def num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
+        return ranking.disk_needed(plan, num_runs, num_at_once=0, weights=1)
+
+    sweep = SweepPlan(name="sweep", layers=layers, space="a:b", trials=4)
+    assert num_kept(sweep, 4) == 5, "seeds may be asked for later"
+    assert num_kept(sweep.model_copy(update={"top": 1}), 4) == 2
+    assert num_kept(sweep.model_copy(update={"seeds": 10, "top": 2}), 24) == 3
+    assert num_kept(sweep.model_copy(update={"seeds": 1, "top": 9}), 8) == 5
+    assert num_kept(sweep.model_copy(update={"objectives": ("precision", "recall")}), 4) == 4
+    arms = {"ce": {"loss": "cross_entropy"}, "dice": {"loss": "dice"}}
+    assert num_kept(StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1,)), 2) == 2

@@ -1,0 +1,132 @@
+"""Copies of runs in an object store, for clusters whose machines share no disk.
+
+With a URL in `DICE_RAY_RUNS`, every machine has a folder of runs of its own, on its disk. The driver keeps plan, ledger
+and log in its folder. What a run writes is sent to the store by the process that trains it, after each checkpoint and
+before the evaluation is reported; a process that continues or reads the run fetches it first. So the store is never
+older than what the driver was told, and its file is taken where it differs from the local one.
+
+A file is written under another name and then moved, so a killed process leaves no part of a file under its name.
+`last.pt` is sent last: a run continues from it, and everything that it belongs with is there by then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from dice_ray.run.folder import CONFIG, ENCODER, LATE, TASK, write_atomically
+from dice_ray.run.places import opened, runs_folder, store_url
+from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
+
+_SENT: Final = ".stored"
+"""For each file that both have, its state here and in the store: what has changed since is copied."""
+_FILES: Final = (CONFIG, TASK, LATE, BEST, LAST)
+_FOLDERS: Final = (ENCODER, "dev", "test")
+_CHECKPOINTS: Final = (BEST, LAST)
+
+
+def send(folder: Path) -> None:
+    """Copy what has changed in a run's folder to the store, if there is one."""
+    if (key := _key(folder)) is None:
+        return
+    filesystem, root = opened(str(store_url()))
+    known = _known(folder)
+    for name in _names(folder):
+        if known.get(name, {}).get("here") != _here(folder / name):
+            here = _here(folder / name)
+            write(f"{key}/{name}", folder / name)
+            known[name] = {"here": here, "there": _there(filesystem.get_file_info(f"{root}/{key}/{name}"))}
+            write_atomically(folder / _SENT, json.dumps(known))
+
+
+def fetch(folder: Path, *, checkpoints: bool = True) -> None:
+    """Copy what has changed in the store to a run's folder, if there is a store.
+
+    Args:
+        folder: Of the run.
+        checkpoints: Whether to copy checkpoints too.
+    """
+    from pyarrow.fs import FileSelector, FileType, LocalFileSystem, copy_files
+
+    if (key := _key(folder)) is None:
+        return
+    filesystem, root = opened(str(store_url()))
+    known, prefix = _known(folder), f"{root}/{key}/"
+    selector = FileSelector(prefix.rstrip("/"), recursive=True, allow_not_found=True)
+    for info in filesystem.get_file_info(selector):
+        name = info.path.removeprefix(prefix)
+        is_wanted = name in _FILES or name.partition("/")[0] in _FOLDERS
+        if info.type != FileType.File or not is_wanted or (name in _CHECKPOINTS and not checkpoints):
+            continue
+        file = folder / name
+        if not file.exists() or known.get(name, {}).get("there") != _there(info):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+            copy_files(info.path, str(unfinished.absolute()), filesystem, LocalFileSystem())
+            unfinished.replace(file)
+            known[name] = {"here": _here(file), "there": _there(info)}
+            write_atomically(folder / _SENT, json.dumps(known))
+
+
+def drop_checkpoints(folder: Path) -> None:
+    """Delete the checkpoints of a run on this machine's disk, if there is a store, which has them."""
+    if _key(folder) is not None:
+        for name in (*RESUME_FILES, BEST):
+            (folder / name).unlink(missing_ok=True)
+
+
+def delete(folder: Path, names: Iterable[str]) -> None:
+    """Delete files and folders of a run in the store, if there is one."""
+    from pyarrow.fs import FileSelector, FileType
+
+    if (key := _key(folder)) is None:
+        return
+    filesystem, root = opened(str(store_url()))
+    for info in filesystem.get_file_info(FileSelector(f"{root}/{key}", allow_not_found=True)):
+        if info.base_name in names:
+            (filesystem.delete_file if info.type == FileType.File else filesystem.delete_dir)(info.path)
+
+
+def write(key: str, file: Path) -> None:
+    """Copy a file to the store, where it appears as a whole."""
+    from pyarrow.fs import LocalFileSystem, copy_files
+
+    filesystem, root = opened(str(store_url()))
+    target = f"{root}/{key}"
+    filesystem.create_dir(target.rpartition("/")[0], recursive=True)
+    unfinished = f"{target}.{secrets.token_hex(4)}.tmp"
+    copy_files(str(file.absolute()), unfinished, LocalFileSystem(), filesystem)
+    filesystem.move(unfinished, target)
+
+
+def _key(folder: Path) -> str | None:
+    """The name of a run's folder in the store; None without a store, and for a folder elsewhere."""
+    if store_url() is None or not folder.resolve().is_relative_to(runs_folder().resolve()):
+        return None
+    return folder.resolve().relative_to(runs_folder().resolve()).as_posix()
+
+
+def _names(folder: Path) -> list[str]:
+    """The files of a run that are sent; `last.pt` is the last one."""
+    below = [file for each in _FOLDERS for file in sorted((folder / each).rglob("*")) if file.is_file()]
+    names = [name for name in _FILES if (folder / name).exists()]
+    return [*(file.relative_to(folder).as_posix() for file in below), *names]
+
+
+def _known(folder: Path) -> dict[str, Any]:
+    file = folder / _SENT
+    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return known
+
+
+def _here(file: Path) -> list[int]:
+    status = file.stat()
+    return [status.st_mtime_ns, status.st_size]
+
+
+def _there(info: Any) -> list[int]:
+    return [info.mtime_ns, info.size]

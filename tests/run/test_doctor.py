@@ -1,0 +1,118 @@
+"""Every check fails for the machine where it must, says how to mend it, and passes on the other machines."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from dice_ray.run import doctor
+from dice_ray.run.cluster import FOLDER
+from tests.machines import Machines, machine_apart, machines
+
+PRESET = """
+task: {sentence_pair: {positive: "1"}}
+data:
+  source:
+    files:
+      folder: DATA
+      train: train.tsv
+      reader: {tables: {quoting: false, columns: {pair: {first: a, second: b, label: y}}}}
+model: {encoder: ENCODER}
+training: {epochs: 1}
+"""
+
+
+def dice_ray(two: Machines, cwd: Path, runs: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from dice_ray.cli.app import main; main()", *arguments, "--address", two.address],
+        cwd=cwd,
+        env=os.environ | two.environment | {"PYTHONPATH": os.pathsep.join(sys.path), "DICE_RAY_RUNS": str(runs)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_machine_unlike_the_others_is_named_by_every_check_and_no_sweep_starts(tmp_path: Path) -> None:
+    """A machine with other disks, clock and packages: each check that is left out lets a sweep start that fails."""
+    runs, data, encoder, own = (tmp_path / name for name in ("runs", "data", "encoder", "own"))
+    for folder in (runs, data, encoder, own / "dice_ray-0.0.1.dist-info"):
+        folder.mkdir(parents=True)
+    lines = [f"a{n}\tb{n}\t{n % 2}" for n in range(200)]
+    (data / "train.tsv").write_text("\n".join(["a\tb\ty", *lines]))
+    (encoder / "config.json").write_text("{}")
+    preset = tmp_path / "mine.yaml"
+    preset.write_text(PRESET.replace("DATA", str(data)).replace("ENCODER", str(encoder)))
+    (own / "dice_ray-0.0.1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: dice-ray\nVersion: 0.0.1\n"
+    )
+    (own / "sitecustomize.py").write_text("import time; true = time.time; time.time = lambda: true() + 3600")
+    path = os.pathsep.join([str(own), *sys.path])
+    with (
+        tempfile.TemporaryDirectory(prefix="dr-") as scratch,
+        machines(Path(scratch)) as two,
+        machine_apart(two, Path(scratch), [runs, data, encoder], num_gpus=1, PYTHONPATH=path),
+    ):
+        done = dice_ray(two, tmp_path, runs, "doctor", str(preset), "--json")
+        tuned = dice_ray(two, tmp_path, runs, "tune", str(preset), "--set", "model.encoder=tiny", "--name", "search")
+        (own / "dice_ray").mkdir()
+        (own / "dice_ray" / "__init__.py").touch()
+        without = dice_ray(two, tmp_path, runs, "doctor")
+    assert done.returncode == 1, done.stderr
+    checks = json.loads(done.stdout)
+    assert Counter(check["name"] for check in checks)["data mine"] == 3
+    failed = {check["name"]: check for check in checks if check["problem"]}
+    (apart,) = {check["machine"] for check in failed.values()}
+    problems = {name: check["problem"] for name, check in failed.items()}
+    expected = {
+        "versions": f"it must have the driver's versions: install dice-ray=={version('dice-ray')}, not 0.0.1",
+        "clock": "its clock is at least 3[56].. s ahead of the driver's: set all clocks by NTP",
+        "folders": f"it must see what the driver writes to {runs}: mount one disk under the same .*",
+        "data mine": "it must have the data mine, which the driver does not send: .*train.tsv.*",
+        f"encoder {encoder}": "its encoder .* must be that of the driver, and differs: copy the driver's files there",
+    }
+    if version("torch").endswith("+cpu"):
+        expected["resources"] = "it has GPUs, and torch .* is a build without CUDA: install .*"
+    assert problems.keys() == expected.keys(), problems
+    assert [name for name, text in expected.items() if not re.fullmatch(text, problems[name])] == [], problems
+    assert tuned.returncode == 1, tuned.stdout
+    assert tuned.stderr.count(f"{apart}: it") == 5
+    assert not list((runs / "search").glob("ledger.jsonl")) or not (runs / "search" / "ledger.jsonl").read_text()
+    assert without.returncode == 1
+    answer = "it must have dice_ray .* installed for Ray's Python, and answer: .*No module named 'dice_ray.run'"
+    assert re.search(answer, " ".join(without.stdout.split())), without.stdout
+    assert "1 problem" in without.stdout
+
+
+def test_what_one_machine_alone_cannot_show(tmp_path: Path) -> None:
+    """Finds a check that ignores a folder which the driver does not see again, a full disk, or a missing cwd."""
+    request = doctor._Request({FOLDER: str(tmp_path / "gone")}, doctor._Shared(str(tmp_path), "token"), ())
+    answer = doctor._answer(request, "node")
+    assert answer.unseen.startswith(f"it must see the working directory {tmp_path / 'gone'} under the same path")
+    answer.unseen = ""
+    assert "the driver must see" in doctor._folder("node", answer, str(tmp_path), is_seen_here=False).problem
+    assert not doctor._folder("node", answer, str(tmp_path), is_seen_here=True).problem
+    disk = doctor._disk(doctor.Needs(tmp_path, disk=2**60))
+    assert re.fullmatch(f"{tmp_path} must have 1073741824.00 GiB free for checkpoints, got .*", disk.problem)
+    assert not doctor._disk(doctor.Needs(tmp_path, disk=1)).problem
+
+
+def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
+    """Finds an error of the file system that ends the task in place of the check."""
+    with doctor._shared(tmp_path) as shared:
+        (tmp_path / f".doctor-{shared.token[:8]}" / "node").mkdir()  # in the way, as root may write anywhere
+        answer = doctor._answer(doctor._Request({FOLDER: str(Path.cwd())}, shared, ()), "node")
+    assert answer.unseen.startswith(f"it must be able to write to {tmp_path}: ")
+    assert list(tmp_path.iterdir()) == []
