@@ -25,13 +25,14 @@ from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
-from dice_ray.data.readers.base import Bad, Drop, Kept, RowPlace, RowResult, unreadable
+from dice_ray.data.readers.base import Bad, Drop, Kept, RowPlace, RowResult, undecoded, unreadable
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, RowTally
 from dice_ray.errors import DataError
 
 ItemT = TypeVar("ItemT")
 OnBadRow: TypeAlias = Literal["error", "skip"]
 
+NOT_DECODED = "text in the encoding of the reader, by default UTF-8"
 NUM_PLACES_SHOWN = 5
 CHUNK = 1000
 """Records in memory at once."""
@@ -263,17 +264,21 @@ def _chunks(rows: Iterable[RowResult]) -> Iterator[tuple[list[RowResult], DataEr
 def _refuse_surrogates(chunk: list[RowResult]) -> list[RowResult]:
     """The rows, with a bad row for each record that holds half a surrogate pair.
 
-    JSON can escape one, but it cannot be written as UTF-8, and no tokenizer takes it.
+    It stands for a byte that is not of the file's encoding, or JSON has escaped it. It cannot be written as UTF-8, and
+    no tokenizer takes it.
     """
     records = [row.record for row in chunk if isinstance(row, Kept)]
     try:
         # A whole chunk at once; only if it fails, each row by itself.
         if records:
             batch_of_records(records)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError as error:
         if len(chunk) > 1:
             return [checked for row in chunk for checked in _refuse_surrogates([row])]
-        return [Bad(chunk[0].place, "text in UTF-8", "half of a surrogate pair")]
+        if (found := undecoded(error.object)) is None:
+            return [Bad(chunk[0].place, "text in UTF-8", "half of a surrogate pair")]
+        advice = "set its `encoding`, which `dice-ray init` guesses, or `on_bad_row: skip`"
+        return [Bad(chunk[0].place, NOT_DECODED, f"{found}: {advice}")]
     return chunk
 
 

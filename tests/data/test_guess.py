@@ -310,7 +310,6 @@ def test_a_column_of_ids_is_named_and_not_chosen() -> None:
     [
         (b"", "must hold rows, and it is empty"),
         (b"\xff\xfe", "must hold rows, and it is empty"),
-        ("caf\u00e9s\n".encode() * 9 + b"caf\xe9\n", "line 10: expected UTF-8, found byte 0xe9 at position 4"),
         (b"text\tlabel\n", "a table: only a header, no row"),
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
         (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),

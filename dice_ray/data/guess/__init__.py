@@ -14,7 +14,8 @@ from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_tree
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
 from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_table
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
-from dice_ray.data.readers.base import UTF_8, lines
+from dice_ray.data.readers.base import UTF_8, lines, unreadable
+from dice_ray.data.readers.opened import SUFFIXES, binary_format
 from dice_ray.errors import DataError
 
 __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
@@ -64,9 +65,9 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     """
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
-    with path.open("rb") as file:
-        # The magic number of Parquet, whatever the suffix.
-        is_parquet = file.read(4) == b"PAR1"
+    is_parquet = binary_format(path) == "Parquet"  # whatever its name
+    if not is_parquet and (binary := binary_format(path)):
+        raise unreadable(path, "the file", "text or Parquet", f"a file of {binary}")
     if given.encoding is not None:
         encoding, why_encoding = checked_encoding(given.encoding), ""
     else:
@@ -87,7 +88,8 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
             return result if given.positive is None else with_positive(result, given.positive)
         reasons[name] = result
     # First the format that the file's name stands for.
-    expected = FORMATS.get(path.name.removesuffix(".gz").rpartition(".")[2].lower())
+    name = path.with_suffix("").name if path.suffix.lower() in SUFFIXES else path.name
+    expected = FORMATS.get(name.rpartition(".")[2].lower())
     ordered = sorted(reasons.items(), key=lambda item: item[0] != expected)
     tried = "".join(f"\n  {name}: {reason}" for name, reason in ordered)
     raise DataError(

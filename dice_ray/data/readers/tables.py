@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.columns import ID, Column, ColumnsConfig, PairColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest, shown
+
+SWALLOWED = "quotes around several lines, each of which could be a row (if they are, `quoting: false`)"
 
 
 class TablesConfig(TextReaderBranch):
@@ -64,7 +67,13 @@ class TablesConfig(TextReaderBranch):
         labels = self.columns.labels(values["label"]) if "label" in indices else []
         if "label" in indices and not labels and not self.columns.holds_several(values["label"]):
             return Drop(line, UNLABELLED)
-        return self.columns.record(line, values, labels)
+        result = self.columns.record(line, values, labels)
+        return replace(result, note=SWALLOWED) if isinstance(result, Kept) and self._looks_swallowed(row) else result
+
+    def _looks_swallowed(self, row: list[str]) -> bool:
+        """Whether a row of several lines has as many delimiters in each of them as a row has."""
+        lines = self.delimiter.join(row).split("\n")
+        return len(lines) > 1 and len(row) > 1 and all(line.count(self.delimiter) == len(row) - 1 for line in lines)
 
     def _index(self, path: Path, line: int, first: list[str], column: Column) -> int:
         if isinstance(column, int):
@@ -107,12 +116,9 @@ class TablesConfig(TextReaderBranch):
                 return
             except csv.Error as error:
                 problem = str(error)
-            # One column has no delimiter by which to tell: its lines are the field that the quotes hold together.
-            if len(raw) > 1 and (
-                problem or (len(row) > 1 and all(text.count(self.delimiter) == len(row) - 1 for text in raw))
-            ):
-                # A row of several lines, each of which is a row by itself: a stray quote has swallowed them. Skipping
-                # would lose an unknown number of rows, so this is an error even with `on_bad_row: skip`.
+            if problem and len(raw) > 1:
+                # A quote that does not close in its row has swallowed other rows. Skipping would lose an unknown
+                # number of them, so this is an error even with `on_bad_row: skip`.
                 actual = f"a quote that is open to line {parser.line_num}"
                 raise unreadable(path, line, "quotes that close within their row (or `quoting: false`)", actual)
             if problem:
