@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
-from dice_ray.data.readers.base import Bad, Drop, Kept, RowPlace, RowResult, undecoded, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, RowPlace, RowResult, undecoded, unreadable
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, RowTally
 from dice_ray.errors import DataError
 
@@ -229,11 +229,12 @@ def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadRepo
     for split, hashes in contents.items():
         if not len(hashes):
             report = reports.get(split, reports["train"])
-            drawn = (
-                ""
-                if split in reports
-                else ": its records have one text, which stays in one split; give a file of your own"
-            )
+            drawn = ""
+            if split not in reports or report.kept:  # another split is drawn from it
+                has = "1 record" if report.kept == 1 else "records of one text, which stays in one split"
+                drawn = f": it has {has}; give a file of your own"
+            if UNLABELLED in report.dropped and not report.kept:
+                drawn += " (records without labels cannot be scored, they are for `dice-ray predict`)"
             raise DataError(
                 f"the {split} split must hold a record, got none from {report.origin}{drawn}{report.dropped_rows()}"
             )

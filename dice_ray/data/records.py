@@ -72,7 +72,8 @@ class QuestionRecord:
 
     Attributes:
         answers: Alternative answers, each of one span or of several that belong together.
-        impossible: Whether the context has no answer. A question without answers that is not impossible is unlabelled.
+        impossible: Whether the context has no answer. A question without answers that is not impossible was read
+            without its labels, for predictions.
         group: Identifies the paragraph, in files of articles by the path of the article and that of the paragraph in it
             (`data[3].paragraphs[0]`). All questions on a paragraph go into the same split.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect as python_inspect
-import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,12 +21,11 @@ from dice_ray.data.records import (
     TaggedRecord,
     TextRecord,
 )
+from dice_ray.metrics.answers import UNSPACED
 from dice_ray.tasks.base import TaskBranch
 
 Unit: TypeAlias = Literal["words", "characters"]
 
-WITHOUT_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
-"""Kana and Han."""
 NUM_LOOKED_AT = 1000
 """Records from which it is decided whether texts are written without spaces."""
 
@@ -168,6 +166,6 @@ def _length(record: Record, unit: Unit) -> int:
 
 
 def _without_spaces(records: Iterable[Record]) -> bool:
-    """Whether most characters are Chinese or Japanese."""
+    """Whether most characters are of scripts that put no spaces between words, such as Chinese, Japanese and Thai."""
     texts = ["".join(text.split()) for record in records for text in _texts(record)]
-    return 2 * sum(len(WITHOUT_SPACES.findall(text)) for text in texts) > sum(map(len, texts))
+    return 2 * sum(len(UNSPACED.findall(text)) for text in texts) > sum(map(len, texts))

@@ -214,7 +214,7 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
     assert results == [
         Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],))), document="data[0]"),
         Kept(f"{place}.qas[1]", question(2, (), impossible=True), document="data[0]"),
-        Kept(f"{place}.qas[2]", question(3, ()), document="data[0]"),
+        Drop(f"{place}.qas[2]", "no label"),
         Kept(f"{place}.qas[3]", misplaced, MISPLACED, document="data[0]"),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
