@@ -25,8 +25,18 @@ from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, RowPlace, RowResult, undecoded, unreadable
-from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, RowTally
+from dice_ray.data.readers.base import (
+    UNLABELLED,
+    Bad,
+    BadRowError,
+    Drop,
+    Kept,
+    RowPlace,
+    RowResult,
+    undecoded,
+    unreadable,
+)
+from dice_ray.data.records import MALFORMED, Digest, LoadReport, ReadReport, Record, RowTally
 from dice_ray.errors import DataError
 
 ItemT = TypeVar("ItemT")
@@ -82,8 +92,8 @@ class SplitReader:
                         _count(self._dropped, reason, place)
                     case Bad(place, expected, actual):
                         if self.source.on_bad_row == "error":
-                            raise unreadable(self.source.where, place, expected, actual)
-                        _count(self._dropped, f"not {expected}", place)
+                            raise unreadable(self.source.where, place, expected, actual, BadRowError)
+                        _count(self._dropped, f"{MALFORMED}{expected}", place)
             self._num_rows += len(chunk)
             self._num_kept += len(kept)
             if kept:

@@ -104,6 +104,22 @@ def rarest(task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequen
     }
 
 
+def unseen(
+    task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequence[Record]]
+) -> dict[str, dict[str, int]]:
+    """The number of items of each class that the training split lacks, in the splits that have such a class.
+
+    Arguments as in `rarest`.
+    """
+    known = task.support((), classes)
+    by_split = {split: task.support(records, classes) for split, records in splits.items() if records}
+    counts = {
+        split: {label: count for label, count in counts.items() if label not in known}
+        for split, counts in by_split.items()
+    }
+    return {split: labels for split, labels in counts.items() if labels}
+
+
 def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     """Compute the statistics of a data set's splits for a task."""
     by_name: Mapping[str, Sequence[Record]] = {"train": splits.train, "dev": splits.dev, "test": splits.test}
@@ -111,13 +127,14 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     convention = python_inspect.getdoc(task.negatives_and_positives) or ""
     facts = {split: _facts(task, records, unit) for split, records in by_name.items() if records}
     held_out = {split: records for split, records in by_name.items() if split != "train"}
+    classes = tuple(facts["train"].labels)
     return Inspection(
         name=name,
         task=task.name,
         convention=" ".join(convention.split()),
         unit=unit,
         splits=facts,
-        load=replace(splits.report, rarest=rarest(task, tuple(facts["train"].labels), held_out)),
+        load=replace(splits.report, rarest=rarest(task, classes, held_out), unseen=unseen(task, classes, held_out)),
     )
 
 

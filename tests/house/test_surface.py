@@ -88,6 +88,8 @@ COMMANDS = {
     "runs": {"experiment", "--json"},
     "ui": {"--port"},
     "init": {
+        "--as",
+        "--on-bad-row",
         "file",
         "--dev",
         "--test",
@@ -100,7 +102,7 @@ COMMANDS = {
         "--overwrite",
         "--json",
     },
-    "inspect": {"presets", "--out", "--json"},
+    "inspect": {"presets", "--set", "--out", "--json"},
     "list": {"--json"},
     "losses": {"name", "--plot", "--json"},
     "cache": {"--clear", "--older-than", "--json"},

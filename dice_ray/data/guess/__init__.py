@@ -16,7 +16,7 @@ from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_ta
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
 from dice_ray.data.readers.base import UTF_8, lines, unreadable
 from dice_ray.data.readers.opened import SUFFIXES, binary_format
-from dice_ray.errors import DataError
+from dice_ray.errors import DataError, UnknownNameError, one_line, shown
 
 __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 
@@ -47,6 +47,20 @@ FORMATS: Final = {
 """The format that users mean by the end of a file's name."""
 
 
+READERS: Final = {
+    "squad": "SQuAD JSON",
+    "mrc_ner": "MRC-NER JSON",
+    "jsonl": "JSON lines",
+    "trees": "PTB trees",
+    "conllu": "CoNLL-U",
+    "conll": "CoNLL columns",
+    "parallel": "sentences with a file of tags beside",
+    "word_tag": "word_TAG",
+    "tables": "a table",
+}
+"""The format of each reader, which `--as` names."""
+LAX: Final = ("conll", "parallel", "word_tag", "tables")
+"""The readers that may fit a file of another format, in the order of GUESSERS: if several fit, the user is asked."""
 WITH_COLUMNS: Final = {"JSON lines": guess_json_lines, "a table": guess_table}
 """The guessers for a file of which the user names columns."""
 
@@ -79,14 +93,27 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         guessers = {"Parquet": partial(guess_parquet, given=given)}
     elif given.columns:
         guessers = {name: partial(guesser, given=given) for name, guesser in WITH_COLUMNS.items()}
-    reasons = {}
+    if given.format is not None and not is_parquet:
+        if given.format not in READERS:
+            raise UnknownNameError("reader", given.format, READERS)
+        guessers = {name: guesser for name, guesser in guessers.items() if name == READERS[given.format]}
+    reasons, fitting = {}, list[Guess]()
     for name, guesser in guessers.items():
         result = guesser(path, encoding)
         if isinstance(result, Guess):
             (reader,) = result.reader
-            result = replace(result, why={f"{READER}.{reader}.encoding": why_encoding} | result.why)
-            return result if given.positive is None else with_positive(result, given.positive)
-        reasons[name] = result
+            fitting.append(replace(result, why={f"{READER}.{reader}.encoding": why_encoding} | result.why))
+            if reader not in LAX:
+                break
+        else:
+            reasons[name] = result
+    if len(fitting) > 1:
+        candidates = "".join(f"\n  --as {reader}: {_example(each)}" for each in fitting for reader in each.reader)
+        raise DataError(
+            f"{path}: several readers fit the file. Name the right one, of which this is a record:{candidates}"
+        )
+    if fitting:
+        return fitting[0] if given.positive is None else with_positive(fitting[0], given.positive)
     # First the format that the file's name stands for.
     name = path.with_suffix("").name if path.suffix.lower() in SUFFIXES else path.name
     expected = FORMATS.get(name.rpartition(".")[2].lower())
@@ -97,3 +124,8 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "
         "for a table, wnut17 for tagged words, squad2 for questions."
     )
+
+
+def _example(found: Guess) -> str:
+    """The first record of a guess, in one line."""
+    return shown(one_line(found.records[0]))

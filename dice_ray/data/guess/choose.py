@@ -42,6 +42,8 @@ class Given:
         label: The column of the labels.
         id: The column of the records' ids.
         positive: The positive label.
+        encoding: The encoding of the file.
+        format: The name of its reader.
     """
 
     texts: tuple[str, ...] = ()
@@ -49,6 +51,7 @@ class Given:
     id: str | None = None
     positive: str | None = None
     encoding: str | None = None
+    format: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,8 +77,9 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     known = {str(column): column for column in values}
     if missing := [name for name in given.columns if name not in known]:
         raise UnknownNameError("column", missing[0], known)
-    id_ = {} if given.id is None else {"id": known[given.id]}
-    ids = [] if id_ else [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
+    ids = [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
+    ids = [column for column in ids if str(column) not in given.columns] if given.id is None else [known[given.id]]
+    id_: Nested = {"id": ids[0]} if ids else {}
     own_texts = [known[name] for name in given.texts]
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
     free = {column: cells for column, cells in values.items() if column not in own_texts}
@@ -104,11 +108,11 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
                 f"the texts {pair[0]!r} and {pair[1]!r} make pairs, which have two labels, and {label!r} has "
                 f"{len(_distinct(values[label]))}"
             )
-        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, ids)
+        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, id_)
     text = min(texts, key=lambda column: (_rank(column, TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
     written = {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})
-    return {"text": written}, _note([column for column in others if column != text], ids)
+    return {"text": written}, _note([column for column in others if column != text], id_)
 
 
 def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
@@ -224,7 +228,7 @@ def _are_ids(column: Column, cells: Sequence[Any], num_rows: int) -> bool:
     return str(column).lower().endswith("id") and len({str(cell) for cell in cells}) == num_rows
 
 
-def _note(others: Sequence[Column], ids: Sequence[Column]) -> str:
+def _note(others: Sequence[Column], id_: Nested) -> str:
     """What else could be chosen."""
     note = f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
-    return note + (f" Records are named by their line; --id-column {ids[0]} names them by that column." if ids else "")
+    return note + (" Predictions repeat the ids; without `id`, they count lines." if id_ else "")

@@ -10,6 +10,8 @@ from typing import Any, Final
 from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Guess, attempt, first_character, is_json
 from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Given, choose, guess_classification
 from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
+from dice_ray.data.guess.tagged import guess_tagging
+from dice_ray.data.guess.words import choose_words
 from dice_ray.data.readers.base import Bad, NotJsonError, lines, parse_json
 from dice_ray.data.readers.columns import Column
 from dice_ray.data.readers.rows import parquet_rows
@@ -33,8 +35,18 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
             continue
         rows, quoting, why_quoting = cells
         header = _has_header(rows, given)
+        named = _named(rows, header)
+        if not given.columns and (words := choose_words(named)):
+            settings: Nested = {"quoting": quoting} | ({} if delimiter == "\t" else {"delimiter": delimiter})
+            result = attempt(path, encoding, {"tables": settings | {"columns": words[0]}})
+            if not result.reason:
+                why = {
+                    READER: "One word in each row, with its sentence and its tag.",
+                    f"{READER}.tables.quoting": why_quoting,
+                }
+                return guess_tagging(result, words[1], why)
         try:
-            chosen = choose(_named(rows, header), given)
+            chosen = choose(named, given)
         except UnknownNameError as error:  # it may be a table with another delimiter
             missing = missing or error
             continue
@@ -105,6 +117,8 @@ def _has_header(rows: Sequence[Sequence[str]], given: Given) -> bool:
     """Whether the first row is a header: it has a known column name, or its label occurs in no other row."""
     names = {name for name in given.columns if not name.isdecimal()}
     if any(cell.strip().lower() in NAMES or cell in names for cell in rows[0]):
+        return True
+    if choose_words(_named(rows, header=True)):
         return True
     chosen = choose(_named(rows[1:], header=False))
     if isinstance(chosen, str):

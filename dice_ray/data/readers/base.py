@@ -205,7 +205,11 @@ def parse_json(text: str) -> Any:
         raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
 
 
-def unreadable(path: Path, place: RowPlace, expected: str, actual: str) -> DataError:
+class BadRowError(DataError):
+    """A malformed row, which `on_bad_row: skip` would skip."""
+
+
+def unreadable(path: Path, place: RowPlace, expected: str, actual: str, kind: type[DataError] = DataError) -> DataError:
     """The error of a file that cannot be read: file, place, what was expected, what was found."""
     where = f"line {place}" if isinstance(place, int) else place
-    return DataError(f"{path}, {where}: expected {expected}, found {actual}")
+    return kind(f"{path}, {where}: expected {expected}, found {actual}")

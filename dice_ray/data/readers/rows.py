@@ -130,8 +130,14 @@ def read_named_rows(
                 yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
                 break
         else:
-            has_id = labels == "ignored" and isinstance(row.get(ID), str | int)
-            yield _record(columns, {"id": ID} | used if has_id else used, line, row)
+            yield _record(columns, _with_optional_id(used, row) if labels == "ignored" else used, line, row)
+
+
+def _with_optional_id(used: dict[str, str], row: dict[str, Any]) -> dict[str, str]:
+    """The used columns of a row to predict: it need not have an id, and by default a column `id` is one."""
+    column = used.get("id", ID)
+    others = {use: name for use, name in used.items() if use != "id"}
+    return {"id": column} | others if isinstance(row.get(column), str | int) else others
 
 
 def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> RowResult:

@@ -153,7 +153,6 @@ CORPUS = {
         CONLL, "a O\n\nb X-PER\n", ("line 3", "tags of spans", "'X-PER'"), kept=1
     ),
     "conll: a tag without a type": Malformed(CONLL, "a O\n\nb B-\n", ("line 3", "tags of spans", "'B-'"), kept=1),
-    "conll: a small letter": Malformed(CONLL, "a O\n\nb b-PER\n", ("line 3", "tags of spans", "'b-PER'"), kept=1),
     "conll: an empty word": Malformed(CONLL, "a\tO\n\n\tO\n", ("line 3", "neither of them empty"), kept=1),
     "conll: an empty tag": Malformed(POS, "a\tO\n\nb\t\n", ("line 3", "neither of them empty"), kept=1),
     "conll: a comment not said to be one": Malformed(CONLL, "# id 7\na O\n", ("line 2", "3 columns"), kept=0),
