@@ -64,7 +64,9 @@ def init(
     if len(text_columns) > 2:
         raise InputError(f"a record must have one text or two, got {len(text_columns)} columns of texts")
     given = Given(tuple(text_columns), label_column, id_column, positive, encoding, format)
-    starter = start(file, **splits, given=given, name=given_file.name.partition(".")[0], on_bad_row=on_bad_row)
+    starter = start(
+        file, splits["dev"], splits["test"], given, name=given_file.name.partition(".")[0], on_bad_row=on_bad_row
+    )
     write_output(out, starter.text)
     return starter, out
 

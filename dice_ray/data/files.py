@@ -15,6 +15,7 @@ from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig, query_record
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig, RowColumnsConfig, read_named_rows
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.readers.words import WordColumns
 from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
 from dice_ray.data.sources import DataConfig, FilesConfig, gather
@@ -83,7 +84,9 @@ def named_columns(config: DataConfig) -> RowColumnsConfig:
     """The columns of rows for a run: those of its data, or if these have none, the default ones of its records."""
     reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
     if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
-        return reader.columns
+        columns = reader.columns
+        if not isinstance(columns, WordColumns):  # in memory a row is a sentence
+            return columns
     kind = config.yields()
     if kind not in COLUMNS:
         raise DataError(f"a table must hold what the run reads, and {kind.__name__} has no columns: give a file")

@@ -244,7 +244,7 @@ def test_questions_without_answers_cannot_be_a_test_split(tmp_path: Path) -> Non
         content = {"data": [{"paragraphs": [{"context": "Ann ran.", "qas": [asked]}]}]}
         (tmp_path / f"{name}.json").write_text(json.dumps(content))
     splits = {name: f"{name}.json" for name in ("train", "dev", "test")}
-    config = DataConfig(source={"files": {"folder": str(tmp_path), "reader": "squad", **splits}})  # type: ignore[arg-type]
+    config = DataConfig(source={"files": {"folder": str(tmp_path), "reader": "squad", **splits}})
     with pytest.raises(DataError, match=r"test split .* 1 row dropped: no label") as raised:
         load(config)
     assert "they are for `dice-ray predict`" in str(raised.value)

@@ -13,7 +13,7 @@ from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
 from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_trees
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
 from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_table
-from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
+from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_spans, guess_word_tag
 from dice_ray.data.readers.base import UTF_8, lines, unreadable
 from dice_ray.data.readers.opened import SUFFIXES, binary_format
 from dice_ray.errors import DataError, UnknownNameError, one_line, shown
@@ -23,6 +23,7 @@ __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "SQuAD JSON": guess_squad,
     "MRC-NER JSON": guess_mrc_ner,
+    "spans of characters in JSON": guess_spans,
     "JSON lines": guess_json_lines,
     "PTB trees": guess_trees,
     "CoNLL-U": guess_conllu,
@@ -50,6 +51,7 @@ FORMATS: Final = {
 READERS: Final = {
     "squad": "SQuAD JSON",
     "mrc_ner": "MRC-NER JSON",
+    "spans": "spans of characters in JSON",
     "jsonl": "JSON lines",
     "trees": "PTB trees",
     "conllu": "CoNLL-U",

@@ -12,8 +12,9 @@ from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Give
 from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.guess.words import choose_words
-from dice_ray.data.readers.base import Bad, NotJsonError, lines, parse_json
+from dice_ray.data.readers.base import Bad
 from dice_ray.data.readers.columns import Column
+from dice_ray.data.readers.json_rows import flat, json_rows
 from dice_ray.data.readers.rows import parquet_rows
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.errors import DataError, UnknownNameError
@@ -137,16 +138,15 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
 
 
 def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
-    """JSON lines."""
-    if first_character(path, encoding) != "{":
-        return "it does not begin with {"
+    """JSON lines, or a list of objects."""
+    if first_character(path, encoding) not in ("{", "["):
+        return "it does not begin with { or ["
     rows = list[Any]()
-    for line, text in islice(((line, text) for line, text in lines(path, encoding) if text.strip()), NUM_ROWS):
-        try:
-            rows.append(parse_json(text))
-        except NotJsonError as error:
-            if not rows:
-                return f"line {line}: {error}"
+    for _, row in islice(json_rows(path, encoding), NUM_ROWS):
+        if not isinstance(row, Bad):
+            rows.append(flat(row))
+        elif not rows:
+            return f"line {row.place}: {row.actual}"
     return _guess_rows(path, encoding, "jsonl", rows, given)
 
 
@@ -169,7 +169,7 @@ def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], giv
     if result.reason:
         return result.reason
     why = {
-        READER: "An object with the same keys in each line." if reader == "jsonl" else "A Parquet file.",
+        READER: "Objects with the same keys." if reader == "jsonl" else "A Parquet file.",
         f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{note}",
     }
     return guess_classification(result, why)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
+from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_chinese, is_json
 from dice_ray.data.readers.base import lines
 from dice_ray.data.readers.conll import DOCUMENT, split
 from dice_ray.data.readers.conllu import NUM_COLUMNS
@@ -155,6 +155,18 @@ def guess_word_tag(path: Path, encoding: str) -> Guess | str:
             result = attempt(path, encoding, {"word_tag": settings | {"tags": kind}})
         return guess_tagging(result, kind, {READER: f"Every word is followed by {separator!r} and a tag."})
     return reason
+
+
+def guess_spans(path: Path, encoding: str) -> Guess | str:
+    """Texts with spans of characters, in JSON."""
+    if not is_json(path, encoding) and first_character(path, encoding) not in ("[", "{"):
+        return "it is no JSON"
+    result = attempt(path, encoding, {"spans": {}})
+    if result.reason:
+        return result.reason
+    if all(set(record.tags) == {"O"} for record in result.records if isinstance(record, TaggedRecord)):
+        return "no text has a span"
+    return guess_tagging(result, "spans", {READER: "Texts with spans of characters, which become tags of words."})
 
 
 def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:

@@ -9,6 +9,7 @@ from dice_ray.data.readers.conllu import ConlluConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
+from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.readers.trees import TreesConfig
@@ -23,6 +24,7 @@ ReaderConfig: TypeAlias = Annotated[
     | ParallelConfig
     | WordTagConfig
     | TreesConfig
+    | SpansConfig
     | SquadConfig
     | MrcNerReaderConfig,
     Choice(),

@@ -13,15 +13,14 @@ from dice_ray.data.readers.base import (
     Bad,
     Drop,
     Labels,
-    NotJsonError,
     ReaderBranch,
     RowResult,
     TextReaderBranch,
-    parse_json,
     unreadable,
 )
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ID, ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.readers.json_rows import flat, json_rows
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import first_line, nearest, shown
@@ -37,10 +36,10 @@ LISTS = frozenset({"words"})
 
 
 class JsonlConfig(TextReaderBranch):
-    """One JSON object a line.
+    """JSON objects: one a line, or a list of them in one document, which may be in an object (`{"data": [...]}`).
 
     Attributes:
-        columns: The keys that make a record.
+        columns: The keys that make a record; `data.text` is the key `text` in the object `data`.
     """
 
     name = "jsonl"
@@ -51,15 +50,11 @@ class JsonlConfig(TextReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, text in self.lines(path):
-            if not text.strip():
-                continue
-            try:
-                row = parse_json(text)
-            except NotJsonError as error:
-                yield Bad(line, "a JSON object", str(error))
-                continue
-            yield from read_named_rows(self.columns, [(line, row)], labels)
+        for line, row in json_rows(path, self.encoding):
+            if isinstance(row, Bad):
+                yield row
+            else:
+                yield from read_named_rows(self.columns, [(line, row)], labels)
 
 
 class ParquetConfig(ReaderBranch):
@@ -130,6 +125,7 @@ def read_named_rows(
                 yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
                 break
         else:
+            row = flat(row)
             yield _record(columns, _with_optional_id(used, row) if labels == "ignored" else used, line, row)
 
 

@@ -101,7 +101,7 @@ def classes(numbers: list[int], *names: str) -> bytes:
 
 
 TAGGED = '{"tokens": ["a", "b"], "tags": ["O", "B-X"]}\n'
-QUESTION = '{"id": "sound", "question": "Who?", "context": "Ann ran.", "answers": null}\n'
+QUESTION = '{"id": "sound", "question": "Who?", "context": "Ann ran.", "answers": []}\n'
 
 CORPUS = {
     "table: empty": Malformed(TSV, "", ("line 1", "a table", "an empty file")),
@@ -229,7 +229,7 @@ CORPUS = {
     "squad: a number without end": Malformed(SQUAD, '{"data": ' + "1" * 5000 + "}", ("the file", "JSON", "Exceeds")),
     "mrc_ner: too deep": Malformed(MRC_NER, "[" * 99_999, ("the file", "JSON", "too deep")),
     "jsonl: a list": Malformed(JSONL, PAIR + "[1]\n", ("line 2", "a JSON object", "[1]"), kept=1),
-    "jsonl: a document": Malformed(JSONL, "[\n" + PAIR + "]\n", ("line 1", "a JSON object"), kept=1, dropped=2),
+    "jsonl: half a document": Malformed(JSONL, "[\n" + PAIR, ("line 1", "a JSON object"), kept=1),
     "jsonl: a key missing": Malformed(
         JSONL,
         PAIR + PAIR.replace("sentence2", "sentence"),
@@ -319,7 +319,12 @@ CORPUS = {
     "squad: no questions": Malformed(SQUAD, squad(qas=None), ("data[0].paragraphs[0]", "`qas`"), kept=0),
     "squad: no question": Malformed(SQUAD, squad({"id": "1"}), ("data[0].paragraphs[0].qas[1]", "`question`"), kept=1),
     "squad: no id": Malformed(SQUAD, squad({"question": "Who?"}), ("qas[1]", "an `id`"), kept=1),
-    "squad: an id twice": Malformed(SQUAD, squad(asked(id="q0")), ("qas[1]", "an id that no other row has"), kept=1),
+    "squad: an id twice": Malformed(
+        SQUAD,
+        squad(asked({"text": "Ann", "answer_start": 0}, id="q0")),
+        ("qas[1]", "an id that no other row has"),
+        kept=1,
+    ),
     "squad: answers that are none": Malformed(
         SQUAD, squad(asked(answers={"text": "Ann"})), ("qas[1]", "`answers`"), kept=1
     ),

@@ -20,7 +20,8 @@ from pydantic import ValidationError
 from dice_ray.data.readers.base import Bad, Drop, Kept
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.tables import SWALLOWED, TablesConfig
-from dice_ray.data.records import PairRecord, TextRecord
+from dice_ray.data.readers.words import WordColumns
+from dice_ray.data.records import PairRecord, TaggedRecord, TextRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
 
@@ -75,6 +76,23 @@ def test_a_field_of_lines_that_could_be_rows_is_read_and_noted(tmp_path: Path) -
     first, second = TablesConfig(quoting=True, delimiter=",").read(path)
     assert first == Kept(2, PairRecord("2", "a,b,1\nc,d,1\ne", "f", "0"), SWALLOWED)
     assert second == Kept(5, PairRecord("5", "g", "h", "1"))
+
+
+def test_a_table_of_words_gives_sentences_and_a_bad_row_spoils_its_own(tmp_path: Path) -> None:
+    """Kaggle's table of words was read as texts with a label."""
+    rows = [
+        "Sentence #,Word,Tag",
+        "Sentence: 1,Ada,B-per",
+        '"",",",O',
+        "Sentence: 2,ran,O",
+        ",x",
+        "Sentence: 3,Bob,B-per",
+    ]
+    reader = TablesConfig(quoting=True, delimiter=",", columns=WordColumns())
+    first, second, third = reader.read(written(tmp_path, "\n".join(rows)))
+    assert first == Kept(2, TaggedRecord("2", ("Ada", ","), ("B-per", "O")))
+    assert (type(second), second.place) == (Bad, 5)
+    assert third == Kept(6, TaggedRecord("6", ("Bob",), ("B-per",)))
 
 
 @pytest.mark.parametrize(("end", "compress"), [("bz2", bz2.compress), ("xz", lzma.compress), ("zip", zipped)])
