@@ -8,7 +8,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import feather
 
 from dice_ray.data.guess import Given, guess
 from dice_ray.data.records import TextRecord
@@ -428,6 +430,28 @@ def test_a_file_that_two_readers_fit_is_read_as_the_user_says() -> None:
         guess(Path("data.txt"), Given(format="tables"))
     with pytest.raises(UnknownNameError, match=r"'conl'.*conll"):
         guess(Path("data.txt"), Given(format="conl"))
+
+
+@pytest.mark.parametrize("form", ["feather", "stream", "datasets"])
+def test_arrow_files_are_read_whatever_their_form(form: str) -> None:
+    """They were read as text in Latin-1 or UTF-16."""
+    table_ = pyarrow.table({"text": [text for text, _ in rows("0", "1")], "label": [0, 1] * 20})
+    path = Path("train.arrow")
+    if form == "feather":
+        feather.write_feather(table_, path)
+    elif form == "stream":
+        with pyarrow.ipc.new_stream(path, table_.schema) as stream:
+            stream.write_table(table_)
+    else:
+        import datasets
+
+        features = datasets.Features(text=datasets.Value("string"), label=datasets.ClassLabel(names=["no", "yes"]))
+        datasets.Dataset.from_dict(table_.to_pydict(), features=features).save_to_disk("saved")
+        (path,) = Path("saved").glob("*.arrow")
+    found = guess(path)
+    assert found.reader == {"arrow": {"columns": {"text": TEXT}}}
+    labels = ("no", "yes") if form == "datasets" else ("0", "1")
+    assert [record.labels[0] for record in found.records if isinstance(record, TextRecord)] == list(labels) * 20
 
 
 def test_a_missing_file_is_an_error() -> None:

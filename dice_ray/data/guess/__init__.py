@@ -12,7 +12,7 @@ from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
 from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_trees
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
-from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_table
+from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_spans, guess_word_tag
 from dice_ray.data.readers.base import UTF_8, lines, unreadable
 from dice_ray.data.readers.opened import SUFFIXES, binary_format
@@ -63,6 +63,8 @@ READERS: Final = {
 """The format of each reader, which `--as` names."""
 LAX: Final = ("conll", "parallel", "word_tag", "tables")
 """The readers that may fit a file of another format, in the order of GUESSERS: if several fit, the user is asked."""
+COLUMNAR: Final = {"Parquet": "parquet", "Arrow": "arrow"}
+"""The reader of each binary format."""
 WITH_COLUMNS: Final = {"JSON lines": guess_json_lines, "a table": guess_table}
 """The guessers for a file of which the user names columns."""
 
@@ -81,21 +83,21 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     """
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
-    is_parquet = binary_format(path) == "Parquet"  # whatever its name
-    if not is_parquet and (binary := binary_format(path)):
-        raise unreadable(path, "the file", "text or Parquet", f"a file of {binary}")
+    binary = binary_format(path)  # whatever its name
+    if binary is not None and binary not in COLUMNAR:
+        raise unreadable(path, "the file", "text, Parquet or Arrow", f"a file of {binary}")
     if given.encoding is not None:
         encoding, why_encoding = checked_encoding(given.encoding), ""
     else:
-        encoding, why_encoding = (UTF_8, "") if is_parquet else guess_encoding(path)
-    if not is_parquet and not any(text.strip() for _, text in lines(path, encoding)):
+        encoding, why_encoding = (UTF_8, "") if binary else guess_encoding(path)
+    if not binary and not any(text.strip() for _, text in lines(path, encoding)):
         raise DataError(f"{path}: the file must hold rows, and it is empty")
     guessers = GUESSERS
-    if is_parquet:
-        guessers = {"Parquet": partial(guess_parquet, given=given)}
+    if binary:
+        guessers = {binary: partial(guess_columnar, reader=COLUMNAR[binary], given=given)}
     elif given.columns:
         guessers = {name: partial(guesser, given=given) for name, guesser in WITH_COLUMNS.items()}
-    if given.format is not None and not is_parquet:
+    if given.format is not None and not binary:
         if given.format not in READERS:
             raise UnknownNameError("reader", given.format, READERS)
         guessers = {name: guesser for name, guesser in guessers.items() if name == READERS[given.format]}

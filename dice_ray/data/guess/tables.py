@@ -15,7 +15,7 @@ from dice_ray.data.guess.words import choose_words
 from dice_ray.data.readers.base import Bad
 from dice_ray.data.readers.columns import Column
 from dice_ray.data.readers.json_rows import flat, json_rows
-from dice_ray.data.readers.rows import parquet_rows
+from dice_ray.data.readers.rows import table_rows
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.errors import DataError, UnknownNameError
 from dice_ray.settings import Nested
@@ -150,9 +150,9 @@ def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) ->
     return _guess_rows(path, encoding, "jsonl", rows, given)
 
 
-def guess_parquet(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
-    """A Parquet file."""
-    return _guess_rows(path, encoding, "parquet", list(islice(parquet_rows(path), NUM_ROWS)), given)
+def guess_columnar(path: Path, encoding: str, reader: str, given: Given = NOTHING_GIVEN) -> Guess | str:
+    """A Parquet or Arrow file."""
+    return _guess_rows(path, encoding, reader, list(islice(table_rows(path), NUM_ROWS)), given)
 
 
 def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], given: Given) -> Guess | str:
@@ -169,7 +169,9 @@ def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], giv
     if result.reason:
         return result.reason
     why = {
-        READER: "Objects with the same keys." if reader == "jsonl" else "A Parquet file.",
+        READER: {"jsonl": "Objects with the same keys.", "parquet": "A Parquet file.", "arrow": "An Arrow file."}[
+            reader
+        ],
         f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{note}",
     }
     return guess_classification(result, why)

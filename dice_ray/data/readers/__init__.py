@@ -7,7 +7,7 @@ from typing import Annotated, TypeAlias
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
-from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.readers.rows import ArrowConfig, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.squad import SquadConfig
@@ -19,6 +19,7 @@ ReaderConfig: TypeAlias = Annotated[
     TablesConfig
     | JsonlConfig
     | ParquetConfig
+    | ArrowConfig
     | ConllConfig
     | ConlluConfig
     | ParallelConfig

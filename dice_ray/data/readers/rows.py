@@ -1,12 +1,15 @@
-"""JSON lines and Parquet: rows with named columns."""
+"""JSON, Parquet and Arrow: rows with named columns."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
+
+import pyarrow as pa
 
 from dice_ray.data.readers.base import (
     UNLABELLED,
@@ -22,6 +25,7 @@ from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, t
 from dice_ray.data.readers.columns import ID, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.json_rows import flat, json_rows
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
+from dice_ray.data.readers.opened import binary_format
 from dice_ray.data.records import Record
 from dice_ray.errors import first_line, nearest, shown
 from dice_ray.settings import Choice
@@ -29,7 +33,7 @@ from dice_ray.settings import Choice
 RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
 """The columns of rows with named columns, some of which may hold lists."""
 BATCH_SIZE = 1000
-"""Rows of a Parquet file in memory at once."""
+"""Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
 LABELS = frozenset({"label", "tags", "answers"})
 LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
@@ -72,36 +76,56 @@ class ParquetConfig(ReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        import pyarrow
-        from pyarrow import parquet
-
         names = [str(column) for column in self.columns.used(labels).values()]
-        try:
-            with parquet.ParquetFile(path) as file:
-                if missing := [name for name in names if name not in file.schema_arrow.names]:
-                    known = ", ".join(map(repr, file.schema_arrow.names))
-                    raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
-                classes = class_names_in_metadata(file.schema_arrow.metadata)
-                line = 0
-                for batch in file.iter_batches(BATCH_SIZE, columns=names):
-                    numbered = enumerate(batch.to_pylist(), start=line + 1)
-                    yield from read_named_rows(self.columns, numbered, labels, classes)
-                    line += batch.num_rows
-        except pyarrow.ArrowException as error:
-            raise unreadable(path, "the file", "Parquet", first_line(error)) from None
+        with table_of(path) as (schema, batches):
+            if missing := [name for name in names if name not in schema.names]:
+                known = ", ".join(map(repr, schema.names))
+                raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
+            classes = class_names_in_metadata(schema.metadata)
+            line = 0
+            for batch in batches(names):
+                numbered = enumerate(batch.to_pylist(), start=line + 1)
+                yield from read_named_rows(self.columns, numbered, labels, classes)
+                line += batch.num_rows
 
 
-def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file with all columns."""
-    import pyarrow
+class ArrowConfig(ParquetConfig):
+    """A file in Arrow's format, which is also that of Feather and of `datasets`; class labels as in Parquet.
+
+    Attributes:
+        columns: The columns that make a record.
+    """
+
+    name = "arrow"
+
+
+@contextmanager
+def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[pa.RecordBatch]]]]:
+    """The schema of a Parquet or Arrow file, and a function that reads some of its columns in batches."""
     from pyarrow import parquet
 
+    kind = binary_format(path) or "Parquet"
     try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(BATCH_SIZE):
-                yield from batch.to_pylist()
-    except pyarrow.ArrowException as error:
-        raise unreadable(path, "the file", "Parquet", first_line(error)) from None
+        with path.open("rb") as file:
+            if kind == "Parquet":
+                table = parquet.ParquetFile(file)
+                yield table.schema_arrow, lambda names: table.iter_batches(BATCH_SIZE, columns=names)
+            elif file.read(6) == b"ARROW1":
+                opened = pa.ipc.open_file(file)
+                numbers = range(opened.num_record_batches)
+                yield opened.schema, lambda names: (opened.get_batch(number).select(names) for number in numbers)
+            else:
+                stream = pa.ipc.open_stream(path)
+                yield stream.schema, lambda names: (batch.select(names) for batch in stream)
+    except pa.ArrowException as error:
+        raise unreadable(path, "the file", kind, first_line(error)) from None
+
+
+def table_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet or Arrow file with all columns."""
+    with table_of(path) as (schema, batches):
+        for batch in batches(schema.names):
+            yield from batch.to_pylist()
 
 
 def read_named_rows(

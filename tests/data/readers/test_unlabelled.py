@@ -66,7 +66,7 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
 
 
 def test_every_reader_is_here() -> None:
-    apart = {"parallel", "parquet"}
+    apart = {"parallel", "parquet", "arrow"}
     assert {reader.name for reader, *_ in FORMS.values()} | apart == set(branches_of(ReaderConfig))
 
 
