@@ -130,6 +130,30 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         },
         {"tagging": {"tags": "plain"}},
     ),
+    "fasttext.txt": (
+        "".join(f"__label__{label} {text}\n" for text, label in rows("a", "b")),
+        {"fasttext": {}},
+        {"text_classification": {}},
+    ),
+    "jigsaw.csv": (
+        table(
+            [
+                ("id", "comment_text", "toxic", "obscene", "threat"),
+                *((f"x{n}", t, y, str(n % 3 // 2), "0" if n else "1") for n, (t, y) in enumerate(rows("0", "1"))),
+            ],
+            ",",
+        ),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": ",",
+                "columns": {
+                    "text": {"text": "comment_text", "one_hot": ["toxic", "obscene", "threat"], "id": "id"},
+                },
+            }
+        },
+        {"text_classification": {"labels": "several"}},
+    ),
     "ids.csv": (
         table([("id", "text", "label"), *((f"x{n}", t, y) for n, (t, y) in enumerate(rows("a", "b")))], ","),
         {"tables": {"quoting": True, "delimiter": ",", "columns": {"text": TEXT | {"id": "id"}}}},

@@ -10,7 +10,7 @@ from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
-from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_trees
+from dice_ray.data.guess.documents import guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
 from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_spans, guess_word_tag
@@ -26,6 +26,7 @@ GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "spans of characters in JSON": guess_spans,
     "JSON lines": guess_json_lines,
     "PTB trees": guess_trees,
+    "fastText": guess_fasttext,
     "CoNLL-U": guess_conllu,
     "CoNLL columns": guess_conll,
     "sentences with a file of tags beside": guess_parallel,
@@ -54,6 +55,7 @@ READERS: Final = {
     "spans": "spans of characters in JSON",
     "jsonl": "JSON lines",
     "trees": "PTB trees",
+    "fasttext": "fastText",
     "conllu": "CoNLL-U",
     "conll": "CoNLL columns",
     "parallel": "sentences with a file of tags beside",

@@ -26,6 +26,8 @@ PAIRS: Final = (("premise", "hypothesis"), ("question", "sentence"), ("query", "
 POSITIVES: Final = frozenset(
     ["1", "1.0", "true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
 )
+MIN_ONE_HOT: Final = 3
+"""The columns of 0 and 1 from which they are labels of one task; of fewer, one is the label and the other a feature."""
 MAX_LABELS: Final = 200
 MAX_LABEL_LENGTH: Final = 60
 MIN_IMBALANCE: Final = 1.5
@@ -95,6 +97,12 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
         labels, key=lambda column: (_rank(column, LABELS), len(_distinct(values[column])), -labels.index(column))
     )
     texts = own_texts or [column for column, cells in values.items() if column != label and _are_texts(cells)]
+    one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
+    if given.label is None and len(one_hot) >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
+        written = {"text": texts[0], "one_hot": one_hot, **id_}
+        return {"text": written}, " Each column of 0 and 1 is a label; --label-column reads one of them." + _note(
+            [], id_
+        )
     if not texts:
         return f"beside the label {label!r} no column holds texts ({', '.join(map(repr, values))})"
     pair = (own_texts[0], own_texts[1]) if len(own_texts) > 1 else _pair(texts)
@@ -174,6 +182,11 @@ def _are_labels(cells: Sequence[Any]) -> bool:
     distinct = _distinct(cells)
     are_short = all(len(value) <= MAX_LABEL_LENGTH for value in distinct)
     return 2 <= len(distinct) <= min(MAX_LABELS, max(2, len(cells) // 2)) and are_short
+
+
+def _are_flags(cells: Sequence[Any]) -> bool:
+    """Whether the values say for each row if a label applies, with -1 for rows without labels."""
+    return {str(cell).lower() for cell in cells} - {"-1"} in ({"0", "1"}, {"false", "true"}, {"0.0", "1.0"})
 
 
 def _distinct(cells: Sequence[Any]) -> set[str]:

@@ -125,7 +125,7 @@ def _has_header(rows: Sequence[Sequence[str]], given: Given) -> bool:
     if isinstance(chosen, str):
         return False
     (columns,) = chosen[0].values()
-    return all(row[columns["label"]] != rows[0][columns["label"]] for row in rows[1:])
+    return "label" not in columns or all(row[columns["label"]] != rows[0][columns["label"]] for row in rows[1:])
 
 
 def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, Any]]:

@@ -6,6 +6,7 @@ from typing import Annotated, TypeAlias
 
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import ArrowConfig, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
@@ -26,6 +27,7 @@ ReaderConfig: TypeAlias = Annotated[
     | WordTagConfig
     | TreesConfig
     | SpansConfig
+    | FasttextConfig
     | SquadConfig
     | MrcNerReaderConfig,
     Choice(),

@@ -22,7 +22,7 @@ from dice_ray.data.readers.base import (
     unreadable,
 )
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
-from dice_ray.data.readers.columns import ID, ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.readers.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.json_rows import flat, json_rows
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
 from dice_ray.data.readers.opened import binary_format
@@ -170,13 +170,14 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
             hint = f"; did you mean {close!r}?" if close else ""
             return Bad(line, f"a key {column!r}", f"{', '.join(row)}{hint}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
-        if not is_text and use not in LABELS | LISTS:
+        if not is_text and use not in LABELS | LISTS and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
     values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
     return columns.record(line, values) if isinstance(columns, ListBranch) else _labelled(columns, line, values)
 
 
 def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> RowResult:
+    values = columns.with_label(values)
     if "label" not in values:
         return columns.record(line, values, [])
     label = values["label"]
@@ -185,7 +186,7 @@ def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> R
     if not all(
         isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item)) for item in values_of_label
     ):
-        return Bad(line, f"a label as {columns.used()['label']!r}", shown(label))
+        return Bad(line, f"a label as {columns.used().get('label', 'label')!r}", shown(label))
     texts = [item if isinstance(item, str) else json.dumps(item) for item in values_of_label]
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
     if not labels and (label is None or not columns.holds_several(label)):

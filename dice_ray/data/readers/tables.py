@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
@@ -76,9 +76,11 @@ class TablesConfig(TextReaderBranch):
         values = {use: row[index] for use, index in indices.items()}
         return values | ({SWALLOWED: ""} if self._looks_swallowed(row) else {})
 
-    def _record(self, columns: ColumnsBranch, line: int, values: dict[str, str]) -> RowResult:
-        labels = columns.labels(values["label"]) if "label" in values else []
-        if "label" in values and not labels and not columns.holds_several(values["label"]):
+    def _record(self, columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> RowResult:
+        values = columns.with_label(values)
+        label = values.get("label")
+        labels = columns.labels(label) if isinstance(label, str) else label or []
+        if "label" in values and not labels and not columns.holds_several(label):
             return Drop(line, UNLABELLED)
         result = columns.record(line, values, labels)
         return replace(result, note=SWALLOWED) if isinstance(result, Kept) and SWALLOWED in values else result

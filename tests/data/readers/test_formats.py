@@ -16,6 +16,7 @@ from dice_ray.data.readers.base import Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
@@ -250,3 +251,10 @@ def test_mrc_ner_reads_which_start_goes_with_which_end(tmp_path: Path) -> None:
     assert isinstance(results, Kept)
     assert isinstance(results.record, QueryRecord)
     assert results.record.spans == ((1, 2), (0, 3), (0, 5))
+
+
+def test_fasttext_reads_any_number_of_labels(tmp_path: Path) -> None:
+    content = "__label__a , a b\n__label__x __label__y  good film\nno label\n\n__label__x\n"
+    texts = [Kept(1, TextRecord("1", ", a b", ("a",))), Kept(2, TextRecord("2", "good film", ("x", "y")))]
+    drops = [Drop(3, "no label"), Drop(4, "no text"), Drop(5, "no text")]
+    assert read(FasttextConfig(), tmp_path, content) == [*texts, *drops]

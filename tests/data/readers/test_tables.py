@@ -6,6 +6,7 @@ import bz2
 import csv
 import gzip
 import io
+import json
 import lzma
 import zipfile
 from collections import Counter
@@ -19,6 +20,7 @@ from pydantic import ValidationError
 
 from dice_ray.data.readers.base import Bad, Drop, Kept
 from dice_ray.data.readers.columns import PairColumns, TextColumns
+from dice_ray.data.readers.rows import JsonlConfig
 from dice_ray.data.readers.tables import SWALLOWED, TablesConfig
 from dice_ray.data.readers.words import WordColumns
 from dice_ray.data.records import PairRecord, TaggedRecord, TextRecord
@@ -76,6 +78,19 @@ def test_a_field_of_lines_that_could_be_rows_is_read_and_noted(tmp_path: Path) -
     first, second = TablesConfig(quoting=True, delimiter=",").read(path)
     assert first == Kept(2, PairRecord("2", "a,b,1\nc,d,1\ne", "f", "0"), SWALLOWED)
     assert second == Kept(5, PairRecord("5", "g", "h", "1"))
+
+
+def test_columns_of_one_label_each_are_labels_of_one_text(tmp_path: Path) -> None:
+    """One of the columns was taken for the label, and the others for nothing."""
+    columns = TextColumns(text="text", one_hot=("toxic", "threat"))
+    path = written(tmp_path, "text\ttoxic\tthreat\na\t1\t1\nb\t0\t0\nc\t-1\t-1\nd\tFalse\tTrue\n")
+    labelled = [("2", "a", ("toxic", "threat")), ("3", "b", ()), ("5", "d", ("threat",))]
+    kept = [Kept(int(id_), TextRecord(id_, text, labels)) for id_, text, labels in labelled]
+    assert list(TablesConfig(quoting=False, columns=columns).read(path)) == [*kept[:2], Drop(4, "no label"), kept[2]]
+    rows = [{"text": "a", "toxic": 1, "threat": True}, {"text": "b", "toxic": 0, "threat": 0.0}]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    found = [row.record for row in JsonlConfig(columns=columns).read(path) if isinstance(row, Kept)]
+    assert found == [TextRecord("1", "a", ("toxic", "threat")), TextRecord("2", "b", ())]
 
 
 def test_a_table_of_words_gives_sentences_and_a_bad_row_spoils_its_own(tmp_path: Path) -> None:

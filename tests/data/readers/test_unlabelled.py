@@ -15,6 +15,7 @@ from dice_ray.data.readers.base import Kept, ReaderBranch
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
@@ -50,6 +51,12 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
     "conllu": (ConlluConfig(), CONLLU.format("DET", "NOUN"), CONLLU.format("_", "_")),
     "word_tag": (WordTagConfig(), "The_DT cat_NN\n\nsat_VB\n", "The cat\n\nsat\n"),
     "trees": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
+    "fasttext": (FasttextConfig(), "__label__a __label__b good film\n", "good film\n"),
+    "one column a label": (
+        TablesConfig(quoting=False, columns=TextColumns(text="text", one_hot=("toxic",))),
+        "text\ttoxic\nbad film\t1\n",
+        "text\nbad film\n",
+    ),
     "spans": (SpansConfig(), '{"text": "Ann sat", "label": [[0, 3, "PER"]]}', '{"text": "Ann sat"}'),
     "table of words": (
         TablesConfig(quoting=False, columns=WordColumns()),
