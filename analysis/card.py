@@ -25,8 +25,8 @@ class Card:
         name: What is compared, where a report has several cards; else empty.
         question: About the arms.
         answer: To the question.
-        use: The arm to use.
-        facts: Data set, size of its splits, metric and seeds, by label.
+        use: The arm to use, or several of which none is shown to be better.
+        facts: Why no arm wins, data set, size of its splits, metric and seeds, by label.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
     """
@@ -80,6 +80,7 @@ def cards(findings: Findings) -> tuple[Card, ...]:
 def _card(compared: Comparison, name: str, findings: Findings) -> Card:
     made = verdict(compared)
     facts = {
+        "winner": f"none: {made.why_no_winner}" if made.outcome == "different" else "",
         "data": compared.place,
         **_sizes(compared, findings),
         "metric": compared.metric,

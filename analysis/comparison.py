@@ -30,7 +30,7 @@ from analysis.statistics import FEW_SEEDS, Difference, Interval, holm_of, paired
 from dice_ray.tracking import schema
 
 CONSTANT: Final = "constant predictor"
-TUNED: Final = ", tuned threshold"
+TUNED: Final = " (tuned threshold)"
 """Suffix of an arm's name for the scores of its runs at the threshold tuned on dev."""
 
 

@@ -28,7 +28,7 @@ def arm_to_use(of: Verdict) -> str:
     names = [name for name in better if not name.endswith(TUNED) or name.removesuffix(TUNED) not in better]
     if names:
         *others, last = names
-        return f"{', '.join(others)}{' or ' if others else ''}{last}; no winner: {of.why_no_winner}"
+        return f"{', '.join(others)}{' or ' if others else ''}{last}"
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
     if of.outcome == "all_collapsed" or rows_of_baseline(of.comparison)[0].score.mean <= constant_score(of.comparison):
@@ -77,7 +77,7 @@ def sentences(of: Verdict) -> Iterator[str]:
     if of.outcome == "different":
         yield f"No winner: {of.why_no_winner}."
     if of.compared and of.not_compared:
-        names = ", ".join(f"{arm.name} ({counted(_num_shared(arm), 'seed')})" for arm in of.not_compared)
+        names = ", ".join(f"{arm.name} with {counted(_num_shared(arm), 'seed')}" for arm in of.not_compared)
         yield f"Not compared, with fewer than {FEW_SEEDS} seeds shared with {baseline}: {names}."
     yield _of_levels(of)
     yield from _of_power(of)
@@ -151,10 +151,10 @@ def _of_power(of: Verdict) -> Iterator[str]:
         of_format, (low, easiest), (high, hardest) = score_format(of.comparison), known[0], known[-1]
         # The spread of a few seeds of which one collapsed asks for differences that no score can have.
         is_possible = not of_format.percent or high < 1
-        largest = f" to {of_format.show(high)} ({hardest})" if is_possible else f"; for {hardest}, no possible one"
+        largest = f", {of_format.show(high)} for {hardest}" if is_possible else f"; for {hardest}, no possible one"
         yield (
             f"Difference from {of.comparison.baseline} that so many seeds show in 4 of 5 studies: at least "
-            f"{of_format.show(low)} ({easiest}){largest if hardest != easiest else ''}."
+            f"{of_format.show(low)} for {easiest}{largest if hardest != easiest else ''}."
         )
     if of.more and of.more.shows:
         yield f"About {of.more.num} seeds would show {of.more.shows}."
