@@ -52,6 +52,7 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
         "cut": {},
         "altered": None,
         "rarest": {},
+        "unseen": {},
     }
 
 
