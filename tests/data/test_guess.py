@@ -478,6 +478,16 @@ def test_arrow_files_are_read_whatever_their_form(form: str) -> None:
     assert [record.labels[0] for record in found.records if isinstance(record, TextRecord)] == list(labels) * 20
 
 
+def test_annotations_of_brat_are_not_a_table() -> None:
+    """They were read as texts with a label."""
+    rows_ = [
+        f"T{n}\tPER {n} {n + 9}\tAda Byron {n}\n" if n % 2 else f"T{n}\tLOC {n}\tNew Delhi {n}\n" for n in range(40)
+    ]
+    Path("a.ann").write_text("".join(rows_))
+    with pytest.raises(DataError, match="brat's annotations must be converted"):
+        guess(Path("a.ann"))
+
+
 def test_a_missing_file_is_an_error() -> None:
     with pytest.raises(DataError, match=r"must be a file none\.txt"):
         guess(Path("none.txt"))

@@ -88,6 +88,11 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     binary = binary_format(path)  # whatever its name
     if binary is not None and binary not in COLUMNAR:
         raise unreadable(path, "the file", "text, Parquet or Arrow", f"a file of {binary}")
+    if path.suffix == ".ann":
+        # Its rows would pass for a table of types and texts.
+        raise DataError(
+            f"{path}: brat's annotations must be converted, for example to JSON with `start` and `end` of spans"
+        )
     if given.encoding is not None:
         encoding, why_encoding = checked_encoding(given.encoding), ""
     else:
