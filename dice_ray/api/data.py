@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from analysis.report import Report
     from dice_ray.config.starter import Starter
     from dice_ray.data.cache import CacheEntryInfo
+    from dice_ray.data.reading import OnBadRow
     from dice_ray.tasks.inspection import Inspection
 
 
@@ -28,13 +29,15 @@ def init(
     id_column: str | None = None,
     positive: str | None = None,
     encoding: str | None = None,
+    format: str | None = None,
+    on_bad_row: OnBadRow | None = None,
     out: Path | None = None,
     overwrite: bool = False,
 ) -> tuple[Starter, Path]:
     """Write a first preset for files of one format: guessed from the training file, checked on all of them.
 
     Args:
-        file: The training file.
+        file: The training file, or a folder whose files are named train, dev (or valid) and test.
         dev: The dev file; without it dev is drawn from the training file.
         test: The test file.
         text_columns: The column of the texts, or the two columns of pairs; guessed where not given, as are the others.
@@ -42,31 +45,45 @@ def init(
         id_column: The column of the ids; by default a record's id is its line.
         positive: The positive label.
         encoding: The encoding of the files.
+        format: The reader of the files, such as `conll`; guessed where not given.
+        on_bad_row: Whether malformed rows are an error or skipped; by default they are skipped if there are few.
         out: The preset's file; by default the name of the training file with `.yaml`, in the working directory.
         overwrite: Whether an existing file may be replaced.
     """
     from dice_ray.config.starter import start, target
     from dice_ray.data.guess import Given
+    from dice_ray.data.guess.folder import files_of_splits
     from dice_ray.run.folder import check_output, write_output
 
     out = target(file, out, overwrite)
-    check_output(out, [each for each in (file, dev, test) if each is not None])
+    given_file, splits = file, {"dev": dev, "test": test}
+    if file.is_dir():
+        found = files_of_splits(file)
+        file, splits = found["train"], {split: own or found.get(split) for split, own in splits.items()}
+    check_output(out, [each for each in (file, *splits.values()) if each is not None])
     if len(text_columns) > 2:
         raise InputError(f"a record must have one text or two, got {len(text_columns)} columns of texts")
-    given = Given(tuple(text_columns), label_column, id_column, positive, encoding)
-    starter = start(file, dev, test, given)
+    given = Given(tuple(text_columns), label_column, id_column, positive, encoding, format)
+    starter = start(
+        file, splits["dev"], splits["test"], given, name=given_file.name.partition(".")[0], on_bad_row=on_bad_row
+    )
     write_output(out, starter.text)
     return starter, out
 
 
-def inspect(presets: Sequence[str | Path]) -> list[Inspection]:
-    """Counts, imbalance, labels, lengths, duplicates and dropped rows of the data sets of these presets."""
+def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list[Inspection]:
+    """Counts, imbalance, labels, lengths, duplicates and dropped rows of the data sets of these presets.
+
+    Args:
+        presets: Names of presets, or paths of YAML files.
+        settings: Settings over each preset, as `data.dev_share=0.2`.
+    """
     from dice_ray.data import sources
     from dice_ray.tasks import inspection
 
     found = []
     for preset in presets:
-        config = validate(preset).with_data_name(Path(preset).stem)
+        config = validate(preset, settings).with_data_name(Path(preset).stem)
         splits = sources.load(config.data, config.task.positive_label(), config.data_name)
         found.append(inspection.inspect(Path(preset).stem, config.task, splits))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -20,7 +20,7 @@ SECONDS = {"h": 3600, "d": 86400, "w": 604800}
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="Training file, in any format that dice-ray reads.")],
+    file: Annotated[Path, typer.Argument(help="Training file, or a folder whose files are named train, dev and test.")],
     dev: Annotated[Path | None, typer.Option(help="Dev file.", show_default="drawn from the training file")] = None,
     test: Annotated[
         Path | None, typer.Option(help="Test file; without one, data.test_share makes each seed of a study draw one.")
@@ -40,6 +40,14 @@ def init(
         str | None, typer.Option(metavar="LABEL", help="Positive label.", show_default="guessed")
     ] = None,
     encoding: Annotated[str | None, typer.Option(help="Encoding of the files.", show_default="guessed")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option("--as", metavar="READER", help="Reader of the files, such as conll.", show_default="guessed"),
+    ] = None,
+    on_bad_row: Annotated[
+        Literal["error", "skip"] | None,
+        typer.Option(help="What is done with malformed rows.", show_default="skipped if there are few"),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Preset to write.", show_default="FILE's name with .yaml, in this folder")
     ] = None,
@@ -58,6 +66,8 @@ def init(
         id_column=id_column,
         positive=positive,
         encoding=encoding,
+        format=format,
+        on_bad_row=on_bad_row,
         out=out,
         overwrite=overwrite,
     )
@@ -80,6 +90,7 @@ def init(
 
 def inspect(
     presets: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names of presets, or paths of YAML files.")],
+    settings: SetOption = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -92,7 +103,7 @@ def inspect(
     """Print counts, imbalance, labels, lengths and duplicates of data sets, and write them as CSV files and a plot."""
     from dice_ray import api
 
-    inspections = api.inspect(presets)
+    inspections = api.inspect(presets, settings or [])
     tables = api.imbalance_report(inspections)
     if as_json:
         print_json([inspection.plain() for inspection in inspections])

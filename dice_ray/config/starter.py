@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -14,7 +14,10 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
+from dice_ray.data.guess.base import MAX_BAD_SHARE
 from dice_ray.data.imbalance import AsReadConfig
+from dice_ray.data.readers.base import BadRowError
+from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import Record, Splits
 from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
@@ -54,6 +57,7 @@ def start(
     given: Given = NOTHING_GIVEN,
     below: Layer | None = None,
     name: str | None = None,
+    on_bad_row: OnBadRow | None = None,
 ) -> Starter:
     """Guess how to read the file, beyond what is given, and check the guess on all rows of all files.
 
@@ -64,6 +68,7 @@ def start(
         given: What is not to be guessed.
         below: A preset of which all but the files is kept; the task too, unless the positive label is given.
         name: Of the data; by default that of the file.
+        on_bad_row: By default malformed rows are skipped if each file has few of them; repeated ids are among them.
 
     Raises:
         DataError: A file does not exist, no reader can read the file or one of its rows, or the training split lacks a
@@ -77,21 +82,45 @@ def start(
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)
     name = name or file.name.partition(".")[0]
-    config = resolve([Layer("init", values)])
-    as_read = config.data.model_copy(update={"imbalance": AsReadConfig()})
-    splits = sources.load(as_read, name=name)
+    config, splits, bad_row = _load(values, name, on_bad_row)
     config.task.classes(splits.train)
     inspection = inspect(name, config.task, splits)
     _check_labels(config, splits)
     if below is None:
         values["training"] = _training(len(splits.train))
-    reasons = guessed.why | _more_reasons(guessed, splits)
+    reasons = guessed.why | _more_reasons(splits, bad_row)
     why = {path: reason for path, reason in reasons.items() if _has(values, path)}
     imbalance = _imbalance(inspection)
-    head = [f"Guessed by `dice-ray init` from {file.name}.", imbalance, *str(splits.report).splitlines()]
+    load_report = replace(splits.report, unseen=inspection.load.unseen)
+    head = [f"Guessed by `dice-ray init` from {file.name}.", imbalance, *str(load_report).splitlines()]
     opening = [line for paragraph in head for line in _comment(paragraph, "")]
     text = "\n".join([*opening, *_lines(values, why, "", 0)]) + "\n"
     return Starter(text, guessed, why, tuple(splits.train[:NUM_SHOWN]), imbalance, inspection)
+
+
+def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunConfig, Splits, str]:
+    """The configuration and the data, with malformed rows skipped if there are few, and the first malformed row."""
+    files = values["data"]["source"]["files"]
+    files |= {} if on_bad_row is None else {"on_bad_row": on_bad_row}
+
+    def load() -> tuple[RunConfig, Splits]:
+        config = resolve([Layer("init", values)])
+        return config, sources.load(config.data.model_copy(update={"imbalance": AsReadConfig()}), name=name)
+
+    try:
+        return *load(), ""
+    except BadRowError as error:
+        if on_bad_row == "error":
+            raise
+        files["on_bad_row"] = "skip"
+        config, splits = load()
+        for read in splits.report.read.values():
+            if read.num_malformed > MAX_BAD_SHARE * read.rows:
+                raise BadRowError(
+                    f"{error}. {read.num_malformed} of {read.rows} rows of {read.origin} are malformed or have an id "
+                    "of an earlier row: mend them, or skip them by --on-bad-row skip"
+                ) from None
+        return config, splits, str(error)
 
 
 def target(file: Path, out: Path | None, overwrite: bool) -> Path:
@@ -115,8 +144,6 @@ def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None]) -> Ne
         if other is not None:
             files[split] = os.path.relpath(other.resolve(), folder)
     files["reader"] = guessed.reader
-    if guessed.bad:
-        files["on_bad_row"] = "skip"
     return {"task": guessed.task, "data": {"source": {"files": files}}, "model": {"encoder": "tiny"}}
 
 
@@ -139,7 +166,7 @@ def _training(num_records: int) -> Nested:
     return {"epochs": min(max(epochs, 3), MAX_EPOCHS), "batch_size": batch_size, "lr": 1e-3}
 
 
-def _more_reasons(guessed: Guess, splits: Splits) -> dict[str, str]:
+def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
     drawn = splits.report.drawn.get("dev")
     why = {
         "data": f"Add `dev: FILE` beside `train` for a dev split of your own: dev is {drawn}." if drawn else "",
@@ -151,12 +178,10 @@ def _more_reasons(guessed: Guess, splits: Splits) -> dict[str, str]:
             " A study needs `test: FILE`, or `test_share: 0.2` beside `source`, with which each of its seeds draws its "
             "own test split."
         )
-    if guessed.bad:
-        num, (first, *_) = len(guessed.bad), guessed.bad
+    if bad_row:
+        num = sum(read.num_malformed for read in splits.report.read.values())
         why["data.source.files.on_bad_row"] = (
-            f"Malformed rows are skipped and counted: {num} of the first rows, the first one at "
-            f"{f'line {first.place}' if isinstance(first.place, int) else first.place}: expected {first.expected}, "
-            f"got {first.actual}."
+            f"Malformed rows are skipped and counted: {num}, the first one at {bad_row}."
         )
     return {path: reason.strip() for path, reason in why.items() if reason}
 

@@ -12,9 +12,11 @@ from dice_ray.data.readers.columns import ID, PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig, query_record
-from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig, RowColumnsConfig, read_named_rows
+from dice_ray.data.readers.opened import binary_format
+from dice_ray.data.readers.rows import ArrowConfig, JsonlConfig, ParquetConfig, RowColumnsConfig, read_named_rows
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.readers.words import WordColumns
 from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
 from dice_ray.data.sources import DataConfig, FilesConfig, gather
@@ -63,8 +65,10 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     on_bad_row: OnBadRow = "error"
     if not path.is_file():
         raise DataError(f"there must be a file {path.absolute()}")
-    if path.suffix == ".parquet":
+    if path.suffix == ".parquet" or (binary := binary_format(path)) == "Parquet":
         reader = ParquetConfig(columns=named_columns(config))
+    elif binary == "Arrow":
+        reader = ArrowConfig(columns=named_columns(config))
     elif isinstance(source, SyntheticConfig):
         reader = READERS[source.yields()]
     elif isinstance(source, HubConfig):
@@ -83,7 +87,9 @@ def named_columns(config: DataConfig) -> RowColumnsConfig:
     """The columns of rows for a run: those of its data, or if these have none, the default ones of its records."""
     reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
     if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
-        return reader.columns
+        columns = reader.columns
+        if not isinstance(columns, WordColumns):  # in memory a row is a sentence
+            return columns
     kind = config.yields()
     if kind not in COLUMNS:
         raise DataError(f"a table must hold what the run reads, and {kind.__name__} has no columns: give a file")

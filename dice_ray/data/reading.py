@@ -25,13 +25,24 @@ from numpy.typing import NDArray
 
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Records, batch_of_records
 from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes
-from dice_ray.data.readers.base import Bad, Drop, Kept, RowPlace, RowResult, unreadable
-from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, RowTally
+from dice_ray.data.readers.base import (
+    UNLABELLED,
+    Bad,
+    BadRowError,
+    Drop,
+    Kept,
+    RowPlace,
+    RowResult,
+    undecoded,
+    unreadable,
+)
+from dice_ray.data.records import MALFORMED, Digest, LoadReport, ReadReport, Record, RowTally
 from dice_ray.errors import DataError
 
 ItemT = TypeVar("ItemT")
 OnBadRow: TypeAlias = Literal["error", "skip"]
 
+NOT_DECODED = "text in the encoding of the reader, by default UTF-8"
 NUM_PLACES_SHOWN = 5
 CHUNK = 1000
 """Records in memory at once."""
@@ -81,8 +92,8 @@ class SplitReader:
                         _count(self._dropped, reason, place)
                     case Bad(place, expected, actual):
                         if self.source.on_bad_row == "error":
-                            raise unreadable(self.source.where, place, expected, actual)
-                        _count(self._dropped, f"not {expected}", place)
+                            raise unreadable(self.source.where, place, expected, actual, BadRowError)
+                        _count(self._dropped, f"{MALFORMED}{expected}", place)
             self._num_rows += len(chunk)
             self._num_kept += len(kept)
             if kept:
@@ -228,11 +239,12 @@ def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadRepo
     for split, hashes in contents.items():
         if not len(hashes):
             report = reports.get(split, reports["train"])
-            drawn = (
-                ""
-                if split in reports
-                else ": its records have one text, which stays in one split; give a file of your own"
-            )
+            drawn = ""
+            if split not in reports or report.kept:  # another split is drawn from it
+                has = "1 record" if report.kept == 1 else "records of one text, which stays in one split"
+                drawn = f": it has {has}; give a file of your own"
+            if UNLABELLED in report.dropped and not report.kept:
+                drawn += " (records without labels cannot be scored, they are for `dice-ray predict`)"
             raise DataError(
                 f"the {split} split must hold a record, got none from {report.origin}{drawn}{report.dropped_rows()}"
             )
@@ -263,17 +275,21 @@ def _chunks(rows: Iterable[RowResult]) -> Iterator[tuple[list[RowResult], DataEr
 def _refuse_surrogates(chunk: list[RowResult]) -> list[RowResult]:
     """The rows, with a bad row for each record that holds half a surrogate pair.
 
-    JSON can escape one, but it cannot be written as UTF-8, and no tokenizer takes it.
+    It stands for a byte that is not of the file's encoding, or JSON has escaped it. It cannot be written as UTF-8, and
+    no tokenizer takes it.
     """
     records = [row.record for row in chunk if isinstance(row, Kept)]
     try:
         # A whole chunk at once; only if it fails, each row by itself.
         if records:
             batch_of_records(records)
-    except UnicodeEncodeError:
+    except UnicodeEncodeError as error:
         if len(chunk) > 1:
             return [checked for row in chunk for checked in _refuse_surrogates([row])]
-        return [Bad(chunk[0].place, "text in UTF-8", "half of a surrogate pair")]
+        if (found := undecoded(error.object)) is None:
+            return [Bad(chunk[0].place, "text in UTF-8", "half of a surrogate pair")]
+        advice = "set its `encoding`, which `dice-ray init` guesses, or `on_bad_row: skip`"
+        return [Bad(chunk[0].place, NOT_DECODED, f"{found}: {advice}")]
     return chunk
 
 

@@ -72,7 +72,8 @@ class QuestionRecord:
 
     Attributes:
         answers: Alternative answers, each of one span or of several that belong together.
-        impossible: Whether the context has no answer. A question without answers that is not impossible is unlabelled.
+        impossible: Whether the context has no answer. A question without answers that is not impossible was read
+            without its labels, for predictions.
         group: Identifies the paragraph, in files of articles by the path of the article and that of the paragraph in it
             (`data[3].paragraphs[0]`). All questions on a paragraph go into the same split.
     """
@@ -150,6 +151,10 @@ class RowTally:
         return f"{reason} ({places}{', ...' if self.count > len(self.first) else ''})"
 
 
+MALFORMED: Final = "not "
+"""The beginning of the reason for which a malformed row is dropped; what was expected follows."""
+
+
 @dataclass(frozen=True)
 class ReadReport:
     """What was read from one file or generator.
@@ -165,6 +170,11 @@ class ReadReport:
     kept: int
     dropped: dict[str, RowTally] = field(default_factory=dict)
     noted: dict[str, RowTally] = field(default_factory=dict)
+
+    @property
+    def num_malformed(self) -> int:
+        """The number of rows dropped with `on_bad_row: skip`."""
+        return sum(tally.count for reason, tally in self.dropped.items() if reason.startswith(MALFORMED))
 
     def dropped_rows(self) -> str:
         """The dropped rows as the end of an error message."""
@@ -195,6 +205,7 @@ class LoadReport:
         cut: How many rows of each split were truncated to the length limit when encoded.
         altered: How the training split was altered, if it was.
         rarest: The rarest class of dev and test, where they were counted.
+        unseen: The number of items of dev and test of each class that train lacks, where they were counted.
     """
 
     read: dict[str, ReadReport]
@@ -204,6 +215,7 @@ class LoadReport:
     cut: dict[str, int] = field(default_factory=dict)
     altered: str | None = None
     rarest: dict[str, Rarest] = field(default_factory=dict)
+    unseen: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def few_items(self) -> str | None:
         """A warning if the rarest class of dev or test has so few items that its score is a matter of chance."""
@@ -248,6 +260,9 @@ class LoadReport:
                     f"  {tally.count} of {read.rows} rows of {read.origin} {verb}: {tally.describe(reason)}"
                     for reason, tally in tallies.items()
                 ]
+        for split, counts in self.unseen.items():
+            names = ", ".join(f"{label!r} ({count})" for label, count in counts.items())
+            lines.append(f"  {split} has classes that train lacks, which no run can predict: {names}")
         for pair, count in self.shared.items():
             first, _, second = pair.partition(" and ")
             lines.append(f"  {count} of {self.sizes[second]} {second} records also occur in {first}")

@@ -20,6 +20,9 @@ UNTUNED_NO_ANSWER: Final = 0.0
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
 
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
+"""Thai, Lao, Burmese, Khmer, kana and Han, which put no spaces between words: each character counts as a word."""
+
 
 @dataclass(frozen=True)
 class AnswerScore:
@@ -50,11 +53,21 @@ def normalised(text: str) -> str:
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
+def words_of(text: str) -> list[str]:
+    """The words of a text, and each character of a script that puts no spaces between words.
+
+    >>> words_of("the tower of 東京")
+    ['the', 'tower', 'of', '東', '京']
+    """
+    return UNSPACED.sub(r" \g<0> ", text).split()
+
+
 def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal["v1", "v2"] = "v2") -> AnswerScore:
     """The best score over the gold answers; without any, the question has no answer and an empty prediction is correct.
 
     In v2, two answers that are both empty after normalisation have F1 1, and gold answers that are empty after
-    normalisation are ignored. In v1, an answer that is empty after normalisation has F1 0.
+    normalisation are ignored. In v1, an answer that is empty after normalisation has F1 0. F1 is over words, and over
+    characters of scripts without spaces, unlike the official evaluation, whose F1 is exact match there.
     """
     candidates = [answer for answer in gold if version == "v1" or normalised(answer)] or [""]
     exact = max(float(normalised(prediction) == normalised(answer)) for answer in candidates)
@@ -63,7 +76,7 @@ def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal[
 
 
 def _token_f1(prediction: str, answer: str, version: Literal["v1", "v2"]) -> tuple[float, Counts]:
-    predicted, wanted = normalised(prediction).split(), normalised(answer).split()
+    predicted, wanted = words_of(normalised(prediction)), words_of(normalised(answer))
     counts = overlap(predicted, wanted)
     if version == "v2" and not (predicted and wanted):
         return float(predicted == wanted), counts
@@ -153,10 +166,10 @@ def spans_score(id: str, prediction: Sequence[str], gold: Sequence[str]) -> Answ
 
     predicted, wanted = [_drop_normalised(span) for span in prediction], [_drop_normalised(span) for span in gold]
     exact = float(set(predicted) == set(wanted) and len(predicted) == len(wanted))
-    f1_GP = np.array([[_bag_f1(set(span.split()), set(goal.split())) for span in predicted] for goal in wanted])
+    f1_GP = np.array([[_bag_f1(set(words_of(span)), set(words_of(goal))) for span in predicted] for goal in wanted])
     total = f1_GP[linear_sum_assignment(-f1_GP)].sum() if f1_GP.size else float(len(predicted) == len(wanted))
     f1 = round(float(total) / max(len(predicted), len(wanted), 1), 2)
-    return AnswerScore(id, exact, f1, bool(gold), overlap(" ".join(predicted).split(), " ".join(wanted).split()))
+    return AnswerScore(id, exact, f1, bool(gold), overlap(words_of(" ".join(predicted)), words_of(" ".join(wanted))))
 
 
 def _bag_f1(predicted: set[str], wanted: set[str]) -> float:

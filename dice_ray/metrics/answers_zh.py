@@ -1,6 +1,7 @@
 """Answer scores for Chinese: exact match and F1 of CMRC 2018, over Chinese characters and words of other scripts.
 
-F1 is based on the longest common substring of prediction and answer, not on a bag of words.
+Kana and characters of other scripts without spaces count as Chinese ones do (the official evaluation makes one word of
+each sequence of kana). F1 is based on the longest common substring of prediction and answer, not on a bag of words.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from operator import attrgetter
 
-from dice_ray.metrics.answers import AnswerScore
+from dice_ray.metrics.answers import UNSPACED, AnswerScore
 from dice_ray.metrics.classification import Counts
 
 MARKS = frozenset(
@@ -19,7 +20,7 @@ MARKS = frozenset(
     "\u300b\u00b7\u3001\u300c\u300d\uff08\uff09\uff0d\uff5e\u300e\u300f"
 )
 """Punctuation that is removed before comparing prediction and answer; Chinese marks are given by code point."""
-CHINESE = re.compile("([\u4e00-\u9fa5])")
+CHARACTERS = re.compile(f"({UNSPACED.pattern})")
 FINAL_STOP = r"(?<=[^.])\.(?=[\])}>\"'\u00bb\u201d\u2019 ]*$)"
 SEPARATED = re.compile(
     rf"\.{{2,}}|[?!;@#$%&()\[\]{{}}<>\u00ab\u00bb\u2018\u2019\u201c-\u201e\u2013\u2014]|,(?!\d)|{FINAL_STOP}"
@@ -40,7 +41,7 @@ def segments(text: str) -> list[str]:
     >>> segments("《WAR 3》于2002年")
     ['war', '3', '于', '2002', '年']
     """
-    parts = CHINESE.split(_bare(text))
+    parts = CHARACTERS.split(_bare(text))
     return [word for index, part in enumerate(parts) for word in ([part] if index % 2 else _words(part))]
 
 

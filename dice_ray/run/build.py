@@ -19,7 +19,7 @@ from dice_ray.models.pretrained import family, max_sequence_length
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
-from dice_ray.tasks.inspection import rarest
+from dice_ray.tasks.inspection import rarest, unseen
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
@@ -94,7 +94,8 @@ class PreparedData:
         by_name = dict(zip(("train", "dev", "test"), encoded, strict=False))
         cut = {name: sum(row["cut"] for row in split.rows) for name, split in by_name.items()}
         held_out = {"dev": self.splits.dev, "test": self.splits.test}
-        return replace(self.splits.report, cut=cut, rarest=rarest(self.task.config, self.task.classes, held_out))
+        counted = (self.task.config, self.task.classes, held_out)
+        return replace(self.splits.report, cut=cut, rarest=rarest(*counted), unseen=unseen(*counted))
 
     def test(self) -> EncodedSplit:
         """The test split, encoded only when a run is scored on it.

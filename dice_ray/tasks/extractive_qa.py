@@ -22,6 +22,7 @@ from dice_ray.metrics.answers import (
     no_answer_decisions,
     spans_score,
     squad_score,
+    words_of,
 )
 from dice_ray.metrics.answers_zh import cmrc_score, segments
 from dice_ray.models.encoder import TokenHead
@@ -114,9 +115,9 @@ class ExtractiveQAConfig(WindowedBranch):
     def negatives_and_positives(self, records: Sequence[QuestionRecord]) -> tuple[int, int]:
         """The words of all contexts, once for each question; the start and the end of each answer are positive.
 
-        In Chinese, characters are words.
+        A character of a script without spaces between words, such as Chinese, counts as a word.
         """
-        words = segments if self.scoring == "cmrc" else str.split
+        words = segments if self.scoring == "cmrc" else words_of
         num_words = sum(len(words(record.context)) for record in records)
         num_positive = 2 * sum(bool(record.answers) for record in records)
         return num_words - num_positive, num_positive

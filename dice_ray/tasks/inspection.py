@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect as python_inspect
-import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -22,12 +21,11 @@ from dice_ray.data.records import (
     TaggedRecord,
     TextRecord,
 )
+from dice_ray.metrics.answers import UNSPACED
 from dice_ray.tasks.base import TaskBranch
 
 Unit: TypeAlias = Literal["words", "characters"]
 
-WITHOUT_SPACES = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
-"""Kana and Han."""
 NUM_LOOKED_AT = 1000
 """Records from which it is decided whether texts are written without spaces."""
 
@@ -106,6 +104,22 @@ def rarest(task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequen
     }
 
 
+def unseen(
+    task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequence[Record]]
+) -> dict[str, dict[str, int]]:
+    """The number of items of each class that the training split lacks, in the splits that have such a class.
+
+    Arguments as in `rarest`.
+    """
+    known = task.support((), classes)
+    by_split = {split: task.support(records, classes) for split, records in splits.items() if records}
+    counts = {
+        split: {label: count for label, count in counts.items() if label not in known}
+        for split, counts in by_split.items()
+    }
+    return {split: labels for split, labels in counts.items() if labels}
+
+
 def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     """Compute the statistics of a data set's splits for a task."""
     by_name: Mapping[str, Sequence[Record]] = {"train": splits.train, "dev": splits.dev, "test": splits.test}
@@ -113,13 +127,14 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
     convention = python_inspect.getdoc(task.negatives_and_positives) or ""
     facts = {split: _facts(task, records, unit) for split, records in by_name.items() if records}
     held_out = {split: records for split, records in by_name.items() if split != "train"}
+    classes = tuple(facts["train"].labels)
     return Inspection(
         name=name,
         task=task.name,
         convention=" ".join(convention.split()),
         unit=unit,
         splits=facts,
-        load=replace(splits.report, rarest=rarest(task, tuple(facts["train"].labels), held_out)),
+        load=replace(splits.report, rarest=rarest(task, classes, held_out), unseen=unseen(task, classes, held_out)),
     )
 
 
@@ -168,6 +183,6 @@ def _length(record: Record, unit: Unit) -> int:
 
 
 def _without_spaces(records: Iterable[Record]) -> bool:
-    """Whether most characters are Chinese or Japanese."""
+    """Whether most characters are of scripts that put no spaces between words, such as Chinese, Japanese and Thai."""
     texts = ["".join(text.split()) for record in records for text in _texts(record)]
-    return 2 * sum(len(WITHOUT_SPACES.findall(text)) for text in texts) > sum(map(len, texts))
+    return 2 * sum(len(UNSPACED.findall(text)) for text in texts) > sum(map(len, texts))

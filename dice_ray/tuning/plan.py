@@ -28,7 +28,7 @@ from dice_ray.settings import Flat, Nested
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.user_code import Address, absolute, digest
 
-RESULTS_VERSION = 2
+RESULTS_VERSION = 3
 """Raised when the numbers of a run change: cells of another version run again."""
 
 AUTOMATIC = "this machine"

@@ -19,6 +19,7 @@ from dice_ray.config.starter import _lines, start
 from dice_ray.data import places, sources
 from dice_ray.data.sources import FilesConfig
 from dice_ray.errors import DataError, InputError
+from dice_ray.run import build
 from tests.house.tree import REPOSITORY
 
 PRESETS = REPOSITORY / "search_spaces" / "presets"
@@ -235,3 +236,72 @@ def test_unusable_arguments_are_one_error(arguments: dict[str, Path], error: typ
     with pytest.raises(error, match=message):
         api.init(table("train.tsv", 60), **arguments)  # type: ignore[arg-type]
     assert not Path("train.yaml").exists()
+
+
+def conll(file: str, num_sentences: int, *more: str) -> Path:
+    sentences = [
+        f"Ada B-PER\nran O\nto O\n{place}{n} B-LOC" for n in range(num_sentences) for place in ("Paris", "Bonn")
+    ]
+    Path(file).write_text("\n\n".join([*sentences, *more]) + "\n")
+    return Path(file)
+
+
+def test_few_malformed_rows_of_any_split_are_skipped() -> None:
+    """Malformed rows of the training file were skipped, and those of the test file an error."""
+    test = conll("test.conll", 100, "a\tO\t\nb O")
+    starter, preset = api.init(conll("train.conll", 60), test=test)
+    assert api.validate(preset).data.source.on_bad_row == "skip"  # type: ignore[union-attr]
+    reason = starter.why["data.source.files.on_bad_row"]
+    assert "1, the first one at" in reason
+    assert "test.conll, line 1001: expected 2 columns" in reason
+    Path("test.conll").write_text("a O\n\nb B-PER O\n")
+    with pytest.raises(DataError, match=r"1 of 2 rows of test.conll are malformed .* skip them by --on-bad-row skip"):
+        api.init(Path("train.conll"), test=test, overwrite=True)
+    starter, _ = api.init(Path("train.conll"), test=test, on_bad_row="skip", overwrite=True)
+    assert starter.inspection.splits["test"].num_records == 1
+    with pytest.raises(DataError, match="line 3: expected 2 columns"):
+        api.init(Path("train.conll"), test=test, on_bad_row="error", overwrite=True)
+
+
+def test_repeated_ids_can_be_skipped() -> None:
+    """The option was named by no message, and a preset could be written only by hand."""
+    lines = [json.dumps({"key_id": n, "text": f"a nice day {n}", "label": n % 2}) for n in [*range(40), 7]]
+    Path("train.jsonl").write_text("\n".join(lines))
+    options: dict[str, Any] = {"id_column": "key_id"}
+    with pytest.raises(DataError, match=r"line 41: expected an id that no other row has.*--on-bad-row skip"):
+        api.init(Path("train.jsonl"), **options)
+    starter, _ = api.init(Path("train.jsonl"), **options, on_bad_row="skip")
+    assert starter.inspection.load.read["train"].kept == 40
+
+
+def test_types_that_train_lacks_are_named() -> None:
+    """No run can find them, and nothing said so."""
+    starter, preset = api.init(conll("train.conll", 30), test=conll("test.conll", 9, "b B-ORG\nc I-ORG\nd B-ORG"))
+    assert starter.inspection.load.unseen == {"test": {"ORG": 2}}
+    sentence = "test has classes that train lacks, which no run can predict: 'ORG' (2)"
+    assert sentence in " ".join(preset.read_text().replace("#", "").split())
+    assert sentence in str(build.prepare(api.validate(preset)).report())
+
+
+def test_a_folder_is_read_by_the_names_of_its_files(tmp_path: Path) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for name in ("tweets-train.tsv", "tweets-validation.tsv", "tweets-test.tsv", "README.md"):
+        table(str(folder / name), 40)
+    starter, preset = api.init(folder)
+    assert preset == Path("corpus.yaml")
+    sizes = {split: facts.num_records for split, facts in starter.inspection.splits.items()}
+    assert sizes == {"train": 40, "dev": 40, "test": 40}
+    (folder / "train.tsv").touch()
+    with pytest.raises(DataError, match=r"one file must be named train, got train.tsv, tweets-train.tsv"):
+        api.init(folder, overwrite=True)
+    for name in ("train.tsv", "tweets-train.tsv"):
+        (folder / name).unlink()
+    with pytest.raises(DataError, match=r"a file must be named train, and the files are tweets-test.tsv, tweets-val"):
+        api.init(folder, overwrite=True)
+
+
+def test_data_can_be_inspected_with_other_settings() -> None:
+    _, preset = api.init(table("train.tsv", 60))
+    (inspection,) = api.inspect([preset], ["data.dev_share=0.5"])
+    assert inspection.splits["dev"].num_records == 30

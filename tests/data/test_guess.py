@@ -8,11 +8,13 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import feather
 
-from dice_ray.data.guess import guess
+from dice_ray.data.guess import Given, guess
 from dice_ray.data.records import TextRecord
-from dice_ray.errors import DataError
+from dice_ray.errors import DataError, UnknownNameError
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 
@@ -72,6 +74,90 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         "-DOCSTART- -X- O O\n\n" + conll([["EU NNP B-NP B-ORG", "rejects VBZ B-VP O"], ["Peter NNP B-NP B-PER"]] * 5),
         {"conll": {}},
         {"tagging": {}},
+    ),
+    "nested.tsv": (  # GermEval: outer and inner spans
+        "# source 1\n"
+        + conll([["1 Uni B-ORG O", "2 Bonn I-ORG B-LOC", "3 und O O", "4 wir O O", "5 hier O O"]] * 9, "\t"),
+        {"conll": {"word": 1, "tag": 2, "comment": "#"}},
+        {"tagging": {}},
+    ),
+    "types.txt": (
+        conll([["Ada PER", "Byron PER", "saw O", "it O", "in O", "Paris LOC", "then O"]] * 9),
+        {"conll": {"tags": "types"}},
+        {"tagging": {}},
+    ),
+    "lower.txt": (conll([["Ada b-per", "Byron i-per", "ran o"]] * 9), {"conll": {}}, {"tagging": {}}),
+    "last.txt": (conll([["Ada PER_B", "Byron PER_I", "ran O"]] * 9), {"conll": {}}, {"tagging": {}}),
+    "tweets.txt": (
+        conll([["he O", "ran V", "home N", "it O"]] * 9),  # O is a pronoun
+        {"conll": {"tags": "plain"}},
+        {"tagging": {"tags": "plain"}},
+    ),
+    "kaggle.csv": (
+        table(
+            [
+                ("Sentence #", "Word", "POS", "Tag"),
+                *[
+                    (f"Sentence: {number}" if word == "Ada" else "", word, pos, tag)
+                    for number in range(20)
+                    for word, pos, tag in (("Ada", "NNP", "B-per"), (".", ".", "O"), ("ran", "VBD", "O"))
+                ],
+            ],
+            ",",
+        ),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": ",",
+                "columns": {"words": {"sentence": "Sentence #", "word": "Word", "tag": "Tag"}},
+            }
+        },
+        {"tagging": {}},
+    ),
+    "tokens.tsv": (
+        table(
+            [
+                ("sentence_id", "token", "pos"),
+                *[(str(n), w, p) for n in range(20) for w, p in (("the", "DT"), ("cat", "NN"), ("ran", "VBD"))],
+            ],
+            "\t",
+        ),
+        {
+            "tables": {
+                "quoting": False,
+                "columns": {"words": {"sentence": "sentence_id", "word": "token", "tag": "pos", "tags": "plain"}},
+            }
+        },
+        {"tagging": {"tags": "plain"}},
+    ),
+    "fasttext.txt": (
+        "".join(f"__label__{label} {text}\n" for text, label in rows("a", "b")),
+        {"fasttext": {}},
+        {"text_classification": {}},
+    ),
+    "jigsaw.csv": (
+        table(
+            [
+                ("id", "comment_text", "toxic", "obscene", "threat"),
+                *((f"x{n}", t, y, str(n % 3 // 2), "0" if n else "1") for n, (t, y) in enumerate(rows("0", "1"))),
+            ],
+            ",",
+        ),
+        {
+            "tables": {
+                "quoting": True,
+                "delimiter": ",",
+                "columns": {
+                    "text": {"text": "comment_text", "one_hot": ["toxic", "obscene", "threat"], "id": "id"},
+                },
+            }
+        },
+        {"text_classification": {"labels": "several"}},
+    ),
+    "ids.csv": (
+        table([("id", "text", "label"), *((f"x{n}", t, y) for n, (t, y) in enumerate(rows("a", "b")))], ","),
+        {"tables": {"quoting": True, "delimiter": ",", "columns": {"text": TEXT | {"id": "id"}}}},
+        {"text_classification": {}},
     ),
     "middle.txt": (conll([["a B-X 1", "b O 2"], ["c O 3"]] * 9), {"conll": {"tag": 1}}, {"tagging": {}}),
     "upos.conllu": (CONLLU, {"conllu": {}}, {"tagging": {"tags": "plain"}}),
@@ -297,12 +383,11 @@ def test_other_candidate_columns_are_reported() -> None:
     assert why.endswith("Other candidate columns: 'topic', 'title'.")
 
 
-def test_a_column_of_ids_is_named_and_not_chosen() -> None:
-    """Nothing else finds a user whose predictions have numbers of lines, and who never learns of the option."""
+def test_a_column_of_ids_is_kept() -> None:
+    """The predictions of a user whose rows have ids had numbers of lines."""
     lines = [{"id_of": "x", "ticket_id": f"T{n}", "text": t, "label": y} for n, (t, y) in enumerate(rows("a", "b"))]
     Path("train.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    why = guess(Path("train.jsonl")).why["data.source.files.reader.jsonl.columns"]
-    assert why.endswith("Records are named by their line; --id-column ticket_id names them by that column.")
+    assert guess(Path("train.jsonl")).reader["jsonl"]["columns"]["text"]["id"] == "ticket_id"
 
 
 @pytest.mark.parametrize(
@@ -310,7 +395,6 @@ def test_a_column_of_ids_is_named_and_not_chosen() -> None:
     [
         (b"", "must hold rows, and it is empty"),
         (b"\xff\xfe", "must hold rows, and it is empty"),
-        ("caf\u00e9s\n".encode() * 9 + b"caf\xe9\n", "line 10: expected UTF-8, found byte 0xe9 at position 4"),
         (b"text\tlabel\n", "a table: only a header, no row"),
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
         (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
@@ -355,6 +439,53 @@ def test_the_reason_against_the_format_that_the_name_stands_for_comes_first(name
     with pytest.raises(DataError, match=f"Tried:\\n  {first}: ") as raised:
         guess(Path(name))
     assert str(raised.value).count("a table: ") == 1
+
+
+def test_a_file_that_two_readers_fit_is_read_as_the_user_says() -> None:
+    """The first reader that fitted was taken: sentences and labels of one folder as words and their tags."""
+    Path("data.txt").write_text("a_DT cat_NN\nthe_DT dog_NN\n" * 9)
+    Path("labels.txt").write_text("DT NN\n" * 18)
+    with pytest.raises(DataError, match=r"(?s)several readers fit.*--as parallel: .*--as word_tag: ") as raised:
+        guess(Path("data.txt"))
+    assert "words=('a', 'cat')" in str(raised.value)
+    for name in ("parallel", "word_tag"):
+        assert list(guess(Path("data.txt"), Given(format=name)).reader) == [name]
+    with pytest.raises(DataError, match="a table: no tab, comma"):
+        guess(Path("data.txt"), Given(format="tables"))
+    with pytest.raises(UnknownNameError, match=r"'conl'.*conll"):
+        guess(Path("data.txt"), Given(format="conl"))
+
+
+@pytest.mark.parametrize("form", ["feather", "stream", "datasets"])
+def test_arrow_files_are_read_whatever_their_form(form: str) -> None:
+    """They were read as text in Latin-1 or UTF-16."""
+    table_ = pyarrow.table({"text": [text for text, _ in rows("0", "1")], "label": [0, 1] * 20})
+    path = Path("train.arrow")
+    if form == "feather":
+        feather.write_feather(table_, path)
+    elif form == "stream":
+        with pyarrow.ipc.new_stream(path, table_.schema) as stream:
+            stream.write_table(table_)
+    else:
+        import datasets
+
+        features = datasets.Features(text=datasets.Value("string"), label=datasets.ClassLabel(names=["no", "yes"]))
+        datasets.Dataset.from_dict(table_.to_pydict(), features=features).save_to_disk("saved")
+        (path,) = Path("saved").glob("*.arrow")
+    found = guess(path)
+    assert found.reader == {"arrow": {"columns": {"text": TEXT}}}
+    labels = ("no", "yes") if form == "datasets" else ("0", "1")
+    assert [record.labels[0] for record in found.records if isinstance(record, TextRecord)] == list(labels) * 20
+
+
+def test_annotations_of_brat_are_not_a_table() -> None:
+    """They were read as texts with a label."""
+    rows_ = [
+        f"T{n}\tPER {n} {n + 9}\tAda Byron {n}\n" if n % 2 else f"T{n}\tLOC {n}\tNew Delhi {n}\n" for n in range(40)
+    ]
+    Path("a.ann").write_text("".join(rows_))
+    with pytest.raises(DataError, match="brat's annotations must be converted"):
+        guess(Path("a.ann"))
 
 
 def test_a_missing_file_is_an_error() -> None:

@@ -52,6 +52,7 @@ def test_each_split_comes_from_its_file_and_shared_records_are_counted(tmp_path:
         "cut": {},
         "altered": None,
         "rarest": {},
+        "unseen": {},
     }
 
 
@@ -115,7 +116,8 @@ def test_articles_stay_whole_and_of_few_articles_the_paragraphs(num_articles: in
                 {
                     "context": f"{article} {paragraph}",
                     "qas": [
-                        {"id": f"{article} {paragraph} {item}", "question": "Who?", "answers": []} for item in range(5)
+                        {"id": f"{article} {paragraph} {item}", "question": "Who?", "is_impossible": True}
+                        for item in range(5)
                     ],
                 }
                 for paragraph in range(40 // num_articles)
@@ -230,10 +232,23 @@ def test_no_split_may_be_empty(tmp_path: Path) -> None:
     table(tmp_path, "b.tsv", ["a\tb\t"])
     with pytest.raises(DataError, match=r"the test split must hold a record, got none from b\.tsv"):
         load(files(tmp_path, train="a.tsv", dev="a.tsv", test="b.tsv"))
-    with pytest.raises(
-        DataError, match=r"the dev split must hold a record, got none from a\.tsv: its records have one text"
-    ):
-        load(files(tmp_path, train="a.tsv"))
+    for name, lines in (("it has 1 record", ["a\tb\t1"]), ("it has records of one text", ["a\tb\t1"] * 2)):
+        table(tmp_path, "a.tsv", lines)
+        with pytest.raises(DataError, match=rf"the dev split must hold a record, got none from a\.tsv: {name}"):
+            load(files(tmp_path, train="a.tsv"))
+
+
+def test_questions_without_answers_cannot_be_a_test_split(tmp_path: Path) -> None:
+    """They were read, and the run failed when it was scored, after its training."""
+    question = {"id": "1", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}]}
+    for name, asked in (("train", question), ("test", question | {"answers": []}), ("dev", question)):
+        content = {"data": [{"paragraphs": [{"context": "Ann ran.", "qas": [asked]}]}]}
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    splits = {name: f"{name}.json" for name in ("train", "dev", "test")}
+    config = DataConfig(source={"files": {"folder": str(tmp_path), "reader": "squad", **splits}})
+    with pytest.raises(DataError, match=r"test split .* 1 row dropped: no label") as raised:
+        load(config)
+    assert "they are for `dice-ray predict`" in str(raised.value)
 
 
 def test_quoting_must_be_stated(tmp_path: Path) -> None:

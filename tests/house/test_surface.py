@@ -89,6 +89,8 @@ COMMANDS = {
     "runs": {"experiment", "--json"},
     "ui": {"--port"},
     "init": {
+        "--as",
+        "--on-bad-row",
         "file",
         "--dev",
         "--test",
@@ -101,7 +103,7 @@ COMMANDS = {
         "--overwrite",
         "--json",
     },
-    "inspect": {"presets", "--out", "--json"},
+    "inspect": {"presets", "--set", "--out", "--json"},
     "list": {"--json"},
     "losses": {"name", "--plot", "--json"},
     "cache": {"--clear", "--older-than", "--json"},

@@ -55,6 +55,25 @@ def test_squad_scores_are_the_best_of_the_script(prediction: str, gold: list[str
     assert found.answerable == bool(gold)
 
 
+@pytest.mark.parametrize(
+    ("prediction", "answer", "counts"),
+    [
+        ("\u6771\u4eac\u90fd", "\u6771\u4eac", Counts(2, 1, 0)),  # Japanese: Tokyo
+        ("\u30c6\u30ec\u30d3", "\u30c6\u30ec", Counts(2, 1, 0)),  # kana
+        ("\u0e01\u0e23\u0e38\u0e07\u0e40\u0e17\u0e1e", "\u0e01\u0e23\u0e38\u0e07", Counts(4, 3, 0)),  # Thai: Bangkok
+        ("\u1797\u17d2\u1793\u17c6", "\u1797\u17d2", Counts(2, 2, 0)),  # Khmer
+        ("\u0ea7\u0ebd\u0e87", "\u0ea7", Counts(1, 2, 0)),  # Lao
+        ("the tower of \u6771\u4eac", "\u6771\u4eac", Counts(2, 2, 0)),
+        ("\uc11c\uc6b8\uc5d0\uc11c", "\uc11c\uc6b8", Counts(0, 1, 1)),  # Korean has spaces
+    ],
+)
+def test_each_character_of_a_script_without_spaces_is_a_word(prediction: str, answer: str, counts: Counts) -> None:
+    """F1 was exact match there: an answer with one character too many scored 0."""
+    for version in ("v1", "v2"):
+        found = squad_score("1", prediction, [answer], version)
+        assert (found.counts, found.f1) == (counts, counts.f1)
+
+
 def test_version_1_gives_an_empty_answer_nothing() -> None:
     assert squad_score("1", "the", ["a"], "v1") == AnswerScore("1", 1.0, 0.0, answerable=True)
     assert squad_score("1", "the", ["a"], "v2") == AnswerScore("1", 1.0, 1.0, answerable=True)

@@ -74,3 +74,8 @@ def test_scores_by_hand() -> None:
 def test_other_scripts_are_parted_as_nltk_does(text: str, words: str) -> None:
     """The words of nltk 3.9's NLTKWordTokenizer, which the published evaluation calls."""
     assert segments(text) == words.split()
+
+
+def test_kana_are_characters() -> None:
+    """A sequence of kana was one word, so that an answer with one of them too many scored 0."""
+    assert segments("\u30c6\u30ec\u30d3\u5c40 NHK") == ["\u30c6", "\u30ec", "\u30d3", "\u5c40", "nhk"]

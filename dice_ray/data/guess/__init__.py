@@ -10,20 +10,23 @@ from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
-from dice_ray.data.guess.documents import guess_mrc_ner, guess_squad, guess_trees
+from dice_ray.data.guess.documents import guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
-from dice_ray.data.guess.tables import guess_json_lines, guess_parquet, guess_table
-from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
-from dice_ray.data.readers.base import UTF_8, lines
-from dice_ray.errors import DataError
+from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
+from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_spans, guess_word_tag
+from dice_ray.data.readers.base import UTF_8, lines, unreadable
+from dice_ray.data.readers.opened import SUFFIXES, binary_format
+from dice_ray.errors import DataError, UnknownNameError, one_line, shown
 
 __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 
 GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "SQuAD JSON": guess_squad,
     "MRC-NER JSON": guess_mrc_ner,
+    "spans of characters in JSON": guess_spans,
     "JSON lines": guess_json_lines,
     "PTB trees": guess_trees,
+    "fastText": guess_fasttext,
     "CoNLL-U": guess_conllu,
     "CoNLL columns": guess_conll,
     "sentences with a file of tags beside": guess_parallel,
@@ -46,6 +49,24 @@ FORMATS: Final = {
 """The format that users mean by the end of a file's name."""
 
 
+READERS: Final = {
+    "squad": "SQuAD JSON",
+    "mrc_ner": "MRC-NER JSON",
+    "spans": "spans of characters in JSON",
+    "jsonl": "JSON lines",
+    "trees": "PTB trees",
+    "fasttext": "fastText",
+    "conllu": "CoNLL-U",
+    "conll": "CoNLL columns",
+    "parallel": "sentences with a file of tags beside",
+    "word_tag": "word_TAG",
+    "tables": "a table",
+}
+"""The format of each reader, which `--as` names."""
+LAX: Final = ("conll", "parallel", "word_tag", "tables")
+"""The readers that may fit a file of another format, in the order of GUESSERS: if several fit, the user is asked."""
+COLUMNAR: Final = {"Parquet": "parquet", "Arrow": "arrow"}
+"""The reader of each binary format."""
 WITH_COLUMNS: Final = {"JSON lines": guess_json_lines, "a table": guess_table}
 """The guessers for a file of which the user names columns."""
 
@@ -64,30 +85,49 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     """
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
-    with path.open("rb") as file:
-        # The magic number of Parquet, whatever the suffix.
-        is_parquet = file.read(4) == b"PAR1"
+    binary = binary_format(path)  # whatever its name
+    if binary is not None and binary not in COLUMNAR:
+        raise unreadable(path, "the file", "text, Parquet or Arrow", f"a file of {binary}")
+    if path.suffix == ".ann":
+        # Its rows would pass for a table of types and texts.
+        raise DataError(
+            f"{path}: brat's annotations must be converted, for example to JSON with `start` and `end` of spans"
+        )
     if given.encoding is not None:
         encoding, why_encoding = checked_encoding(given.encoding), ""
     else:
-        encoding, why_encoding = (UTF_8, "") if is_parquet else guess_encoding(path)
-    if not is_parquet and not any(text.strip() for _, text in lines(path, encoding)):
+        encoding, why_encoding = (UTF_8, "") if binary else guess_encoding(path)
+    if not binary and not any(text.strip() for _, text in lines(path, encoding)):
         raise DataError(f"{path}: the file must hold rows, and it is empty")
     guessers = GUESSERS
-    if is_parquet:
-        guessers = {"Parquet": partial(guess_parquet, given=given)}
+    if binary:
+        guessers = {binary: partial(guess_columnar, reader=COLUMNAR[binary], given=given)}
     elif given.columns:
         guessers = {name: partial(guesser, given=given) for name, guesser in WITH_COLUMNS.items()}
-    reasons = {}
+    if given.format is not None and not binary:
+        if given.format not in READERS:
+            raise UnknownNameError("reader", given.format, READERS)
+        guessers = {name: guesser for name, guesser in guessers.items() if name == READERS[given.format]}
+    reasons, fitting = {}, list[Guess]()
     for name, guesser in guessers.items():
         result = guesser(path, encoding)
         if isinstance(result, Guess):
             (reader,) = result.reader
-            result = replace(result, why={f"{READER}.{reader}.encoding": why_encoding} | result.why)
-            return result if given.positive is None else with_positive(result, given.positive)
-        reasons[name] = result
+            fitting.append(replace(result, why={f"{READER}.{reader}.encoding": why_encoding} | result.why))
+            if reader not in LAX:
+                break
+        else:
+            reasons[name] = result
+    if len(fitting) > 1:
+        candidates = "".join(f"\n  --as {reader}: {_example(each)}" for each in fitting for reader in each.reader)
+        raise DataError(
+            f"{path}: several readers fit the file. Name the right one, of which this is a record:{candidates}"
+        )
+    if fitting:
+        return fitting[0] if given.positive is None else with_positive(fitting[0], given.positive)
     # First the format that the file's name stands for.
-    expected = FORMATS.get(path.name.removesuffix(".gz").rpartition(".")[2].lower())
+    name = path.with_suffix("").name if path.suffix.lower() in SUFFIXES else path.name
+    expected = FORMATS.get(name.rpartition(".")[2].lower())
     ordered = sorted(reasons.items(), key=lambda item: item[0] != expected)
     tried = "".join(f"\n  {name}: {reason}" for name, reason in ordered)
     raise DataError(
@@ -95,3 +135,8 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "
         "for a table, wnut17 for tagged words, squad2 for questions."
     )
+
+
+def _example(found: Guess) -> str:
+    """The first record of a guess, in one line."""
+    return shown(one_line(found.records[0]))

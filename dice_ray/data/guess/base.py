@@ -25,6 +25,7 @@ READER: Final = "data.source.files.reader"
 
 _READERS: TypeAdapter[ReaderBranch] = TypeAdapter(ReaderConfig)
 _HAN: Final = re.compile(r"[\u3400-\u9fff]")
+_KANA: Final = re.compile(r"[\u3040-\u30ff]")
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,6 @@ def is_json(path: Path, encoding: str) -> bool:
 
 
 def is_chinese(texts: Iterable[str]) -> bool:
-    """Whether more than half of the characters are Chinese."""
+    """Whether more than half of the characters are Chinese, and few are Japanese."""
     text = "".join("".join(texts).split())
-    return 2 * len(_HAN.findall(text)) > len(text)
+    return 2 * len(_HAN.findall(text)) > len(text) > 20 * len(_KANA.findall(text))

@@ -26,6 +26,8 @@ PAIRS: Final = (("premise", "hypothesis"), ("question", "sentence"), ("query", "
 POSITIVES: Final = frozenset(
     ["1", "1.0", "true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
 )
+MIN_ONE_HOT: Final = 3
+"""The columns of 0 and 1 from which they are labels of one task; of fewer, one is the label and the other a feature."""
 MAX_LABELS: Final = 200
 MAX_LABEL_LENGTH: Final = 60
 MIN_IMBALANCE: Final = 1.5
@@ -42,6 +44,8 @@ class Given:
         label: The column of the labels.
         id: The column of the records' ids.
         positive: The positive label.
+        encoding: The encoding of the file.
+        format: The name of its reader.
     """
 
     texts: tuple[str, ...] = ()
@@ -49,6 +53,7 @@ class Given:
     id: str | None = None
     positive: str | None = None
     encoding: str | None = None
+    format: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -74,8 +79,9 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     known = {str(column): column for column in values}
     if missing := [name for name in given.columns if name not in known]:
         raise UnknownNameError("column", missing[0], known)
-    id_ = {} if given.id is None else {"id": known[given.id]}
-    ids = [] if id_ else [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
+    ids = [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
+    ids = [column for column in ids if str(column) not in given.columns] if given.id is None else [known[given.id]]
+    id_: Nested = {"id": ids[0]} if ids else {}
     own_texts = [known[name] for name in given.texts]
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
     free = {column: cells for column, cells in values.items() if column not in own_texts}
@@ -91,6 +97,12 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
         labels, key=lambda column: (_rank(column, LABELS), len(_distinct(values[column])), -labels.index(column))
     )
     texts = own_texts or [column for column, cells in values.items() if column != label and _are_texts(cells)]
+    one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
+    if given.label is None and len(one_hot) >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
+        written = {"text": texts[0], "one_hot": one_hot, **id_}
+        return {"text": written}, " Each column of 0 and 1 is a label; --label-column reads one of them." + _note(
+            [], id_
+        )
     if not texts:
         return f"beside the label {label!r} no column holds texts ({', '.join(map(repr, values))})"
     pair = (own_texts[0], own_texts[1]) if len(own_texts) > 1 else _pair(texts)
@@ -104,11 +116,11 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
                 f"the texts {pair[0]!r} and {pair[1]!r} make pairs, which have two labels, and {label!r} has "
                 f"{len(_distinct(values[label]))}"
             )
-        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, ids)
+        return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, id_)
     text = min(texts, key=lambda column: (_rank(column, TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
     written = {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})
-    return {"text": written}, _note([column for column in others if column != text], ids)
+    return {"text": written}, _note([column for column in others if column != text], id_)
 
 
 def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
@@ -172,6 +184,11 @@ def _are_labels(cells: Sequence[Any]) -> bool:
     return 2 <= len(distinct) <= min(MAX_LABELS, max(2, len(cells) // 2)) and are_short
 
 
+def _are_flags(cells: Sequence[Any]) -> bool:
+    """Whether the values say for each row if a label applies, with -1 for rows without labels."""
+    return {str(cell).lower() for cell in cells} - {"-1"} in ({"0", "1"}, {"false", "true"}, {"0.0", "1.0"})
+
+
 def _distinct(cells: Sequence[Any]) -> set[str]:
     return {str(value) for cell in cells for value in (cell if isinstance(cell, list) else [cell])}
 
@@ -224,7 +241,7 @@ def _are_ids(column: Column, cells: Sequence[Any], num_rows: int) -> bool:
     return str(column).lower().endswith("id") and len({str(cell) for cell in cells}) == num_rows
 
 
-def _note(others: Sequence[Column], ids: Sequence[Column]) -> str:
+def _note(others: Sequence[Column], id_: Nested) -> str:
     """What else could be chosen."""
     note = f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
-    return note + (f" Records are named by their line; --id-column {ids[0]} names them by that column." if ids else "")
+    return note + (" Predictions repeat the ids; without `id`, they count lines." if id_ else "")

@@ -1,4 +1,4 @@
-"""Guesses for SQuAD JSON, MRC-NER JSON and sentiment trees."""
+"""Guesses for SQuAD JSON, MRC-NER JSON, sentiment trees and fastText."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from itertools import combinations
 from pathlib import Path
 
 from dice_ray.data.guess.base import READER, Attempt, Guess, attempt, first_character, is_chinese
+from dice_ray.data.guess.choose import guess_classification
+from dice_ray.data.readers.base import lines
 from dice_ray.data.records import QueryRecord, QuestionRecord
 from dice_ray.settings import Nested
 
@@ -117,3 +119,12 @@ def guess_trees(path: Path, encoding: str) -> Guess | str:
         "task": "A text with one label.",
     }
     return result.guess({"text_classification": {}}, why)
+
+
+def guess_fasttext(path: Path, encoding: str) -> Guess | str:
+    """Texts behind labels with a prefix."""
+    first = next((text for _, text in lines(path, encoding) if text.strip()), "")
+    if not first.startswith("__label__"):
+        return "it does not begin with __label__"
+    result = attempt(path, encoding, {"fasttext": {}})
+    return result.reason or guess_classification(result, {READER: "Each text stands behind its labels."})

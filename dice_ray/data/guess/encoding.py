@@ -1,18 +1,40 @@
-"""Guesses the encoding of a text file: UTF-8, UTF-16, or one byte a character."""
+"""Guesses the encoding of a text file; where several are about as likely, the user is asked."""
 
 from __future__ import annotations
 
 import codecs
-from codecs import BOM_UTF16_BE, BOM_UTF16_LE
+import re
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.readers.base import UTF_8, known_encoding, opened
-from dice_ray.errors import InputError
+from dice_ray.data.readers.base import UTF_8, known_encoding, unreadable
+from dice_ray.data.readers.opened import opened
+from dice_ray.errors import DataError, InputError, shown
 
 BLOCK: Final = 2**20
+NUM_BYTES: Final = 2**17
+"""The bytes of lines that are not ASCII from which an encoding other than UTF-8 is guessed."""
+CANDIDATES: Final = (
+    *("gb18030", "big5hkscs", "cp932", "euc_jp", "cp949"),
+    *("cp1250", "cp1251", "cp1252", "cp1253", "cp1254", "cp1255", "cp1256", "cp874", "koi8_r"),
+)
+"""One of each family of encodings; a larger one stands for those that it contains."""
 NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
 REPLACED: Final = "\ufffd"
+SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+"""Half of a surrogate pair, which some programs write in UTF-8: its row is bad, not the encoding of the file."""
+MAX_FOREIGN_SHARE: Final = 0.3
+"""The share of letters that are not ASCII up to which a text can be in a Western European language."""
+HALF_WIDTH: Final = re.compile("[\uff61-\uff9f]")
+CLEAR_LEAD: Final = 0.1
+"""The share of implausible text by which an encoding must be better than all others."""
+SYMBOL_IN_WORD: Final = re.compile(
+    r"[^\W\d_][^\w\s\x00-\x7f\u2013\u2014\u2018\u2019\u2026\xad\xb4\xb7][^\W\d_]|\w[\xb2\xb3\xb9]\w|[a-z][\xc0-\xd6\xd8-\xde]"
+)
+"""A symbol other than dashes, apostrophes and dots between letters, or a capital letter after a small one."""
+RARE_LETTERS: Final = frozenset("ðýþÐÝÞ")
+"""Letters of Icelandic, in whose place Turkish encodings have their own letters."""
 
 
 def checked_encoding(name: str) -> str:
@@ -31,27 +53,70 @@ def guess_encoding(path: Path) -> tuple[str, str]:
     """The encoding of a file, and the reason if it is not UTF-8.
 
     A file that is UTF-8 but for some bytes counts as UTF-8, so that its reader names the line of the first one.
+
+    Raises:
+        DataError: The file is no text, or several encodings are about as likely; the error shows a line in each.
     """
+    decoder, num_good, num_bad, foreign = codecs.getincrementaldecoder(UTF_8)("replace"), 0, 0, b""
     with opened(path) as file:
-        head = file.read(BLOCK)
-        if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        block = file.read(BLOCK)
+        if block.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
+            return "utf-32", "utf-32, as the file begins with its byte order mark."
+        if block.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
             return "utf-16", "utf-16, as the file begins with its byte order mark."
-        for encoding, zeros in (("utf-16-le", head[1::2]), ("utf-16-be", head[::2])):
-            if 4 * zeros.count(0) > len(head) // 2:
+        for encoding, zeros in (("utf-16-le", block[1::2]), ("utf-16-be", block[::2])):
+            if 4 * zeros.count(0) > len(block) // 2 and _is_text(block, encoding):
                 return encoding, f"{encoding}, as every other byte is 0."
-        decoder, upper, num_good, num_bad = codecs.getincrementaldecoder(UTF_8)("replace"), set[int](), 0, 0
-        block = head
+        if b"\0" in block:
+            raise unreadable(path, "the file", "text", "bytes that are 0, as in a binary file")
         while block:
             if not block.isascii():
-                text = decoder.decode(block)
+                text = decoder.decode(SURROGATE.sub("é".encode(), block))
                 num_bad += text.count(REPLACED)
                 num_good += sum(not letter.isascii() for letter in text) - text.count(REPLACED)
-                upper.update(byte for byte in block if 0x80 <= byte < 0xA0)
+                if len(foreign) < NUM_BYTES:
+                    foreign += b"\n".join(line for line in block.split(b"\n") if not line.isascii())
             block = file.read(BLOCK)
     if num_bad <= num_good:
         return UTF_8, ""
-    found = "cp1252" if upper and not upper & NOT_IN_CP1252 else "latin-1"
-    return (
-        found,
-        f"{found}, as the bytes are not UTF-8. If letters of the first records are wrong, it is another encoding.",
+    foreign = foreign[:NUM_BYTES].rpartition(b"\n")[0] or foreign
+    if _is_western(foreign):
+        name = "latin-1" if NOT_IN_CP1252 & set(foreign) or not set(foreign) & set(range(0x80, 0xA0)) else "cp1252"
+        others = "If letters of the first records are wrong, it is another encoding: see --encoding."
+        return name, f"{name}, as the bytes are not UTF-8, and all words are plausible in it. {others}"
+    return _by_plausibility(path, foreign)
+
+
+def _is_western(foreign: bytes) -> bool:
+    """Whether these lines are a plausible text of a Western European language in cp1252 or Latin-1."""
+    text = foreign.decode("cp1252", errors="replace" if not NOT_IN_CP1252 & set(foreign) else "ignore")
+    letters = [letter for letter in text if letter.isalpha()]
+    num_foreign = sum(not letter.isascii() for letter in letters)
+    is_rare = RARE_LETTERS & set(letters)
+    return num_foreign <= MAX_FOREIGN_SHARE * len(letters) and not SYMBOL_IN_WORD.search(text) and not is_rare
+
+
+def _by_plausibility(path: Path, foreign: bytes) -> tuple[str, str]:
+    """The candidate in which these lines make the most plausible text, if it is clearly ahead of the others."""
+    from charset_normalizer import from_bytes
+
+    matches = [
+        match
+        for match in from_bytes(foreign, cp_isolation=list(CANDIDATES), threshold=0.3)
+        # A text in a single-byte encoding is valid in cp932, as half-width kana, which are rare in Japanese.
+        if 2 * len(HALF_WIDTH.findall(str(match))) < len(str(match))
+    ]
+    if matches and all(other.chaos >= matches[0].chaos + CLEAR_LEAD for other in matches[1:]):
+        best = matches[0].encoding
+        return best, f"{best}, as the bytes are not UTF-8, and no other encoding gives as plausible a text."
+    first = foreign.partition(b"\n")[0]
+    samples = "".join(f"\n  --encoding {match.encoding}: {shown(str(first, match.encoding))}" for match in matches[:5])
+    raise DataError(
+        f"{path}: the encoding must be given by --encoding, since it is not UTF-8 and several others are plausible. "
+        f"The first line that is not ASCII, in each of them:{samples or ' none of those tried'}"
     )
+
+
+def _is_text(block: bytes, encoding: str) -> bool:
+    text = block[: len(block) // 2 * 2].decode(encoding, errors="replace")
+    return sum(letter.isprintable() or letter.isspace() for letter in text) > 0.95 * len(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 from dice_ray.data.guess.base import READER, Attempt, Guess, attempt
 from dice_ray.data.guess.documents import guess_questions
-from dice_ray.data.guess.tagged import are_span_tags, guess_tagging, is_tag_set
+from dice_ray.data.guess.tagged import guess_tagging, is_tag_set, tag_kind
 from dice_ray.data.readers.lists import QuestionColumns
 from dice_ray.data.records import TaggedRecord
 from dice_ray.settings import Nested
@@ -31,16 +31,17 @@ def guess_tagged_rows(path: Path, encoding: str, reader: str, rows: Sequence[Map
             reason = result.reason
         elif is_tag_set(_tags(result)):
             attempts[column] = result
-    spans = [column for column, result in attempts.items() if are_span_tags(_tags(result))]
+    kinds = {column: tag_kind(_tags(result)) for column, result in attempts.items()}
+    spans = [column for column, kind in kinds.items() if kind != "plain"]
     if not attempts:
         return reason
     column = (spans or list(attempts))[-1]
     others = [other for other in attempts if other != column]
     alternatives = f"Other candidate columns: {', '.join(map(repr, others))}." if others else ""
     why = {READER: "A list of words and a list of tags in each row.", f"{READER}.{reader}.columns": alternatives}
-    if spans:
-        return guess_tagging(_attempt(path, encoding, reader, words, column, "spans"), "spans", why)
-    return guess_tagging(attempts[column], "plain", why)
+    kind = kinds[column]
+    result = attempts[column] if kind == "plain" else _attempt(path, encoding, reader, words, column, kind)
+    return guess_tagging(result, kind, why)
 
 
 def guess_question_rows(path: Path, encoding: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
@@ -62,5 +63,5 @@ def _attempt(path: Path, encoding: str, reader: str, words: str, tags: str, sche
     return attempt(path, encoding, {reader: {"columns": {"tagged": written}}})
 
 
-def _tags(result: Attempt) -> set[str]:
-    return {tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags}
+def _tags(result: Attempt) -> list[str]:
+    return [tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags]

@@ -10,9 +10,12 @@ from typing import Any, Final
 from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Guess, attempt, first_character, is_json
 from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Given, choose, guess_classification
 from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
-from dice_ray.data.readers.base import Bad, NotJsonError, lines, parse_json
+from dice_ray.data.guess.tagged import guess_tagging
+from dice_ray.data.guess.words import choose_words
+from dice_ray.data.readers.base import Bad
 from dice_ray.data.readers.columns import Column
-from dice_ray.data.readers.rows import parquet_rows
+from dice_ray.data.readers.json_rows import flat, json_rows
+from dice_ray.data.readers.rows import table_rows
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.errors import DataError, UnknownNameError
 from dice_ray.settings import Nested
@@ -33,8 +36,18 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
             continue
         rows, quoting, why_quoting = cells
         header = _has_header(rows, given)
+        named = _named(rows, header)
+        if not given.columns and (words := choose_words(named)):
+            settings: Nested = {"quoting": quoting} | ({} if delimiter == "\t" else {"delimiter": delimiter})
+            result = attempt(path, encoding, {"tables": settings | {"columns": words[0]}})
+            if not result.reason:
+                why = {
+                    READER: "One word in each row, with its sentence and its tag.",
+                    f"{READER}.tables.quoting": why_quoting,
+                }
+                return guess_tagging(result, words[1], why)
         try:
-            chosen = choose(_named(rows, header), given)
+            chosen = choose(named, given)
         except UnknownNameError as error:  # it may be a table with another delimiter
             missing = missing or error
             continue
@@ -106,11 +119,13 @@ def _has_header(rows: Sequence[Sequence[str]], given: Given) -> bool:
     names = {name for name in given.columns if not name.isdecimal()}
     if any(cell.strip().lower() in NAMES or cell in names for cell in rows[0]):
         return True
+    if choose_words(_named(rows, header=True)):
+        return True
     chosen = choose(_named(rows[1:], header=False))
     if isinstance(chosen, str):
         return False
     (columns,) = chosen[0].values()
-    return all(row[columns["label"]] != rows[0][columns["label"]] for row in rows[1:])
+    return "label" not in columns or all(row[columns["label"]] != rows[0][columns["label"]] for row in rows[1:])
 
 
 def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, Any]]:
@@ -123,22 +138,21 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
 
 
 def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
-    """JSON lines."""
-    if first_character(path, encoding) != "{":
-        return "it does not begin with {"
+    """JSON lines, or a list of objects."""
+    if first_character(path, encoding) not in ("{", "["):
+        return "it does not begin with { or ["
     rows = list[Any]()
-    for line, text in islice(((line, text) for line, text in lines(path, encoding) if text.strip()), NUM_ROWS):
-        try:
-            rows.append(parse_json(text))
-        except NotJsonError as error:
-            if not rows:
-                return f"line {line}: {error}"
+    for _, row in islice(json_rows(path, encoding), NUM_ROWS):
+        if not isinstance(row, Bad):
+            rows.append(flat(row))
+        elif not rows:
+            return f"line {row.place}: {row.actual}"
     return _guess_rows(path, encoding, "jsonl", rows, given)
 
 
-def guess_parquet(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
-    """A Parquet file."""
-    return _guess_rows(path, encoding, "parquet", list(islice(parquet_rows(path), NUM_ROWS)), given)
+def guess_columnar(path: Path, encoding: str, reader: str, given: Given = NOTHING_GIVEN) -> Guess | str:
+    """A Parquet or Arrow file."""
+    return _guess_rows(path, encoding, reader, list(islice(table_rows(path), NUM_ROWS)), given)
 
 
 def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], given: Given) -> Guess | str:
@@ -155,7 +169,9 @@ def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], giv
     if result.reason:
         return result.reason
     why = {
-        READER: "An object with the same keys in each line." if reader == "jsonl" else "A Parquet file.",
+        READER: {"jsonl": "Objects with the same keys.", "parquet": "A Parquet file.", "arrow": "An Arrow file."}[
+            reader
+        ],
         f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{note}",
     }
     return guess_classification(result, why)

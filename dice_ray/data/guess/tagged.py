@@ -9,11 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
+from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_chinese, is_json
 from dice_ray.data.readers.base import lines
 from dice_ray.data.readers.conll import DOCUMENT, split
 from dice_ray.data.readers.conllu import NUM_COLUMNS
-from dice_ray.data.readers.tags import SPAN_TAG
+from dice_ray.data.readers.tags import TagKind, parsed
 from dice_ray.data.records import TaggedRecord
 from dice_ray.settings import Nested
 
@@ -57,32 +57,45 @@ def guess_conll(path: Path, encoding: str) -> Guess | str:
     tags = [number for number in range(width) if number != word and _holds_tags([row[number] for row in full_rows])]
     if not tags:
         return f"of {width} columns none holds tags"
-    spans = [number for number in tags if are_span_tags({row[number] for row in full_rows})]
-    tag = (spans or tags)[-1]
+    kinds = {number: tag_kind([row[number] for row in full_rows]) for number in tags}
+    spans = [number for number, kind in kinds.items() if kind != "plain"]
+    tag, why_tag = _tag_column(full_rows, spans) if spans else (tags[-1], "The last column that holds tags.")
     if first_break >= len(rows) and not spans:
         return "no blank line separates sentences"
     if sum(" " in row[word] or " " in row[tag] for row in full_rows) > len(full_rows) / 100:
         return f"spaces within the words of column {word} or the tags of column {tag}"
     written: Nested = {} if word == 0 else {"word": word}
     written |= {} if tag == width - 1 else {"tag": tag}
-    written |= {} if spans else {"tags": "plain"}
+    written |= {} if kinds[tag] == "spans" else {"tags": kinds[tag]}
     if len(full_rows) > 50 and all(re.fullmatch(r".+[0-9]", row[word]) for row in full_rows):
         written["digit"] = True
     result = attempt(path, encoding, {"conll": written})
     if result.reason and hash_rows:
         # Lines that begin with # may be comments. If some are words (#rstats), only `# ` can be the comment prefix.
         known = {row[tag] for row in full_rows}
-        words = {
-            row[word] for row in hash_rows if len(row) == width and (row[tag] in known or SPAN_TAG.fullmatch(row[tag]))
-        }
+        words = {row[word] for row in hash_rows if len(row) == width and (row[tag] in known or parsed(row[tag]))}
         if comment := "#" if not words else "# " if "#" not in words else None:
             result = attempt(path, encoding, {"conll": written | {"comment": comment}})
     if result.reason:
         return result.reason
-    return guess_tagging(result, "spans" if spans else "plain", _reasons(word, tag, spans or tags))
+    return guess_tagging(result, kinds[tag], _reasons(word, tag, why_tag, spans or tags))
 
 
-def _reasons(word: int, tag: int, tags: Sequence[int]) -> dict[str, str]:
+def _tag_column(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> tuple[int, str]:
+    """The column of the tags among those of span tags, and why.
+
+    Chunks, as in CoNLL-2003, hold most words; of other spans, those of nested annotations too, the outer ones are more.
+    """
+    num_outside = {column: sum(row[column] in ("O", "o") for row in rows) for column in columns}
+    entities = [column for column in columns if 2 * num_outside[column] > len(rows)]
+    if len(entities) < 2:
+        return (entities or columns)[-1], "The last column that holds tags."
+    outer = min(entities, key=lambda column: num_outside[column])
+    others = " and ".join(str(column) for column in entities if column != outer)
+    return outer, f"It marks more words than column {others}, which may hold spans within these."
+
+
+def _reasons(word: int, tag: int, why_tag: str, tags: Sequence[int]) -> dict[str, str]:
     others = [str(number) for number in tags if number != tag]
     alternative = (
         f" Column {' and '.join(others)} also holds tags: set `tag` to its number to read it." if others else ""
@@ -90,7 +103,7 @@ def _reasons(word: int, tag: int, tags: Sequence[int]) -> dict[str, str]:
     return {
         READER: f"One word a line, its tag in column {tag} (0 is the first).{alternative}",
         f"{READER}.conll.word": f"Column {word} has the most different values.",
-        f"{READER}.conll.tag": "The last column that holds tags.",
+        f"{READER}.conll.tag": why_tag,
         f"{READER}.conll.digit": "Every word ends in a digit, as in Weibo, where it marks the segmentation.",
         f"{READER}.conll.comment": "Lines with this prefix do not have the columns of the others.",
     }
@@ -107,24 +120,23 @@ def guess_parallel(path: Path, encoding: str) -> Guess | str:
         if not TAG_FILE.search(other) or not (other.endswith(path.suffix) or other.startswith(f"{stem}.")):
             continue
         pattern = f"*{other.removeprefix(stem)}" if other.startswith(f"{stem}.") else other
-        for kind in ("spans", "plain"):
-            result = attempt(
-                path, encoding, {"parallel": {"tag_file": pattern} | ({} if kind == "spans" else {"tags": kind})}
-            )
-            if result.reason:
-                reason = f"with {other}: {result.reason}"
-                continue
-            records = [record for record in result.records if isinstance(record, TaggedRecord)]
-            tags = [tag for record in records for tag in record.tags]
-            if not is_tag_set(tags) or 2 * len(set(tags)) > len(tags):
-                reason = f"with {other}: too many different tags for a tag set"
-            elif any(len(record.words) > 1 for record in records):
-                why = {READER: f"The file {other} has a tag for each word, line by line."}
-                if "*" in pattern:
-                    why[f"{READER}.parallel.tag_file"] = (
-                        "`*` stands for the name of the sentence file up to its first dot."
-                    )
-                return guess_tagging(result, kind, why)
+        settings: Nested = {"tag_file": pattern}
+        result = attempt(path, encoding, {"parallel": settings | {"tags": "plain"}})
+        if result.reason:
+            reason = f"with {other}: {result.reason}"
+            continue
+        records = [record for record in result.records if isinstance(record, TaggedRecord)]
+        tags = [tag for record in records for tag in record.tags]
+        kind = tag_kind(tags)
+        if not is_tag_set(tags) or 2 * len(set(tags)) > len(tags):
+            reason = f"with {other}: too many different tags for a tag set"
+        elif any(len(record.words) > 1 for record in records):
+            if kind != "plain":
+                result = attempt(path, encoding, {"parallel": settings | ({} if kind == "spans" else {"tags": kind})})
+            why = {READER: f"The file {other} has a tag for each word, line by line."}
+            if "*" in pattern:
+                why[f"{READER}.parallel.tag_file"] = "`*` stands for the name of the sentence file up to its first dot."
+            return guess_tagging(result, kind, why)
     return reason
 
 
@@ -133,29 +145,46 @@ def guess_word_tag(path: Path, encoding: str) -> Guess | str:
     reason = ""
     for separator in SEPARATORS:
         result = attempt(path, encoding, {"word_tag": {} if separator == "_" else {"separator": separator}})
-        tags = {tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags}
+        tags = [tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags]
         if result.reason or not is_tag_set(tags):
             reason = reason or result.reason or "too many different tags for a tag set"
             continue
-        kind = "spans" if are_span_tags(tags) else "plain"
-        if kind == "spans":
-            result = attempt(path, encoding, {"word_tag": result.reader["word_tag"] | {"tags": "spans"}})
+        kind = tag_kind(tags)
+        if kind != "plain":
+            settings = {} if separator == "_" else {"separator": separator}
+            result = attempt(path, encoding, {"word_tag": settings | {"tags": kind}})
         return guess_tagging(result, kind, {READER: f"Every word is followed by {separator!r} and a tag."})
     return reason
 
 
-def guess_tagging(result: Attempt, kind: str, why: dict[str, str]) -> Guess:
+def guess_spans(path: Path, encoding: str) -> Guess | str:
+    """Texts with spans of characters, in JSON."""
+    if not is_json(path, encoding) and first_character(path, encoding) not in ("[", "{"):
+        return "it is no JSON"
+    result = attempt(path, encoding, {"spans": {}})
+    if result.reason:
+        return result.reason
+    if all(set(record.tags) == {"O"} for record in result.records if isinstance(record, TaggedRecord)):
+        return "no text has a span"
+    return guess_tagging(result, "spans", {READER: "Texts with spans of characters, which become tags of words."})
+
+
+def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
     """The guess for tagged words; Chinese words with plain tags are tagged by character, as they are scored."""
     words = [word for record in result.records[:1000] if isinstance(record, TaggedRecord) for word in record.words]
-    task: Nested = {} if kind == "spans" else {"tags": "plain"}
+    task: Nested = {"tags": "plain"} if kind == "plain" else {}
     if kind == "plain" and is_chinese(words) and any(len(word) > 1 for word in words):
         task["unit"] = "character"
     (reader,) = result.reader
-    scheme = "Tags of spans as O, B-TYPE, I-TYPE." if kind == "spans" else "One tag a word, as parts of speech."
+    scheme = {
+        "spans": "Tags of spans as O, B-TYPE, I-TYPE.",
+        "types": "O, or the type of a span: neighbouring words of one type are taken for one span.",
+        "plain": "One tag a word, as parts of speech.",
+    }[kind]
     return result.guess(
         {"tagging": task},
         {
-            "task": scheme if kind == "spans" else f"{scheme} Set `background: TAG` if one of them is not of interest.",
+            "task": scheme if kind != "plain" else f"{scheme} Set `background: TAG` if one of them is not of interest.",
             "task.tagging.unit": "Chinese words: segmentation and tags at once; `word` tags the given words.",
             f"{READER}.{reader}.tags": scheme,
         }
@@ -174,6 +203,15 @@ def is_tag_set(tags: Iterable[str]) -> bool:
     return len(set(tags)) <= MAX_TAGS
 
 
-def are_span_tags(tags: set[str]) -> bool:
-    """Whether all are span tags, at least one of them with a type."""
-    return all(SPAN_TAG.fullmatch(tag) for tag in tags) and any(tag[1:2] == "-" for tag in tags)
+def tag_kind(tags: Sequence[str]) -> TagKind:
+    """What a sequence of tags marks, by the tags that occur in it.
+
+    Bare types are spans only if most words are outside of them: a tag set of parts of speech may have a tag O too.
+    """
+    distinct = set(tags)
+    letters = [parsed(tag) for tag in distinct]
+    if all(letters) and any(letter[1] for letter in letters if letter):
+        return "spans"
+    num_outside = sum(tag in ("O", "o") for tag in tags)
+    are_types = all(len(tag) > 1 or tag in ("O", "o") for tag in distinct) and len(distinct) > 1
+    return "types" if are_types and 2 * num_outside > len(tags) else "plain"

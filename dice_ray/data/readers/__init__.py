@@ -6,9 +6,11 @@ from typing import Annotated, TypeAlias
 
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
-from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.readers.rows import ArrowConfig, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
+from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.readers.trees import TreesConfig
@@ -18,11 +20,14 @@ ReaderConfig: TypeAlias = Annotated[
     TablesConfig
     | JsonlConfig
     | ParquetConfig
+    | ArrowConfig
     | ConllConfig
     | ConlluConfig
     | ParallelConfig
     | WordTagConfig
     | TreesConfig
+    | SpansConfig
+    | FasttextConfig
     | SquadConfig
     | MrcNerReaderConfig,
     Choice(),

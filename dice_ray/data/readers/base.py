@@ -7,19 +7,19 @@ DataError only if the rest of the file cannot be read, such as for a wrong encod
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import json
-import zlib
+import re
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, ClassVar, Final, Literal, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator
 
+from dice_ray.data.readers.opened import binary_format, compression, opened
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
 from dice_ray.settings import Branch
@@ -111,44 +111,62 @@ class TextReaderBranch(ReaderBranch, ABC):
         return lines(path, self.encoding)
 
 
-def opened(path: Path) -> BinaryIO:
-    """The bytes of a file; a `.gz` file is decompressed."""
-    return cast(BinaryIO, gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
-
-
 def lines(path: Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
-    """The numbered lines of a text file without line ends; a BOM is removed, and a `.gz` file decompressed.
+    """The numbered lines of a text file without line ends; a BOM is removed, and a compressed file decompressed.
 
     Only LF and CRLF end a line: U+2028, NEL and a lone CR are text. (`str.splitlines` would split at them.)
+
+    A byte that is not of the encoding becomes half of a surrogate pair (`surrogateescape`): `reading.py` makes a bad
+    row of a record that holds one, so that the row can be skipped. UTF-16 and UTF-32 do not support that.
     """
-    with opened(path) as file:
-        number = 0
-        try:
-            # UTF-8 line by line, so that an error names the line: TextIOWrapper decodes blocks.
+    if (found := binary_format(path)) is not None:
+        raise unreadable(path, "the file", "text", f"a file of {found}")
+    number = 0
+    try:
+        with opened(path) as file:
+            errors = "strict" if is_wide(encoding) else "surrogateescape"
+            # UTF-8 line by line: TextIOWrapper decodes blocks, which is slower.
             decoded = (
-                (line.decode() for line in file)
+                (line.decode(errors=errors) for line in file)
                 if encoding == UTF_8
-                else io.TextIOWrapper(file, encoding=encoding, newline="\n")
+                else io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
             )
             for number, line in enumerate(decoded, start=1):
-                yield (
-                    number,
-                    (line if number > 1 else line.removeprefix("\ufeff")).removesuffix("\n").removesuffix("\r"),
-                )
-        except UnicodeDecodeError as error:
-            if encoding != UTF_8:
-                raise unreadable(path, number + 1, encoding, f"{error.reason}: set another `encoding`") from None
-            byte = error.object[error.start]
-            other = "utf-16" if number == 0 and error.object.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "latin-1"
-            actual = (
-                f"byte 0x{byte:02x} at position {error.start + 1}: if the file is in {other}, set `encoding: {other}` "
-                f"in its reader, or convert it by `iconv -f {other} -t UTF-8`"
-            )
-            raise unreadable(path, number + 1, "UTF-8", actual) from None
-        except UnicodeError as error:  # UTF-16 without a byte order mark
-            raise unreadable(path, number + 1, encoding, f"{error}: set another `encoding`") from None
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise unreadable(path, number + 1, "a whole gzip file", str(error)) from None
+                if number == 1:
+                    _refuse_wide(path, line, encoding)
+                    line = line.removeprefix("\ufeff")
+                yield number, line.removesuffix("\n").removesuffix("\r")
+    except UnicodeError as error:
+        raise unreadable(path, number + 1, encoding, f"{error}: set another `encoding`") from None
+    except (EOFError, OSError) as error:
+        kind = compression(path)
+        if kind is None:
+            raise
+        raise unreadable(path, number + 1, f"a whole {kind} file", str(error)) from None
+
+
+def is_wide(encoding: str) -> bool:
+    """Whether a character has two or four bytes in an encoding."""
+    return codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+
+
+def _refuse_wide(path: Path, first_line: str, encoding: str) -> None:
+    """Raise a DataError if a line in UTF-8 begins with the byte order mark of UTF-16."""
+    if encoding == UTF_8 and first_line.encode(errors="surrogateescape").startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        actual = "the byte order mark of UTF-16: set `encoding: utf-16` in its reader"
+        raise unreadable(path, 1, "UTF-8", actual)
+
+
+def undecoded(text: str) -> str | None:
+    r"""A description of the first byte that is not of the encoding, for an error; None if the text has none.
+
+    >>> undecoded(b"caf\xe9 au lait".decode(errors="surrogateescape"))
+    "byte 0xe9 in 'caf? au lait'"
+    """
+    if (found := re.search("[\udc80-\udcff]", text)) is None:
+        return None
+    around = re.sub("[\ud800-\udfff]", "?", text[max(0, found.start() - 20) : found.end() + 20])
+    return f"byte 0x{ord(found.group()) - 0xDC00:02x} in {around!r}"
 
 
 def document(path: Path, encoding: str = UTF_8) -> Any:
@@ -187,7 +205,11 @@ def parse_json(text: str) -> Any:
         raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
 
 
-def unreadable(path: Path, place: RowPlace, expected: str, actual: str) -> DataError:
+class BadRowError(DataError):
+    """A malformed row, which `on_bad_row: skip` would skip."""
+
+
+def unreadable(path: Path, place: RowPlace, expected: str, actual: str, kind: type[DataError] = DataError) -> DataError:
     """The error of a file that cannot be read: file, place, what was expected, what was found."""
     where = f"line {place}" if isinstance(place, int) else place
-    return DataError(f"{path}, {where}: expected {expected}, found {actual}")
+    return kind(f"{path}, {where}: expected {expected}, found {actual}")

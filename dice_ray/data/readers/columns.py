@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
@@ -14,6 +14,9 @@ from dice_ray.settings import Branch, Choice
 
 ID: Final = "id"
 """The column that predictions take the ids from where the data have no column of ids."""
+ONE_HOT: Final = "one_hot "
+"""The beginning of the use of a column of one label."""
+APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 
@@ -31,9 +34,13 @@ class ColumnsBranch(Branch, ABC):
 
     def used(self, labels: Labels = "read") -> dict[str, Column]:
         """The columns that a row must have, by their use."""
-        no_columns = {"separator", "label"} if labels == "ignored" else {"separator"}
+        no_columns = {"separator", "one_hot"} | ({"label"} if labels == "ignored" else set())
         columns = {name: getattr(self, name) for name in type(self).model_fields if name not in no_columns}
         return {use: column for use, column in columns.items() if column is not None}
+
+    def with_label(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The values with those of all columns of labels as `label`."""
+        return values
 
     def labels(self, cell: str) -> list[str]:
         """The labels in one cell."""
@@ -80,6 +87,7 @@ class TextColumns(ColumnsBranch):
     Attributes:
         text: The column of the text.
         label: The column of the label or labels.
+        one_hot: Columns of one label each, which applies where the cell is 1 or true, in place of `label`.
         separator: The separator of several labels in one cell; an empty cell then means that no label applies. Without
             one, a cell is one label.
     """
@@ -89,14 +97,33 @@ class TextColumns(ColumnsBranch):
 
     text: Column = "sentence"
     label: Column = "label"
+    one_hot: tuple[str, ...] = ()
     separator: str | None = Field(default=None, min_length=1)
+
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
+        used = super().used(labels)
+        if self.one_hot and labels == "read":
+            del used["label"]
+            used |= {f"{ONE_HOT}{name}": name for name in self.one_hot}
+        return used
+
+    def with_label(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not self.one_hot:
+            return values
+        cells = {use.removeprefix(ONE_HOT): cell for use, cell in values.items() if use.startswith(ONE_HOT)}
+        others = {use: value for use, value in values.items() if not use.startswith(ONE_HOT)}
+        applies = {name: APPLIES.get(str(cell).strip().lower()) for name, cell in cells.items()}
+        if not cells:  # labels are ignored
+            return others
+        # Jigsaw marks rows without labels by -1.
+        return others | {"label": None if None in applies.values() else [name for name, is_ in applies.items() if is_]}
 
     def labels(self, cell: str) -> list[str]:
         cells = cell.split(self.separator) if self.separator else [cell]
         return [label.strip() for label in cells if label.strip()]
 
     def holds_several(self, cell: object) -> bool:
-        return self.separator is not None or isinstance(cell, list)
+        return isinstance(cell, list) or (self.separator is not None and cell is not None)
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         return Kept(line, TextRecord(values.get("id", str(line)), values["text"], tuple(dict.fromkeys(labels))))

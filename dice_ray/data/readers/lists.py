@@ -112,7 +112,9 @@ class QuestionColumns(ListBranch):
         question = QuestionRecord(
             values.get("id", str(line)), values["question"], context, (), impossible=answers == [], group=group
         )
-        return Kept(line, question) if answers is None else answered_question(line, question, answers, self.several)
+        if "answers" not in values:
+            return Kept(line, question)
+        return answered_question(line, question, answers or [], self.several)
 
 
 def _answers(value: Any) -> list[Any] | str | None:

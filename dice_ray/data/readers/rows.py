@@ -1,28 +1,31 @@
-"""JSON lines and Parquet: rows with named columns."""
+"""JSON, Parquet and Arrow: rows with named columns."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
+
+import pyarrow as pa
 
 from dice_ray.data.readers.base import (
     UNLABELLED,
     Bad,
     Drop,
     Labels,
-    NotJsonError,
     ReaderBranch,
     RowResult,
     TextReaderBranch,
-    parse_json,
     unreadable,
 )
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
-from dice_ray.data.readers.columns import ID, ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.readers.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.readers.json_rows import flat, json_rows
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
+from dice_ray.data.readers.opened import binary_format
 from dice_ray.data.records import Record
 from dice_ray.errors import first_line, nearest, shown
 from dice_ray.settings import Choice
@@ -30,17 +33,17 @@ from dice_ray.settings import Choice
 RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
 """The columns of rows with named columns, some of which may hold lists."""
 BATCH_SIZE = 1000
-"""Rows of a Parquet file in memory at once."""
+"""Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
 LABELS = frozenset({"label", "tags", "answers"})
 LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
 
 
 class JsonlConfig(TextReaderBranch):
-    """One JSON object a line.
+    """JSON objects: one a line, or a list of them in one document, which may be in an object (`{"data": [...]}`).
 
     Attributes:
-        columns: The keys that make a record.
+        columns: The keys that make a record; `data.text` is the key `text` in the object `data`.
     """
 
     name = "jsonl"
@@ -51,15 +54,11 @@ class JsonlConfig(TextReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, text in self.lines(path):
-            if not text.strip():
-                continue
-            try:
-                row = parse_json(text)
-            except NotJsonError as error:
-                yield Bad(line, "a JSON object", str(error))
-                continue
-            yield from read_named_rows(self.columns, [(line, row)], labels)
+        for line, row in json_rows(path, self.encoding):
+            if isinstance(row, Bad):
+                yield row
+            else:
+                yield from read_named_rows(self.columns, [(line, row)], labels)
 
 
 class ParquetConfig(ReaderBranch):
@@ -77,36 +76,56 @@ class ParquetConfig(ReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        import pyarrow
-        from pyarrow import parquet
-
         names = [str(column) for column in self.columns.used(labels).values()]
-        try:
-            with parquet.ParquetFile(path) as file:
-                if missing := [name for name in names if name not in file.schema_arrow.names]:
-                    known = ", ".join(map(repr, file.schema_arrow.names))
-                    raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
-                classes = class_names_in_metadata(file.schema_arrow.metadata)
-                line = 0
-                for batch in file.iter_batches(BATCH_SIZE, columns=names):
-                    numbered = enumerate(batch.to_pylist(), start=line + 1)
-                    yield from read_named_rows(self.columns, numbered, labels, classes)
-                    line += batch.num_rows
-        except pyarrow.ArrowException as error:
-            raise unreadable(path, "the file", "Parquet", first_line(error)) from None
+        with table_of(path) as (schema, batches):
+            if missing := [name for name in names if name not in schema.names]:
+                known = ", ".join(map(repr, schema.names))
+                raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)
+            classes = class_names_in_metadata(schema.metadata)
+            line = 0
+            for batch in batches(names):
+                numbered = enumerate(batch.to_pylist(), start=line + 1)
+                yield from read_named_rows(self.columns, numbered, labels, classes)
+                line += batch.num_rows
 
 
-def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file with all columns."""
-    import pyarrow
+class ArrowConfig(ParquetConfig):
+    """A file in Arrow's format, which is also that of Feather and of `datasets`; class labels as in Parquet.
+
+    Attributes:
+        columns: The columns that make a record.
+    """
+
+    name = "arrow"
+
+
+@contextmanager
+def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iterator[pa.RecordBatch]]]]:
+    """The schema of a Parquet or Arrow file, and a function that reads some of its columns in batches."""
     from pyarrow import parquet
 
+    kind = binary_format(path) or "Parquet"
     try:
-        with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(BATCH_SIZE):
-                yield from batch.to_pylist()
-    except pyarrow.ArrowException as error:
-        raise unreadable(path, "the file", "Parquet", first_line(error)) from None
+        with path.open("rb") as file:
+            if kind == "Parquet":
+                table = parquet.ParquetFile(file)
+                yield table.schema_arrow, lambda names: table.iter_batches(BATCH_SIZE, columns=names)
+            elif file.read(6) == b"ARROW1":
+                opened = pa.ipc.open_file(file)
+                numbers = range(opened.num_record_batches)
+                yield opened.schema, lambda names: (opened.get_batch(number).select(names) for number in numbers)
+            else:
+                stream = pa.ipc.open_stream(path)
+                yield stream.schema, lambda names: (batch.select(names) for batch in stream)
+    except pa.ArrowException as error:
+        raise unreadable(path, "the file", kind, first_line(error)) from None
+
+
+def table_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a Parquet or Arrow file with all columns."""
+    with table_of(path) as (schema, batches):
+        for batch in batches(schema.names):
+            yield from batch.to_pylist()
 
 
 def read_named_rows(
@@ -130,8 +149,15 @@ def read_named_rows(
                 yield Bad(line, f"numbers of the {len(names)} classes of {column!r}, the first is 0", number)
                 break
         else:
-            has_id = labels == "ignored" and isinstance(row.get(ID), str | int)
-            yield _record(columns, {"id": ID} | used if has_id else used, line, row)
+            row = flat(row)
+            yield _record(columns, _with_optional_id(used, row) if labels == "ignored" else used, line, row)
+
+
+def _with_optional_id(used: dict[str, str], row: dict[str, Any]) -> dict[str, str]:
+    """The used columns of a row to predict: it need not have an id, and by default a column `id` is one."""
+    column = used.get("id", ID)
+    others = {use: name for use, name in used.items() if use != "id"}
+    return {"id": column} | others if isinstance(row.get(column), str | int) else others
 
 
 def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int, row: dict[str, Any]) -> RowResult:
@@ -144,13 +170,14 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
             hint = f"; did you mean {close!r}?" if close else ""
             return Bad(line, f"a key {column!r}", f"{', '.join(row)}{hint}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
-        if not is_text and use not in LABELS | LISTS:
+        if not is_text and use not in LABELS | LISTS and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
     values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
     return columns.record(line, values) if isinstance(columns, ListBranch) else _labelled(columns, line, values)
 
 
 def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> RowResult:
+    values = columns.with_label(values)
     if "label" not in values:
         return columns.record(line, values, [])
     label = values["label"]
@@ -159,7 +186,7 @@ def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> R
     if not all(
         isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item)) for item in values_of_label
     ):
-        return Bad(line, f"a label as {columns.used()['label']!r}", shown(label))
+        return Bad(line, f"a label as {columns.used().get('label', 'label')!r}", shown(label))
     texts = [item if isinstance(item, str) else json.dumps(item) for item in values_of_label]
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
     if not labels and (label is None or not columns.holds_several(label)):

@@ -7,7 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, RowPlace, RowResult, TextReaderBranch, document, unreadable
+from dice_ray.data.readers.base import (
+    UNLABELLED,
+    Bad,
+    Drop,
+    Kept,
+    Labels,
+    RowPlace,
+    RowResult,
+    TextReaderBranch,
+    document,
+    unreadable,
+)
 from dice_ray.data.records import AnswerSpan, QuestionRecord
 from dice_ray.errors import shown
 
@@ -62,7 +73,9 @@ class SquadConfig(TextReaderBranch):
 
 
 def answered_question(place: RowPlace, question: QuestionRecord, answers: list[Any], several: Several) -> RowResult:
-    """The question with its answers, or a bad row if one of them is malformed."""
+    """The question with its answers: a drop if it has none although it is not impossible, bad if one is malformed."""
+    if not answers and not question.impossible:
+        return Drop(place, UNLABELLED)
     spans = []
     for answer in answers:
         if not isinstance(answer, dict) or not isinstance(answer.get("text"), str) or not answer["text"]:

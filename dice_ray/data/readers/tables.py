@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Labels, RowResult, TextReaderBranch, unreadable
-from dice_ray.data.readers.columns import ID, Column, ColumnsConfig, PairColumns
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns
+from dice_ray.data.readers.words import WordColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest, shown
+from dice_ray.settings import Choice
+
+TableColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | WordColumns, Choice()]
+SWALLOWED = "quotes around several lines, each of which could be a row (if they are, `quoting: false`)"
 
 
 class TablesConfig(TextReaderBranch):
@@ -30,7 +38,7 @@ class TablesConfig(TextReaderBranch):
     quoting: bool
     delimiter: str = Field("\t", min_length=1, max_length=1)
     header: bool = True
-    columns: ColumnsConfig = PairColumns()
+    columns: TableColumnsConfig = PairColumns()
 
     def yields(self) -> type[Record]:
         return self.columns.yields()
@@ -44,27 +52,43 @@ class TablesConfig(TextReaderBranch):
         if isinstance(first, Bad):
             raise unreadable(path, first.place, first.expected, first.actual)
         used = self.columns.used(labels)
-        if labels == "ignored" and self.header and first.count(ID) == 1:
-            used.setdefault("id", ID)
+        if labels == "ignored" and self.header:
+            # A file to predict need not have ids; without any in the data, those of a column `id` are repeated.
+            if "id" in used and first.count(str(used["id"])) != 1:
+                del used["id"]
+            if "id" not in used and first.count(ID) == 1:
+                used["id"] = ID
         indices = {use: self._index(path, line, first, column) for use, column in used.items()}
-        width = len(first)
-        if not self.header:
-            yield self._record(line, first, indices)
-        for line, row in rows:
-            if isinstance(row, Bad):
-                yield row
-            elif len(row) != width:
-                expected = f"{width} columns as in the first line"
-                yield Bad(line, expected, f"{len(row)}: {shown(self.delimiter.join(row))}")
-            else:
-                yield self._record(line, row, indices)
+        cells = chain([] if self.header else [head], rows)
+        by_use = ((line, self._by_use(line, row, len(first), indices)) for line, row in cells)
+        if isinstance(self.columns, WordColumns):
+            yield from self.columns.sentences(by_use)
+            return
+        for line, values in by_use:
+            yield values if isinstance(values, Bad) else self._record(self.columns, line, values)
 
-    def _record(self, line: int, row: list[str], indices: Mapping[str, int]) -> RowResult:
+    def _by_use(self, line: int, row: list[str] | Bad, width: int, indices: Mapping[str, int]) -> dict[str, str] | Bad:
+        """The used cells of a row."""
+        if isinstance(row, Bad):
+            return row
+        if len(row) != width:
+            return Bad(line, f"{width} columns as in the first line", f"{len(row)}: {shown(self.delimiter.join(row))}")
         values = {use: row[index] for use, index in indices.items()}
-        labels = self.columns.labels(values["label"]) if "label" in indices else []
-        if "label" in indices and not labels and not self.columns.holds_several(values["label"]):
+        return values | ({SWALLOWED: ""} if self._looks_swallowed(row) else {})
+
+    def _record(self, columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> RowResult:
+        values = columns.with_label(values)
+        label = values.get("label")
+        labels = columns.labels(label) if isinstance(label, str) else label or []
+        if "label" in values and not labels and not columns.holds_several(label):
             return Drop(line, UNLABELLED)
-        return self.columns.record(line, values, labels)
+        result = columns.record(line, values, labels)
+        return replace(result, note=SWALLOWED) if isinstance(result, Kept) and SWALLOWED in values else result
+
+    def _looks_swallowed(self, row: list[str]) -> bool:
+        """Whether a row of several lines has as many delimiters in each of them as a row has."""
+        lines = self.delimiter.join(row).split("\n")
+        return len(lines) > 1 and len(row) > 1 and all(line.count(self.delimiter) == len(row) - 1 for line in lines)
 
     def _index(self, path: Path, line: int, first: list[str], column: Column) -> int:
         if isinstance(column, int):
@@ -107,12 +131,9 @@ class TablesConfig(TextReaderBranch):
                 return
             except csv.Error as error:
                 problem = str(error)
-            # One column has no delimiter by which to tell: its lines are the field that the quotes hold together.
-            if len(raw) > 1 and (
-                problem or (len(row) > 1 and all(text.count(self.delimiter) == len(row) - 1 for text in raw))
-            ):
-                # A row of several lines, each of which is a row by itself: a stray quote has swallowed them. Skipping
-                # would lose an unknown number of rows, so this is an error even with `on_bad_row: skip`.
+            if problem and len(raw) > 1:
+                # A quote that does not close in its row has swallowed other rows. Skipping would lose an unknown
+                # number of them, so this is an error even with `on_bad_row: skip`.
                 actual = f"a quote that is open to line {parser.line_num}"
                 raise unreadable(path, line, "quotes that close within their row (or `quoting: false`)", actual)
             if problem:

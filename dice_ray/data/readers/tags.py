@@ -5,33 +5,47 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from dice_ray.data.readers.base import Bad, Kept, RowPlace, RowResult
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import shown
 
-TagKind: TypeAlias = Literal["spans", "plain"]
-"""`spans`: IOB1, IOB2, BIOES, BMES or BILOU, recognised by their letters. `plain`: such as parts of speech."""
+TagKind: TypeAlias = Literal["spans", "types", "plain"]
+"""`spans`: IOB1, IOB2, BIOES, BMES or BILOU, recognised by their letters, also as `b-per`, `B_PER` and `PER-B`.
+`types`: O, or a type without a letter; neighbours of one type are one span. `plain`: such as parts of speech."""
 
-SPAN_TAG = re.compile(r"O|[BIESMLU](-.+)?")
+LETTER_FIRST: Final = re.compile(r"([OBIESMLU])(?:[-_](.+))?", re.IGNORECASE)
+LETTER_LAST: Final = re.compile(r"(.+)[-_]([BIESMLU])")
+SEVERAL_TYPES: Final = "a tag of several types, of which the first is read"
 
 
-def iob2(tags: Sequence[str]) -> list[str]:
-    """Convert tags to IOB2 by conlleval's rule: a span begins at B, S and U, after O, E, S, L and U, and at a new type.
+def parsed(tag: str) -> tuple[str, str] | None:
+    """The letter and the type of a span tag; None for any other tag.
 
-    >>> iob2(["I-PER", "I-PER", "B-PER", "O", "S-LOC", "E-LOC"])
+    >>> parsed("B-PER"), parsed("b_per"), parsed("PER-B"), parsed("O"), parsed("NOUN")
+    (('B', 'PER'), ('B', 'per'), ('B', 'PER'), ('O', ''), None)
+    """
+    if found := LETTER_FIRST.fullmatch(tag):
+        return found[1].upper(), found[2] or ""
+    return (found[2], found[1]) if (found := LETTER_LAST.fullmatch(tag)) else None
+
+
+def iob2(tags: Sequence[tuple[str, str]]) -> list[str]:
+    """Convert parsed tags by conlleval's rule: a span begins at B, S and U, after O, E, S, L and U, and at a new type.
+
+    >>> iob2([("I", "PER"), ("I", "PER"), ("B", "PER"), ("O", ""), ("S", "LOC"), ("E", "LOC")])
     ['B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC', 'B-LOC']
     """
     converted = []
     open_type: str | None = None
-    for tag in tags:
-        letter, type_ = tag[0], tag[1:]
+    for letter, type_ in tags:
         if letter == "O":
             converted.append("O")
             open_type = None
             continue
-        converted.append(f"{'B' if letter in 'BSU' or type_ != open_type else 'I'}{type_}")
+        begin = "B" if letter in "BSU" or type_ != open_type else "I"
+        converted.append(f"{begin}-{type_}" if type_ else begin)
         open_type = None if letter in "ESLU" else type_
     return converted
 
@@ -55,8 +69,21 @@ def tagged_record(
         return Kept(place, record) if all(words) else Bad(place, "no empty word", shown(" ".join(words)))
     if not all(words) or not all(tags):
         return Bad(place, "a word and a tag, neither of them empty", shown(" ".join(words)))
-    if kind == "spans":
-        if unknown := [tag for tag in tags if not SPAN_TAG.fullmatch(tag)]:
-            return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or `tags: plain`)", shown(unknown[0]))
-        tags = iob2(tags)
-    return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)))
+    note = None
+    if kind == "types":
+        tags = iob2([("O", "") if tag in ("O", "o") else ("I", tag) for tag in tags])
+    elif kind == "spans":
+        firsts = [_first_of_several(tag) for tag in tags]
+        note = SEVERAL_TYPES if firsts != list(tags) else None
+        letters = [parsed(tag) for tag in firsts]
+        if None in letters:
+            unknown = firsts[letters.index(None)]
+            return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or `tags: plain`)", shown(unknown))
+        tags = iob2([letter for letter in letters if letter is not None])
+    return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), note)
+
+
+def _first_of_several(tag: str) -> str:
+    """The first of the span tags that commas join, as in `B-person,B-group`, else the tag itself."""
+    first, *others = tag.split(",")
+    return first if others and all(map(parsed, [first, *others])) else tag

@@ -16,6 +16,7 @@ from dice_ray.data.readers.base import Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
@@ -214,7 +215,7 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
     assert results == [
         Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],))), document="data[0]"),
         Kept(f"{place}.qas[1]", question(2, (), impossible=True), document="data[0]"),
-        Kept(f"{place}.qas[2]", question(3, ()), document="data[0]"),
+        Drop(f"{place}.qas[2]", "no label"),
         Kept(f"{place}.qas[3]", misplaced, MISPLACED, document="data[0]"),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
@@ -250,3 +251,10 @@ def test_mrc_ner_reads_which_start_goes_with_which_end(tmp_path: Path) -> None:
     assert isinstance(results, Kept)
     assert isinstance(results.record, QueryRecord)
     assert results.record.spans == ((1, 2), (0, 3), (0, 5))
+
+
+def test_fasttext_reads_any_number_of_labels(tmp_path: Path) -> None:
+    content = "__label__a , a b\n__label__x __label__y  good film\nno label\n\n__label__x\n"
+    texts = [Kept(1, TextRecord("1", ", a b", ("a",))), Kept(2, TextRecord("2", "good film", ("x", "y")))]
+    drops = [Drop(3, "no label"), Drop(4, "no text"), Drop(5, "no text")]
+    assert read(FasttextConfig(), tmp_path, content) == [*texts, *drops]

@@ -129,10 +129,12 @@ def test_questions_are_the_records_of_the_squad_reader(tmp_path: Path, several: 
 
 
 def test_no_answers_are_unlabelled_and_contexts_are_groups(tmp_path: Path) -> None:
-    row = {"id": "1", "question": "Who?", "context": "Ann ran.", "answers": None}
+    row: dict[str, Any] = {"id": "1", "question": "Who?", "context": "Ann ran.", "answers": None}
+    assert from_json(tmp_path, QuestionColumns(), row) == [Drop(1, "no label")]
+    row["answers"] = {"text": [], "answer_start": []}
     found = from_json(tmp_path, QuestionColumns(), row, {**row, "id": "2"}, {**row, "id": "3", "context": "Bob ran."})
     records = [row.record for row in found if isinstance(row, Kept) and isinstance(row.record, QuestionRecord)]
-    assert [(record.answers, record.impossible) for record in records] == [((), False)] * 3
+    assert [(record.answers, record.impossible) for record in records] == [((), True)] * 3
     assert records[0].group == records[1].group != records[2].group
 
 

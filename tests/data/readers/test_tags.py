@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dice_ray.data.readers.tags import iob2
+from dice_ray.data.readers.base import Kept
+from dice_ray.data.readers.tags import SEVERAL_TYPES, tagged_record
+from dice_ray.data.records import TaggedRecord
 
 Spans = list[tuple[int, str]]
 """Lengths with a type, or with none for words outside."""
@@ -22,6 +24,14 @@ def written(spans: Spans, begin: str, inside: str, end: str, single: str) -> lis
         else:
             tags += [f"{begin}-{type_}", *[f"{inside}-{type_}"] * (length - 2), f"{end}-{type_}"]
     return tags
+
+
+def iob2(tags: list[str]) -> list[str]:
+    """The tags as a reader yields them."""
+    found = tagged_record(1, ["word"] * len(tags), tags, "spans")
+    assert isinstance(found, Kept)
+    assert isinstance(found.record, TaggedRecord)
+    return list(found.record.tags)
 
 
 def iob1(spans: Spans) -> list[str]:
@@ -52,7 +62,24 @@ def test_the_same_spans_in_five_schemes(spans: Spans) -> None:
         ("U-A I-A", "B-A B-A"),
         ("B I O B B", "B I O B B"),
         ("B-PER.NOM I-PER.NOM B-geo-loc I-geo-loc", "B-PER.NOM I-PER.NOM B-geo-loc I-geo-loc"),
+        ("b-per i-per o b-geo-loc", "B-per I-per O B-geo-loc"),
+        ("B_PER I_PER O", "B-PER I-PER O"),
+        ("PER-B PER-I O geo-loc-B", "B-PER I-PER O B-geo-loc"),
     ],
 )
 def test_orphans_begin_a_span_as_conlleval_sees_them(tags: str, expected: str) -> None:
     assert iob2(tags.split()) == expected.split()
+
+
+def test_bare_types_are_spans_of_neighbouring_words() -> None:
+    """They were read as parts of speech, so that each word of a name was scored as a name of its own."""
+    found = tagged_record(1, list("abcde"), ["PER", "PER", "O", "LOC", "PER"], "types")
+    assert found == Kept(1, TaggedRecord("1", tuple("abcde"), ("B-PER", "I-PER", "O", "B-LOC", "B-PER")))
+
+
+def test_of_several_types_the_first_is_read_and_that_is_noted() -> None:
+    """`B-person,B-group` was a type of its own, `person,B-group`."""
+    found = tagged_record(1, ["a", "b"], ["B-person,B-group", "I-person,I-group"], "spans")
+    assert found == Kept(1, TaggedRecord("1", ("a", "b"), ("B-person", "I-person")), SEVERAL_TYPES)
+    other = tagged_record(1, ["a"], ["B-LOC,GPE"], "spans")
+    assert other == Kept(1, TaggedRecord("1", ("a",), ("B-LOC,GPE",)))

@@ -15,12 +15,15 @@ from dice_ray.data.readers.base import Kept, ReaderBranch
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
+from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
+from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.readers.trees import TreesConfig
+from dice_ray.data.readers.words import WordColumns
 from dice_ray.data.records import TaggedRecord, TextRecord
 from dice_ray.settings import branches_of
 from tests.contracts.tasks import stripped
@@ -48,6 +51,18 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
     "conllu": (ConlluConfig(), CONLLU.format("DET", "NOUN"), CONLLU.format("_", "_")),
     "word_tag": (WordTagConfig(), "The_DT cat_NN\n\nsat_VB\n", "The cat\n\nsat\n"),
     "trees": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
+    "fasttext": (FasttextConfig(), "__label__a __label__b good film\n", "good film\n"),
+    "one column a label": (
+        TablesConfig(quoting=False, columns=TextColumns(text="text", one_hot=("toxic",))),
+        "text\ttoxic\nbad film\t1\n",
+        "text\nbad film\n",
+    ),
+    "spans": (SpansConfig(), '{"text": "Ann sat", "label": [[0, 3, "PER"]]}', '{"text": "Ann sat"}'),
+    "table of words": (
+        TablesConfig(quoting=False, columns=WordColumns()),
+        "Sentence #\tWord\tTag\n1\tAnn\tB-PER\n\tsat\tO\n",
+        "Sentence #\tWord\n1\tAnn\n\tsat\n",
+    ),
     "squad": (SquadConfig(), _squad(), _squad("answers")),
     "mrc_ner": (
         MrcNerReaderConfig(),
@@ -58,7 +73,7 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
 
 
 def test_every_reader_is_here() -> None:
-    apart = {"parallel", "parquet"}
+    apart = {"parallel", "parquet", "arrow"}
     assert {reader.name for reader, *_ in FORMS.values()} | apart == set(branches_of(ReaderConfig))
 
 
@@ -75,6 +90,18 @@ def test_a_file_reads_the_same_with_and_without_its_labels(tmp_path: Path, form:
     path.write_text(labelled, encoding="utf-8")
     if form != "trees":  # neutral ones are dropped when labels are read
         assert [stripped(row.record) for row in reader.read(path) if isinstance(row, Kept)] == ignored
+
+
+def test_a_file_to_predict_need_not_have_the_ids_of_the_data(tmp_path: Path) -> None:
+    """`init` takes a column of ids where there is one, which a file to predict may lack."""
+    columns = TextColumns(text="text", id="key")
+    (tmp_path / "a.tsv").write_text("text\na b\n")
+    (tmp_path / "a.jsonl").write_text('{"text": "a b"}\n')
+    for reader, name, line in (
+        (TablesConfig(quoting=False, columns=columns), "a.tsv", 2),
+        (JsonlConfig(columns=columns), "a.jsonl", 1),
+    ):
+        assert list(reader.read(tmp_path / name, "ignored")) == [Kept(line, TextRecord(str(line), "a b", ()))]
 
 
 def test_parquet_needs_no_column_of_labels(tmp_path: Path) -> None:
