@@ -25,10 +25,14 @@ from ray.cluster_utils import Cluster
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
 other = cluster.add_node(num_cpus=1)
 print(cluster.address, flush=True)
-if sys.stdin.readline():
-    cluster.remove_node(other, allow_graceful=False)
-    print("lost", flush=True)
-    sys.stdin.readline()
+for order in sys.stdin:
+    if order == "add\\n":
+        cluster.add_node(num_cpus=1)
+    elif order == "lose\\n":
+        cluster.remove_node(other, allow_graceful=False)
+    else:
+        cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
+    print(order, end="", flush=True)
 cluster.shutdown()
 """
 
@@ -47,10 +51,21 @@ class Machines:
     _orders: IO[bytes]
     _answers: IO[bytes]
 
+    def add(self) -> None:
+        """Add a machine with one CPU."""
+        self._order(b"add\n")
+
     def lose(self) -> None:
-        """Kill all that runs on the machine that is not the head."""
-        self._orders.write(b"\n")
-        assert self._answers.readline() == b"lost\n"
+        """Kill all that runs on the machine that was there from the beginning, and is not the head."""
+        self._order(b"lose\n")
+
+    def lose_head(self) -> None:
+        """Kill all that runs on the head; the machine that is not the head goes on."""
+        self._order(b"lose the head\n")
+
+    def _order(self, order: bytes) -> None:
+        self._orders.write(order)
+        assert self._answers.readline() == order
 
 
 @contextmanager

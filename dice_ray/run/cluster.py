@@ -73,14 +73,16 @@ class Cluster:
     """A running Ray.
 
     Attributes:
-        nodes: Its machines.
+        nodes: Its machines when it was started or joined.
         scratch: A temporary folder, deleted when Ray ends.
         is_own: Whether it was started here, and ends with what is run on it.
+        is_fixed: Whether no machine is added or lost while it runs.
     """
 
     nodes: tuple[Node, ...]
     scratch: Path
     is_own: bool = True
+    is_fixed: bool = True
 
     @property
     def cpus(self) -> int:
@@ -89,6 +91,12 @@ class Cluster:
     @property
     def gpus(self) -> int:
         return sum(node.gpus for node in self.nodes)
+
+    def nodes_now(self) -> tuple[Node, ...]:
+        """Its machines at this moment."""
+        import ray
+
+        return self.nodes if self.is_fixed else tuple(_node(each["Resources"]) for each in ray.nodes() if each["Alive"])
 
 
 def prepare(address: str | None) -> str:
@@ -189,7 +197,8 @@ def started(
             if address != RUNNING:
                 _init(address, local if address == "local" else {})
             alive = [node for node in ray.nodes() if node["Alive"]]
-            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch, address == "local")
+            is_own = address == "local"
+            cluster = Cluster(tuple(_node(node["Resources"]) for node in alive), scratch, is_own, is_fixed=is_own)
             if address != "local":
                 if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
                     raise RunError(

@@ -139,10 +139,46 @@ def machine_killed(folder: Path, scratch: Path) -> Kill:
         return Kill(f"machine, {when}", before, 1, driver.wait(600), folder)
 
 
+def machine_added_and_killed(folder: Path, scratch: Path) -> Kill:
+    """Add a machine to two, see that a trial begins there, and kill one of the two; the driver goes on."""
+    with machines(scratch) as cluster, _driver(folder, cluster.environment, cluster.address) as driver:
+        while len(running := _ledger(folder).unfinished) < 2:
+            assert driver.poll() is None
+            time.sleep(0.02)
+        cluster.add()
+        added = time.monotonic()
+        while len(running := _ledger(folder).unfinished) < 3:
+            assert driver.poll() is None
+            time.sleep(0.02)
+        seconds = time.monotonic() - added
+        print(seconds, running)
+        before = _ledger(folder)
+        cluster.lose()
+        return Kill(f"machine, after one was added and used in {seconds:.0f} s", before, 1, driver.wait(600), folder)
+
+
+def head_killed(folder: Path, scratch: Path) -> Kill:
+    """Kill the head of a cluster of two machines, and run the driver again on another cluster."""
+    with machines(scratch) as cluster, _driver(folder, cluster.environment, cluster.address) as driver:
+        when = _random_moment(folder, driver)
+        cluster.lose_head()
+        killed = time.monotonic()
+        assert driver.wait(120) == 1
+        seconds = time.monotonic() - killed
+        print(seconds)
+        output = (folder / "driver.txt").read_text()
+        assert "dice-ray resume sweep --address HOST:PORT" in output, output
+        before = _ledger(folder)
+    with machines(scratch) as cluster, _driver(folder, cluster.environment, cluster.address) as driver:
+        return Kill(f"head, {when}", before, len(before.unfinished), driver.wait(600), folder)
+
+
 KILLS: Final[Mapping[str, Callable[[Path, Path], Kill]]] = {
     "driver": driver_killed,
     "trial": trial_killed,
     "machine": machine_killed,
+    "machine after another was added": machine_added_and_killed,
+    "head": head_killed,
 }
 
 
@@ -151,7 +187,12 @@ def _driver(folder: Path, environment: Mapping[str, str], address: str = "local"
     """The driver of the sweep: nothing of it is left after the block."""
     command = [sys.executable, "-c", DRIVER, address]
     around = {name: value for name, value in os.environ.items() if name not in LOOPBACK}  # the driver sets these itself
-    with subprocess.Popen(command, cwd=folder, env={**around, **environment}, start_new_session=True) as driver:
+    with (
+        (folder / "driver.txt").open("w") as output,
+        subprocess.Popen(
+            command, cwd=folder, env={**around, **environment}, stderr=output, start_new_session=True
+        ) as driver,
+    ):
         try:
             yield driver
         finally:

@@ -7,7 +7,7 @@ import pytest
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.cluster import Node
-from dice_ray.tuning.runner import Demand, demand, shared
+from dice_ray.tuning.demand import Demand, demand, shared
 
 ONE_WORKER = Demand(1, 0, 1, 4)
 TWO_ON_GPUS = Demand(1, 0, 2, 1, 1)

@@ -1,0 +1,47 @@
+"""Ends a driver whose cluster has lost its head.
+
+Such a driver cannot end by itself: its main thread waits within Ray for an answer and runs no signal handler, and after
+a minute Ray ends the process without a word to the user (Ray 2.60). So a thread watches the head.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from dice_ray.errors import RunError
+from dice_ray.run.cluster import check_answers
+
+PATIENCE: Final = 5.0
+"""Seconds for which the head may be unreachable."""
+
+
+@contextmanager
+def watched(end: Callable[[str], None]) -> Iterator[None]:
+    """Until the end of the block, call `end` with the address of the head as soon as it is lost."""
+    import ray
+
+    address = ray.get_runtime_context().gcs_address
+    host, _, port = address.rpartition(":")
+    has_ended = threading.Event()
+
+    def watch() -> None:
+        answered = time.monotonic()
+        while not has_ended.wait(PATIENCE / 5):
+            try:
+                check_answers(host.strip("[]"), int(port), address)
+                answered = time.monotonic()
+            except RunError:
+                if time.monotonic() - answered > PATIENCE and not has_ended.is_set():
+                    end(address)
+                    return
+
+    thread = threading.Thread(target=watch, name="head", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
