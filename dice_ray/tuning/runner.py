@@ -110,8 +110,8 @@ class Session:
 
     def _end_without_head(self, address: str) -> None:
         self.end(
-            f"dice-ray: the head of the Ray cluster at {address} does not answer any more. To continue on this or another "
-            f"cluster:\n  dice-ray resume {self.plan.name} --address HOST:PORT"
+            f"dice-ray: the head of the Ray cluster at {address} does not answer any more. To continue, here or on "
+            f"another cluster:\n  dice-ray resume {self.plan.name} --address HOST:PORT"
         )
 
     def _record_data(self) -> None:
