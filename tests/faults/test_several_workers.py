@@ -18,7 +18,7 @@ ONE_TRIAL = DRIVER.replace(f"trials={NUM_TRIALS}", "trials=1").replace("quick = 
 @pytest.mark.ray
 @pytest.mark.slow
 def test_a_trial_across_two_machines_goes_on_when_one_of_them_is_replaced(tmp_path: Path) -> None:
-    """Finds workers that need one machine, and a trial that is lost, or hangs, while its cluster is too small for it."""
+    """Finds workers that need one machine, and a trial that is lost or hangs while its cluster is too small for it."""
     steps = tmp_path / "steps"
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as cluster:
         cluster.add()  # one CPU each: for the process of the trial, and for its two workers
