@@ -92,6 +92,14 @@ class Cluster:
     def gpus(self) -> int:
         return sum(node.gpus for node in self.nodes)
 
+    @property
+    def address(self) -> str:
+        """Of its head."""
+        import ray
+
+        address: str = ray.get_runtime_context().gcs_address
+        return address
+
     def nodes_now(self) -> tuple[Node, ...]:
         """Its machines at this moment."""
         import ray

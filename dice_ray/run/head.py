@@ -20,11 +20,8 @@ PATIENCE: Final = 5.0
 
 
 @contextmanager
-def watched(end: Callable[[str], None]) -> Iterator[None]:
-    """Until the end of the block, call `end` with the address of the head as soon as it is lost."""
-    import ray
-
-    address = ray.get_runtime_context().gcs_address
+def watched(address: str, end: Callable[[], None]) -> Iterator[None]:
+    """Call `end`, in another thread, as soon as the head at this address is lost; until the end of the block."""
     host, _, port = address.rpartition(":")
     has_ended = threading.Event()
 
@@ -36,7 +33,7 @@ def watched(end: Callable[[str], None]) -> Iterator[None]:
                 answered = time.monotonic()
             except RunError:
                 if time.monotonic() - answered > PATIENCE and not has_ended.is_set():
-                    end(address)
+                    end()
                     return
 
     thread = threading.Thread(target=watch, name="head", daemon=True)

@@ -95,7 +95,7 @@ class Session:
                     cluster.announce(self.screen, address)
                     joined = stack.enter_context(started)
                     if not joined.is_own:
-                        stack.enter_context(head.watched(self._end_without_head))
+                        stack.enter_context(head.watched(joined.address, self._end_without_head))
                     return joined
 
                 has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
@@ -108,10 +108,10 @@ class Session:
             self.screen.show(counts)
         return counts
 
-    def _end_without_head(self, address: str) -> None:
+    def _end_without_head(self) -> None:
         self.end(
-            f"dice-ray: the head of the Ray cluster at {address} does not answer any more. To continue, here or on "
-            f"another cluster:\n  dice-ray resume {self.plan.name} --address HOST:PORT"
+            "dice-ray: the head of the Ray cluster does not answer any more. To continue, on this cluster or another:\n"
+            f"  dice-ray resume {self.plan.name} --address HOST:PORT"
         )
 
     def _record_data(self) -> None:
