@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
@@ -94,23 +95,28 @@ class Head:
 
     Attributes:
         address: Of its dashboard.
+        ray: Its own address, for what joins it.
         token: What it asks for.
         environment: What a process must have to ask it.
     """
 
     address: str
+    ray: str
     token: str
     environment: Mapping[str, str]
 
 
 @contextmanager
-def head(folder: Path) -> Iterator[Head]:
-    """A head with one CPU, a dashboard and a token, on loopback; its files are in this folder: a short path."""
+def head(folder: Path, most_machines: int = 1) -> Iterator[Head]:
+    """A head with one CPU, a dashboard and a token, on loopback; its files are in this folder: a short path.
+
+    Ray's autoscaler adds machines with one CPU each, up to so many with the head: raylets on this machine.
+    """
     secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-    dashboard, agent, agent_grpc, runtime_env = _free_ports(4)
+    port, dashboard, agent, agent_grpc, runtime_env = _free_ports(5)
     address = f"http://127.0.0.1:{dashboard}"
     options = {
-        "--port": 0,
+        "--port": port,
         "--num-cpus": 1,
         "--dashboard-host": "127.0.0.1",
         "--dashboard-port": dashboard,
@@ -119,6 +125,10 @@ def head(folder: Path) -> Iterator[Head]:
         "--runtime-env-agent-port": runtime_env,
         "--temp-dir": folder,
     }
+    if most_machines > 1:
+        options["--autoscaling-config"] = file = folder / "autoscaler.json"
+        file.write_text(json.dumps(_autoscaling(most_machines - 1, port)))
+        secret |= {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
     own = {name: value for name, value in LOOPBACK.items() if name != "RAY_API_SERVER_ADDRESS"} | secret
     programs = Path(sys.executable).parent
     here = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[1])}
@@ -133,7 +143,7 @@ def head(folder: Path) -> Iterator[Head]:
         )
     try:
         _wait_for(dashboard, process)
-        yield Head(address, secret["RAY_AUTH_TOKEN"], secret | {"RAY_API_SERVER_ADDRESS": address})
+        yield Head(address, f"127.0.0.1:{port}", secret["RAY_AUTH_TOKEN"], secret | {"RAY_API_SERVER_ADDRESS": address})
     finally:
         tree = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
@@ -141,6 +151,29 @@ def head(folder: Path) -> Iterator[Head]:
         _, alive = psutil.wait_procs(tree, timeout=10)
         for each in alive:
             each.kill()
+
+
+def _autoscaling(most: int, port: int) -> dict[str, object]:
+    """The configuration of Ray's autoscaler for machines that are processes here (Ray 2.60)."""
+    no_node_setup = {"use_node_id_as_ip": True, "disable_node_updaters": True, "disable_launch_config_check": True}
+    lists = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
+    one_cpu: dict[str, object] = {"resources": {"CPU": 1}, "node_config": {}}
+    return {
+        "cluster_name": "growing",
+        "provider": {"type": "fake_multinode", "gcs_address": f"127.0.0.1:{port}", **no_node_setup},
+        "head_node_type": "ray.head.default",
+        "available_node_types": {
+            "ray.head.default": one_cpu | {"max_workers": 0},
+            "other": one_cpu | {"min_workers": 0, "max_workers": most},
+        },
+        "max_workers": most,
+        "idle_timeout_minutes": 5,
+        "upscaling_speed": 1,
+        **{f"{name}_commands": [] for name in lists},
+        **{key: {} for key in ("auth", "docker", "file_mounts")},
+        **{key: [] for key in ("cluster_synced_files", "rsync_exclude", "rsync_filter")},
+        "file_mounts_sync_continuously": False,
+    }
 
 
 def _free_ports(number: int) -> list[int]:
