@@ -45,6 +45,22 @@ def certainty(of: Verdict) -> str:
     return f"covers other {drawn}, with the settings of this study"
 
 
+def controls(of: Verdict) -> Iterator[str]:
+    """For each control of a tuned study, whether it passed, and what follows."""
+    baseline, show = of.comparison.baseline, score_format(of.comparison).show_interval
+    for control in of.comparison.controls:
+        name, found = f"{baseline} with the other settings found for {control.arm}", control.difference.interval
+        if control.is_passed is None:
+            yield f"not known yet: {name} shares {counted(found.num, 'seed')} with {baseline}, of {FEW_SEEDS} needed"
+        elif control.is_passed:
+            yield f"passed: {name} is not told apart from {baseline}, {show(found, '+')}"
+        else:
+            yield (
+                f"failed: {name} differs significantly from {baseline}, {show(found, '+')}. The settings alone make "
+                "such a difference, so none here is evidence about a loss"
+            )
+
+
 def question(of: Verdict) -> str:
     """What the verdict answers; settings that a search found do not stand for their losses."""
     return f"Can {'the settings of the tuned arms' if _is_tuned(of.comparison) else 'the arms'} be told apart?"
@@ -73,6 +89,7 @@ def sentences(of: Verdict) -> Iterator[str]:
         yield _of_winner(of)
     if _is_tuned(comparison):
         yield "Each tuned arm has the settings that one search found: this compares these settings, not the losses."
+    yield from (f"Control {text}." for text in controls(of))
     yield from _of_different(of)
     if of.outcome == "different":
         yield f"No winner: {of.why_no_winner}."
