@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shlex
@@ -26,10 +27,14 @@ from ray.cluster_utils import Cluster
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
 other = cluster.add_node(num_cpus=1)
 print(cluster.address, flush=True)
-if sys.stdin.readline():
-    cluster.remove_node(other, allow_graceful=False)
-    print("lost", flush=True)
-    sys.stdin.readline()
+for order in sys.stdin:
+    if order == "add\\n":
+        cluster.add_node(num_cpus=1)
+    elif order == "lose\\n":
+        cluster.remove_node(other, allow_graceful=False)
+    else:
+        cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
+    print(order, end="", flush=True)
 cluster.shutdown()
 """
 
@@ -63,10 +68,21 @@ class Machines:
     _orders: IO[bytes]
     _answers: IO[bytes]
 
+    def add(self) -> None:
+        """Add a machine with one CPU."""
+        self._order(b"add\n")
+
     def lose(self) -> None:
-        """Kill all that runs on the machine that is not the head."""
-        self._orders.write(b"\n")
-        assert self._answers.readline() == b"lost\n"
+        """Kill all that runs on the machine that was there from the beginning, and is not the head."""
+        self._order(b"lose\n")
+
+    def lose_head(self) -> None:
+        """Kill all that runs on the head; the machine that is not the head goes on."""
+        self._order(b"lose the head\n")
+
+    def _order(self, order: bytes) -> None:
+        self._orders.write(order)
+        assert self._answers.readline() == order
 
 
 @contextmanager
@@ -121,23 +137,28 @@ class Head:
 
     Attributes:
         address: Of its dashboard.
+        ray: Its own address, for what joins it.
         token: What it asks for.
         environment: What a process must have to ask it.
     """
 
     address: str
+    ray: str
     token: str
     environment: Mapping[str, str]
 
 
 @contextmanager
-def head(folder: Path) -> Iterator[Head]:
-    """A head with one CPU, a dashboard and a token, on loopback; its files are in this folder: a short path."""
+def head(folder: Path, most_machines: int = 1) -> Iterator[Head]:
+    """A head with one CPU, a dashboard and a token, on loopback; its files are in this folder: a short path.
+
+    Ray's autoscaler adds machines with one CPU each, up to so many with the head: raylets on this machine.
+    """
     secret = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(16)}
-    dashboard, agent, agent_grpc, runtime_env = _free_ports(4)
+    port, dashboard, agent, agent_grpc, runtime_env = _free_ports(5)
     address = f"http://127.0.0.1:{dashboard}"
     options = {
-        "--port": 0,
+        "--port": port,
         "--num-cpus": 1,
         "--dashboard-host": "127.0.0.1",
         "--dashboard-port": dashboard,
@@ -146,6 +167,10 @@ def head(folder: Path) -> Iterator[Head]:
         "--runtime-env-agent-port": runtime_env,
         "--temp-dir": folder,
     }
+    if most_machines > 1:
+        options["--autoscaling-config"] = file = folder / "autoscaler.json"
+        file.write_text(json.dumps(_autoscaling(most_machines - 1, port)))
+        secret |= {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
     own = {name: value for name, value in LOOPBACK.items() if name != "RAY_API_SERVER_ADDRESS"} | secret
     programs = Path(sys.executable).parent
     here = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[1])}
@@ -160,7 +185,7 @@ def head(folder: Path) -> Iterator[Head]:
         )
     try:
         _wait_for(dashboard, process)
-        yield Head(address, secret["RAY_AUTH_TOKEN"], secret | {"RAY_API_SERVER_ADDRESS": address})
+        yield Head(address, f"127.0.0.1:{port}", secret["RAY_AUTH_TOKEN"], secret | {"RAY_API_SERVER_ADDRESS": address})
     finally:
         _end(process)
 
@@ -175,6 +200,29 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     _, alive = psutil.wait_procs(tree, timeout=10)
     for each in alive:
         each.kill()
+
+
+def _autoscaling(most: int, port: int) -> dict[str, object]:
+    """The configuration of Ray's autoscaler for machines that are processes here (Ray 2.60)."""
+    no_node_setup = {"use_node_id_as_ip": True, "disable_node_updaters": True, "disable_launch_config_check": True}
+    lists = ("initialization", "setup", "head_setup", "worker_setup", "head_start_ray", "worker_start_ray")
+    one_cpu: dict[str, object] = {"resources": {"CPU": 1}, "node_config": {}}
+    return {
+        "cluster_name": "growing",
+        "provider": {"type": "fake_multinode", "gcs_address": f"127.0.0.1:{port}", **no_node_setup},
+        "head_node_type": "ray.head.default",
+        "available_node_types": {
+            "ray.head.default": one_cpu | {"max_workers": 0},
+            "other": one_cpu | {"min_workers": 0, "max_workers": most},
+        },
+        "max_workers": most,
+        "idle_timeout_minutes": 5,
+        "upscaling_speed": 1,
+        **{f"{name}_commands": [] for name in lists},
+        **{key: {} for key in ("auth", "docker", "file_mounts")},
+        **{key: [] for key in ("cluster_synced_files", "rsync_exclude", "rsync_filter")},
+        "file_mounts_sync_continuously": False,
+    }
 
 
 def _free_ports(number: int) -> list[int]:

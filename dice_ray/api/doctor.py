@@ -52,7 +52,7 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
 def _size(config: RunConfig, joined: Cluster) -> Check:
     """Whether a trial fits on the machines."""
     from dice_ray.run.doctor import Check
-    from dice_ray.tuning.runner import demand
+    from dice_ray.tuning.demand import demand
 
     try:
         num_trials = demand(config, 1).slots(joined.nodes)

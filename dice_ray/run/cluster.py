@@ -73,14 +73,16 @@ class Cluster:
     """A running Ray.
 
     Attributes:
-        nodes: Its machines.
+        nodes: Its machines when it was started or joined.
         scratch: A temporary folder, deleted when Ray ends.
         is_own: Whether it was started here, and ends with what is run on it.
+        is_fixed: Whether no machine is added or lost while it runs.
     """
 
     nodes: tuple[Node, ...]
     scratch: Path
     is_own: bool = True
+    is_fixed: bool = True
 
     @property
     def cpus(self) -> int:
@@ -89,6 +91,20 @@ class Cluster:
     @property
     def gpus(self) -> int:
         return sum(node.gpus for node in self.nodes)
+
+    @property
+    def address(self) -> str:
+        """Of its head."""
+        import ray
+
+        address: str = ray.get_runtime_context().gcs_address
+        return address
+
+    def nodes_now(self) -> tuple[Node, ...]:
+        """Its machines at this moment."""
+        import ray
+
+        return self.nodes if self.is_fixed else tuple(node_of(each) for each in ray.nodes() if each["Alive"])
 
 
 def prepare(address: str | None) -> str:
@@ -185,7 +201,8 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
             if address != RUNNING:
                 _init(address, local if address == "local" else {})
             alive = [node for node in ray.nodes() if node["Alive"]]
-            cluster = Cluster(tuple(map(node_of, alive)), scratch, address == "local")
+            is_own = address == "local"
+            cluster = Cluster(tuple(map(node_of, alive)), scratch, is_own, is_fixed=is_own)
             if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
                 raise RunError(
                     f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}: lower "

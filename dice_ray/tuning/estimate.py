@@ -24,10 +24,10 @@ from dice_ray.run.rehearsal import Rehearsal, rehearse
 from dice_ray.settings import nested
 from dice_ray.tracking.store import store_uri, without_password
 from dice_ray.tuning import ablation, ranking, sweep
+from dice_ray.tuning.demand import Demand, shared
 from dice_ray.tuning.ledger import TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import as_yaml, extended
-from dice_ray.tuning.runner import Demand, shared
 from dice_ray.tuning.study_plan import StudyPlan
 
 NUM_SAMPLES = 16

@@ -8,7 +8,7 @@ late, so that errors of the plan and the data are reported before anything start
 from __future__ import annotations
 
 import json
-import math
+import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
@@ -16,17 +16,16 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dice_ray.config.schema import RunConfig
-from dice_ray.errors import RunError, UnknownNameError, counted
+from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.models.encoder import weight_bytes
-from dice_ray.run import cluster, doctor
+from dice_ray.run import cluster, doctor, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG
-from dice_ray.run.train import uses_ray_train
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
+from dice_ray.tuning.demand import shared
 from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import store
@@ -52,6 +51,8 @@ class Session:
     screen: Screen | None
     loaded: dict[str | None, LoadReport]
     driver: Driver
+    end: Callable[[str], None]
+    """Ends this process at once, with a message."""
 
     def run(
         self,
@@ -96,6 +97,8 @@ class Session:
                     cluster.announce(self.screen, address)
                     joined = stack.enter_context(started)
                     doctor.check(joined, lambda: self._needs(joined, num_trials))
+                    if not joined.is_own:
+                        stack.enter_context(head.watched(joined.address, self._end_without_head))
                     return joined
 
                 has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
@@ -114,6 +117,12 @@ class Session:
         at_once = min(num_trials, shared(configs[0], ray.nodes, num_trials).slots(ray.nodes))
         weights = max(weight_bytes(config.model, prepare(config).tokenizer) for config in configs)
         return doctor.Needs(self.folder, configs, disk_needed(self.plan, num_trials, at_once, weights))
+
+    def _end_without_head(self) -> None:
+        self.end(
+            "dice-ray: the head of the Ray cluster does not answer any more. To continue, on this cluster or another:\n"
+            f"  dice-ray resume {self.plan.name} --address HOST:PORT"
+        )
 
     def _record_data(self) -> None:
         """Store with the parent run what was read, for each variant, what of it is little, and the arms left out."""
@@ -140,7 +149,7 @@ class Session:
         from ray import tune
 
         from dice_ray.tuning.recorder import RecorderCallback
-        from dice_ray.tuning.searchers import CellSearcher
+        from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher
         from dice_ray.tuning.trial import TrialActor, Work
 
         needs = shared(self.plan.base(), ray.nodes, num_trials)
@@ -149,10 +158,9 @@ class Session:
         tuner = tune.Tuner(
             tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
             tune_config=tune.TuneConfig(
-                search_alg=searcher,
+                search_alg=AsManyAsFit(searcher, needs, ray),
                 scheduler=scheduler,
                 num_samples=num_trials,
-                max_concurrent_trials=needs.slots(ray.nodes),
                 reuse_actors=True,  # 0.5 s to the next trial's first step, not 3.5 s
                 # By default Tune names the folder after all parameters.
                 trial_dirname_creator=lambda trial: trial.trial_id,
@@ -191,10 +199,16 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
         test = [prepared.test()] if isinstance(plan, StudyPlan) else []  # a search never reads the test split
         loaded[variant] = prepared.report(prepared.train, prepared.dev, *test)
     plan = plan.bound_to(digests)
-    with driving(folder) as ledger, cluster.quiet(folder / LOG) as terminal, ExitStack() as stack:
+    with (
+        driving(folder) as ledger,
+        os.fdopen(os.dup(2), "w") as stderr,
+        cluster.quiet(folder / LOG) as terminal,
+        ExitStack() as stack,
+        ExitStack() as screens,
+    ):
         plan = store(plan, folder)
         writer = stack.enter_context(Writer(plan.name, folder=folder))
-        screen = stack.enter_context(driver.show(terminal)) if driver.show else None
+        screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:
             reports = [
                 line if name is None or line.startswith(" ") else f"{name}: {line}"
@@ -204,7 +218,13 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
             left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
             for line in [*reports, *map(str, left_out), *notes]:
                 screen.show(line)
-        yield Session(plan, folder, ledger, writer, screen, loaded, driver)
+
+        def end(message: str) -> None:
+            screens.close()
+            print(message, file=stderr, flush=True)
+            os._exit(1)
+
+        yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)
 
 
 def _ended_in_mlflow(experiment: str) -> set[str]:
@@ -214,86 +234,3 @@ def _ended_in_mlflow(experiment: str) -> set[str]:
     except (RunError, UnknownNameError):
         return set()
     return set(runs.loc[runs["status"].isin(("FINISHED", "FAILED")), "id"])
-
-
-@dataclass(frozen=True)
-class Demand:
-    """The CPUs and GPUs of one trial: of its own process, and of each of its Ray Train workers."""
-
-    own: int
-    own_gpus: float = 0
-    num_workers: int = 0
-    worker: int = 0
-    worker_gpus: float = 0
-
-    @property
-    def threads(self) -> int:
-        return self.worker if self.num_workers else self.own
-
-    @property
-    def cpus(self) -> int:
-        return self.own + self.num_workers * self.worker
-
-    @property
-    def gpus(self) -> float:
-        return self.own_gpus + self.num_workers * self.worker_gpus
-
-    def slots(self, nodes: Sequence[cluster.Node]) -> int:
-        """How many trials fit on these machines at once.
-
-        Tune would start more: a trial on Ray Train holds only the CPU of its own process while it waits for those of
-        its workers, and trials that wait for each other's CPUs block for minutes (Ray 2.60).
-
-        Raises:
-            RunError: Not one fits.
-        """
-        cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
-        if gpus < self.gpus:
-            raise RunError(
-                f"each trial needs {counted(self.gpus, 'GPU')} (launch.workers x launch.gpus), got {gpus} in all"
-            )
-        if cpus < self.cpus:
-            with_workers = "launch.workers x launch.threads, and 1 for the process that waits for the workers"
-            what = with_workers if self.num_workers else "launch.threads"
-            raise RunError(f"each trial needs {counted(self.cpus, 'CPU')} ({what}), got {cpus} in all")
-        process = (self.worker, self.worker_gpus) if self.num_workers else (self.own, self.own_gpus)
-        if not any(node.cpus >= process[0] and node.gpus >= process[1] for node in nodes):
-            found = ", ".join(f"{node.cpus} and {node.gpus}" for node in nodes)
-            raise RunError(
-                f"one machine must have the {counted(process[0], 'CPU')} (launch.threads) and "
-                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got {found}"
-            )
-        if self.num_workers:
-            return min(cpus // self.cpus, self._slots_on_gpus(gpus, cpus))
-        return sum(min(node.cpus // self.own, self._slots_on_gpus(node.gpus, cpus)) for node in nodes)
-
-    def _slots_on_gpus(self, gpus: int, most: int) -> int:
-        """Trials that need a fraction of a GPU share one, and none spans two."""
-        if not self.gpus:
-            return most
-        return gpus * math.floor(1 / self.gpus + 1e-9) if self.gpus < 1 else int(gpus // self.gpus)
-
-
-def shared(config: RunConfig, nodes: Sequence[cluster.Node], num_trials: int) -> Demand:
-    """The demand of each of these trials; without `launch.threads`, those that fit at once share the CPUs.
-
-    Raises:
-        RunError: Not one fits.
-    """
-    needs = demand(config, 1)
-    at_once = min(needs.slots(nodes), num_trials)
-    if config.launch.threads is None:
-        for threads in range(max(node.cpus for node in nodes), 1, -1):
-            wider = demand(config, threads)
-            if wider.cpus <= sum(node.cpus for node in nodes) and wider.slots(nodes) >= at_once:
-                return wider
-    return needs
-
-
-def demand(config: RunConfig, threads: int) -> Demand:
-    """The demand of a trial of this configuration, with so many threads where it names no number."""
-    launch = config.with_threads(threads).launch
-    assert launch.threads is not None
-    if not uses_ray_train(config):
-        return Demand(launch.threads, launch.gpus)
-    return Demand(1, 0, launch.workers, launch.threads, launch.gpus)

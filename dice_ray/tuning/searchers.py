@@ -8,18 +8,21 @@ each suggestion, so nothing here may hold a thread, a lock or a function without
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import optuna
 from optuna.samplers._ga import BaseGASampler
 from optuna.trial import FixedTrial, TrialState
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
-from ray.tune.search import Searcher
+from ray.tune.search import ConcurrencyLimiter, Searcher
 from ray.tune.search.optuna import OptunaSearch
 
+from dice_ray.run.cluster import Cluster
+from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.pruning import pruner, replay
@@ -27,6 +30,8 @@ from dice_ray.tuning.samplers import BRUTE_FORCE, mode_of, objective_values, qui
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.trial import SCORE, TrialResult
 
+ASK_SECONDS: Final = 1.0
+"""How often the cluster is asked for its machines."""
 _STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
@@ -149,6 +154,21 @@ class PruningScheduler(FIFOScheduler):
         # Tune does not hand a result to the searcher when the scheduler stops the trial, so it is reported here.
         should_prune = self._searcher.report(trial.trial_id, result)
         return TrialScheduler.STOP if should_prune else TrialScheduler.CONTINUE
+
+
+class AsManyAsFit(ConcurrencyLimiter):
+    """Limits the trials that run or wait to those for which the cluster has machines, and some that wait for more."""
+
+    def __init__(self, searcher: Searcher, needs: Demand, ray: Cluster) -> None:
+        self._needs, self._ray, self._asked = needs, ray, time.monotonic()
+        super().__init__(searcher, max_concurrent=needs.most_at_once(ray.nodes, is_fixed=ray.is_fixed))
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | None:
+        if time.monotonic() - self._asked >= ASK_SECONDS:
+            nodes, self._asked = self._ray.nodes_now(), time.monotonic()
+            self.max_concurrent = self._needs.most_at_once(nodes, is_fixed=self._ray.is_fixed)
+        suggestion: dict[str, Any] | None = super().suggest(trial_id)
+        return suggestion
 
 
 class CellSearcher(Searcher):

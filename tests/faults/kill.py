@@ -105,7 +105,7 @@ def driver_killed(folder: Path, scratch: Path) -> Kill:
         folder: Where the sweep runs.
         scratch: Where Ray leaves its files: a short path, since it holds sockets.
     """
-    with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
+    with driver_of(folder, {"TMPDIR": str(scratch)}) as driver:
         when = _random_moment(folder, driver)
         trials = titled(*TRIAL, below=driver.pid)
         driver.kill()
@@ -113,13 +113,13 @@ def driver_killed(folder: Path, scratch: Path) -> Kill:
         _, alive = psutil.wait_procs(trials, timeout=100)
         assert not alive, "the trials outlive their driver"
     before = _ledger(folder)
-    with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
+    with driver_of(folder, {"TMPDIR": str(scratch)}) as driver:
         return Kill(f"driver, {when}", before, len(before.unfinished), driver.wait(600), folder)
 
 
 def trial_killed(folder: Path, scratch: Path) -> Kill:
     """Kill the process of a trial that trains; the driver goes on."""
-    with _driver(folder, {"TMPDIR": str(scratch)}) as driver:
+    with driver_of(folder, {"TMPDIR": str(scratch)}) as driver:
         when = _random_moment(folder, driver)
         while not (trials := [trial for trial in titled(*TRIAL, below=driver.pid) if title(trial).endswith(".train")]):
             assert driver.poll() is None
@@ -132,26 +132,63 @@ def trial_killed(folder: Path, scratch: Path) -> Kill:
 
 def machine_killed(folder: Path, scratch: Path) -> Kill:
     """Kill one of two machines of a cluster, each with room for one trial; the driver goes on."""
-    with machines(scratch) as cluster, _driver(folder, cluster.environment, cluster.address) as driver:
+    with machines(scratch) as cluster, driver_of(folder, cluster.environment, cluster.address) as driver:
         when = _random_moment(folder, driver)
         before = _ledger(folder)
         cluster.lose()
         return Kill(f"machine, {when}", before, 1, driver.wait(600), folder)
 
 
+def machine_added_and_killed(folder: Path, scratch: Path) -> Kill:
+    """Add a machine to two, see that a trial starts there, and kill one of the two; the driver goes on."""
+    (folder / "hold").touch()
+    with machines(scratch) as cluster, driver_of(folder, cluster.environment, cluster.address) as driver:
+        wait_for_trials(2, folder, driver)
+        cluster.add()
+        seconds = wait_for_trials(3, folder, driver)
+        (folder / "hold").unlink()
+        when = _random_moment(folder, driver)
+        before = _ledger(folder)
+        cluster.lose()
+        moment = f"machine, {when}, another one was added and used within {seconds:.0f} s"
+        return Kill(moment, before, 1, driver.wait(600), folder)
+
+
+def head_killed(folder: Path, scratch: Path) -> Kill:
+    """Kill the head of a cluster of two machines, and run the driver again on another cluster."""
+    with machines(scratch) as cluster, driver_of(folder, cluster.environment, cluster.address) as driver:
+        when = _random_moment(folder, driver)
+        cluster.lose_head()
+        assert driver.wait(30) == 1
+        output = (folder / "driver.txt").read_text()
+        assert "dice-ray resume sweep --address HOST:PORT" in output, output
+        before = _ledger(folder)
+    with machines(scratch) as cluster, driver_of(folder, cluster.environment, cluster.address) as driver:
+        return Kill(f"head, {when}", before, len(before.unfinished), driver.wait(600), folder)
+
+
 KILLS: Final[Mapping[str, Callable[[Path, Path], Kill]]] = {
     "driver": driver_killed,
     "trial": trial_killed,
     "machine": machine_killed,
+    "machine after another was added": machine_added_and_killed,
+    "head": head_killed,
 }
 
 
 @contextmanager
-def _driver(folder: Path, environment: Mapping[str, str], address: str = "local") -> Iterator[subprocess.Popen[bytes]]:
+def driver_of(
+    folder: Path, environment: Mapping[str, str], address: str = "local", script: str = DRIVER
+) -> Iterator[subprocess.Popen[bytes]]:
     """The driver of the sweep: nothing of it is left after the block."""
-    command = [sys.executable, "-c", DRIVER, address]
+    command = [sys.executable, "-c", script, address]
     around = {name: value for name, value in os.environ.items() if name not in LOOPBACK}  # the driver sets these itself
-    with subprocess.Popen(command, cwd=folder, env={**around, **environment}, start_new_session=True) as driver:
+    with (
+        (folder / "driver.txt").open("w") as output,
+        subprocess.Popen(
+            command, cwd=folder, env={**around, **environment}, stderr=output, start_new_session=True
+        ) as driver,
+    ):
         try:
             yield driver
         finally:
@@ -167,6 +204,16 @@ def _random_moment(folder: Path, driver: subprocess.Popen[bytes]) -> str:
         assert driver.poll() is None
         time.sleep(0.02)
     return f"after {moment} steps"
+
+
+def wait_for_trials(number: int, folder: Path, driver: subprocess.Popen[bytes]) -> float:
+    """Wait until so many trials run; the seconds that it took."""
+    start = time.monotonic()
+    while len(_ledger(folder).unfinished) < number:
+        assert driver.poll() is None
+        assert time.monotonic() - start < 240
+        time.sleep(0.1)
+    return time.monotonic() - start
 
 
 def _ledger(folder: Path) -> Ledger:

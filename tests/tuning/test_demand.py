@@ -7,7 +7,7 @@ import pytest
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.cluster import Node
-from dice_ray.tuning.runner import Demand, demand, shared
+from dice_ray.tuning.demand import Demand, demand, shared
 
 ONE_WORKER = Demand(1, 0, 1, 4)
 TWO_ON_GPUS = Demand(1, 0, 2, 1, 1)
@@ -43,6 +43,24 @@ def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> 
 )
 def test_trials_fit_by_their_demand(needs: Demand, nodes: list[Node], slots: int) -> None:
     assert needs.slots(nodes) == slots
+
+
+@pytest.mark.parametrize(
+    ("needs", "nodes", "on_fixed", "on_growing"),
+    [
+        (Demand(1), [Node(1, 0), Node(1, 0)], 2, 3),
+        (Demand(1), [Node(16, 0)], 16, 20),
+        (Demand(1, 1), [Node(8, 0), Node(8, 4)], 4, 5),
+        (TWO_ON_GPUS, [Node(10, 4)], 2, 2),  # what waits would hold a CPU that the workers of others need
+        (Demand(4), [Node(1, 0)], 1, 1),  # all of its machines were lost, and the next one is asked for
+    ],
+)
+def test_a_quarter_more_trials_wait_where_machines_may_come(
+    needs: Demand, nodes: list[Node], on_fixed: int, on_growing: int
+) -> None:
+    """Finds a sampler asked for the whole queue at once, and a cluster that is never asked to grow."""
+    assert needs.most_at_once(nodes, is_fixed=True) == on_fixed
+    assert needs.most_at_once(nodes, is_fixed=False) == on_growing
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,13 @@ from optuna.trial import TrialState
 
 from dice_ray.config.load import Layer
 from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.run.cluster import Cluster, Node
+from dice_ray.tuning import searchers
+from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.samplers import sampler
-from dice_ray.tuning.searchers import CellSearcher, SweepSearcher
+from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher, SweepSearcher
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
@@ -193,3 +196,31 @@ def test_cells_are_handed_out_once() -> None:
     cells = [TrialSpec(id=id_, params={"loss": "dice"}, seed=1, arm="dice") for id_ in "ab"]
     searcher = CellSearcher(cells)
     assert [searcher.suggest(str(number)) for number in range(3)] == [*(cell.model_dump() for cell in cells), None]
+
+
+class Growing(Cluster):
+    """A cluster of machines with one CPU each, of which there are as many as is written here."""
+
+    num_nodes = 2
+
+    def nodes_now(self) -> tuple[Node, ...]:
+        return self.num_nodes * (Node(1, 0),)
+
+
+def test_the_number_of_trials_follows_that_of_the_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds a sweep that keeps the number of its start, and one that hands out all its trials at once."""
+    monkeypatch.setattr(searchers, "ASK_SECONDS", 0)
+    monkeypatch.setattr(Growing, "num_nodes", 2)
+    cells = [TrialSpec(id=f"cell{number}", params={}, seed=0) for number in range(20)]
+    ray = Growing((Node(1, 0), Node(1, 0)), tmp_path, is_fixed=False)
+    limited = AsManyAsFit(CellSearcher(cells), Demand(1), ray)
+
+    def handed_out(first: int) -> int:
+        return sum(limited.suggest(f"ray{number}") is not None for number in range(first, first + 20))
+
+    assert handed_out(0) == 3  # two run, one waits
+    Growing.num_nodes = 8
+    assert handed_out(20) == 7
+    Growing.num_nodes = 1
+    limited.on_trial_complete("ray0")
+    assert handed_out(40) == 0  # those that run on lost machines are run again first
