@@ -36,8 +36,8 @@ LOG: Final = "log.txt"
 """Output of Ray, Optuna, MLflow and transformers."""
 MODEL: Final = "model"
 """A model packed for MLflow, until it is stored there."""
-LATE: Final = "late"
-"""Written by a trial that exceeded its time limit: the reason of its failure."""
+GIVEN_UP: Final = "given_up"
+"""The reason for which a trial that was killed must not be tried again: it exceeded its time limit or the memory."""
 
 PLAN: Final = schema.PLAN_FILE
 LEDGER: Final = "ledger.jsonl"

@@ -32,12 +32,12 @@ from dice_ray.config.load import as_yaml
 from dice_ray.errors import DiceRayError
 from dice_ray.run.build import objective
 from dice_ray.run.driver import Driver, Screen, TrialCounts
-from dice_ray.run.folder import TRIALS, stored_digest
+from dice_ray.run.folder import GIVEN_UP, TRIALS, stored_digest, write_atomically
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import parent_run
+from dice_ray.tuning import memory, parent_run
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.parent_run import record_data
 from dice_ray.tuning.plan import SweepPlan
@@ -164,6 +164,11 @@ class Recorder:
         else:
             self._to_resubmit.append(trial)
 
+    def given_up(self, id_: str, reason: str) -> None:
+        """A trial was lost by its own fault: it fails for this reason when Ray starts it again."""
+        (self._trials / id_).mkdir(parents=True, exist_ok=True)
+        write_atomically(self._trials / id_ / GIVEN_UP, reason)
+
     def to_resubmit(self) -> list[TrialSpec]:
         """Lost trials to submit again; empty while other trials have not ended, as after Ctrl-C."""
         if self._running.keys() != {trial.id for trial in self._to_resubmit}:
@@ -254,6 +259,11 @@ class RecorderCallback(tune.Callback):
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         errors = Path(trial.error_file).read_text(encoding="utf-8")
         self._recorder.lost(TrialSpec(**trial.config), last_reason(errors), is_final=not trial.should_recover())
+
+    def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        errors = Path(trial.error_file).read_text(encoding="utf-8")
+        if memory.is_hopeless(errors):
+            self._recorder.given_up(trial.config["id"], last_reason(errors))
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         counts = self._recorder.counts

@@ -8,6 +8,7 @@ late, so that errors of the plan and the data are reported before anything start
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -128,6 +129,7 @@ class Session:
         """Run trials; False if they were interrupted."""
         from ray import tune
 
+        from dice_ray.tuning import memory
         from dice_ray.tuning.recorder import RecorderCallback
         from dice_ray.tuning.searchers import CellSearcher
         from dice_ray.tuning.trial import TrialActor, Work
@@ -157,8 +159,11 @@ class Session:
                 progress_reporter=tune.CLIReporter(),
             ),
         )
+        # Tune warns of each trial that has no file of its own with the results: they are in the ledger.
+        logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
         try:
-            tuner.fit()
+            with memory.survived():
+                tuner.fit()
         except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
             return False
         # With a new Tuner: in this one Tune has given the lost trials up for good.

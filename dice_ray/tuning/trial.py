@@ -28,7 +28,7 @@ from ray.exceptions import RayError
 from dice_ray.errors import DiceRayError, RunError, reason_of
 from dice_ray.run import cluster, train
 from dice_ray.run.build import class_weights, objective, prepare
-from dice_ray.run.folder import LATE, TRIALS
+from dice_ray.run.folder import GIVEN_UP, TRIALS
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of
@@ -84,6 +84,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
     try:
         if not work.folder.is_dir():
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
+        _check_not_given_up(folder)
         with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial).with_threads(work.threads)
             work.plan.check_code(targets_of(config))
@@ -104,26 +105,30 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         yield {SCORE: math.nan, "failure": reason_of(error), "done": True}
 
 
-@contextmanager
-def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
-    """Kill this process after the time limit, wherever it hangs. When Ray tries the trial again, it fails.
+def _check_not_given_up(folder: Path) -> None:
+    """A trial that was killed for its time or its memory fails when Ray tries it again.
 
     Raises:
-        RunError: The trial exceeded its limit before.
+        RunError: It was.
     """
-    late = folder / LATE
-    if late.exists():
-        reason = late.read_text()
-        late.unlink()
+    if (file := folder / GIVEN_UP).exists():
+        reason = file.read_text(encoding="utf-8")
+        file.unlink()  # a cell that failed may be run again
         raise RunError(reason)
 
+
+@contextmanager
+def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
+    """Kill this process after the time limit, wherever it hangs. When Ray tries the trial again, it fails."""
     if seconds is None:
         yield
         return
 
     def kill() -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        late.write_text(f"a trial must end within {seconds:g} s (--trial-timeout), and was still running")
+        (folder / GIVEN_UP).write_text(
+            f"a trial must end within {seconds:g} s (--trial-timeout), and was still running"
+        )
         os._exit(1)
 
     timer = threading.Timer(seconds, kill)
