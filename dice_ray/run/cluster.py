@@ -83,6 +83,15 @@ class Cluster:
     is_own: bool = True
 
     @property
+    def lost(self) -> str | None:
+        """The process of our own Ray that has died, without which nothing can be run; None where all are well."""
+        # Internal of Ray 2.60. Ray itself notices after 14 s (raylet) or 60 s (gcs_server), and ends this process.
+        from ray._private.worker import _global_node
+
+        dead = [kind for kind, _ in _global_node.dead_processes()] if self.is_own and _global_node else []
+        return next((kind for kind in ("gcs_server", "raylet") if kind in dead), None)
+
+    @property
     def cpus(self) -> int:
         return sum(node.cpus for node in self.nodes)
 
@@ -184,6 +193,7 @@ def started(
 
     scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
     local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
+    cluster: Cluster | None = None
     with quiet(log):
         try:
             if address != RUNNING:
@@ -199,10 +209,32 @@ def started(
                 _check_machines(alive, [Path.cwd(), *([folder.resolve()] if folder else [])])
             yield cluster
         finally:
-            gc.collect()  # a handle of an actor that is freed after the shutdown kills this process
+            _free_handles(answers=cluster is None or cluster.lost != "gcs_server")
             if address != RUNNING:
                 ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _free_handles(*, answers: bool) -> None:
+    """Free the handles of actors: one that is freed after the shutdown kills this process.
+
+    Args:
+        answers: Whether Ray's `gcs_server` still runs; otherwise each call would wait for it for 60 s.
+    """
+    if answers:
+        gc.collect()
+        return
+    # Internals of Ray 2.60: Tune's handles remove their placement groups, and the raylet waits for the other processes.
+    from ray._private.worker import _global_node
+    from ray.air.execution.resources import placement_group
+
+    remove = placement_group.remove_placement_group
+    placement_group.remove_placement_group = lambda group: None
+    try:
+        gc.collect()
+    finally:
+        placement_group.remove_placement_group = remove
+    _global_node.kill_all_processes(check_alive=False)
 
 
 def surroundings() -> dict[str, str]:

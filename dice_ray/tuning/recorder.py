@@ -31,6 +31,7 @@ from ray.tune.experiment import Trial
 from dice_ray.config.load import as_yaml
 from dice_ray.errors import DiceRayError
 from dice_ray.run.build import objective
+from dice_ray.run.cluster import Cluster
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import GIVEN_UP, TRIALS, stored_digest, write_atomically
 from dice_ray.settings import Flat, flat
@@ -236,10 +237,11 @@ class Recorder:
 class RecorderCallback(tune.Callback):
     """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when it must stop."""
 
-    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, *, is_own_ray: bool) -> None:
-        self._recorder, self._screen, self._is_stopped = recorder, screen, driver.is_stopped
+    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, ray: Cluster) -> None:
+        self._recorder, self._screen, self._ray = recorder, screen, ray
+        self._is_stopped = driver.is_stopped
         self._max_seconds = math.inf if driver.max_hours is None else 3600 * driver.max_hours
-        self._can_leave = is_own_ray or threading.current_thread() is not threading.main_thread()
+        self._can_leave = ray.is_own or threading.current_thread() is not threading.main_thread()
 
     def __getstate__(self) -> dict[str, Any]:
         """Empty: the Tuner pickles its callbacks when it is made, and threads and terminals cannot be pickled."""
@@ -269,7 +271,7 @@ class RecorderCallback(tune.Callback):
         counts = self._recorder.counts
         if self._screen is not None:
             self._screen.show(counts)
-        if self._is_stopped() or counts.elapsed > self._max_seconds:
+        if self._is_stopped() or self._ray.lost or counts.elapsed > self._max_seconds:
             # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
             # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
             # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).

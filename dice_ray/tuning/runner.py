@@ -85,6 +85,7 @@ class Session:
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored, self.driver.tags)
         self._record_data()
+        lost: str | None = None
         try:
             with ExitStack() as stack:
                 log, address = self.folder / LOG, self.driver.address
@@ -98,8 +99,14 @@ class Session:
                 has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
                 if has_ended and (specs := then()):
                     self._tune(ray(), CellSearcher(specs), len(specs), recorder)
+                lost = ray().lost if ray.cache_info().currsize else None
         finally:
             recorder.close()
+        if lost is not None:
+            raise RunError(
+                f"Ray must run until {self.plan.name} has ended, and its process {lost} was killed, as when "
+                f"the machine has too little memory: `dice-ray resume {self.plan.name}` goes on from there"
+            )
         counts = recorder.counts
         if self.screen is not None:
             self.screen.show(counts)
@@ -151,7 +158,7 @@ class Session:
             run_config=tune.RunConfig(
                 name=type(searcher).__name__,
                 storage_path=str(ray.scratch),
-                callbacks=[RecorderCallback(recorder, self.screen, self.driver, is_own_ray=ray.is_own)],
+                callbacks=[RecorderCallback(recorder, self.screen, self.driver, ray)],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # trials write their own
                 failure_config=tune.FailureConfig(max_failures=2),  # of an actor or a node
                 verbose=0,  # the recorder's screen shows progress
