@@ -86,9 +86,10 @@ class Cluster:
     def lost(self) -> str | None:
         """The process of our own Ray that has died, without which nothing can be run; None where all are well."""
         # Internal of Ray 2.60. Ray itself notices after 14 s (raylet) or 60 s (gcs_server), and ends this process.
-        from ray._private.worker import _global_node
+        from ray._private import worker
 
-        dead = [kind for kind, _ in _global_node.dead_processes()] if self.is_own and _global_node else []
+        node: Any = worker._global_node
+        dead = [kind for kind, _ in node.dead_processes()] if self.is_own and node is not None else []
         return next((kind for kind in ("gcs_server", "raylet") if kind in dead), None)
 
     @property
@@ -225,16 +226,18 @@ def _free_handles(*, answers: bool) -> None:
         gc.collect()
         return
     # Internals of Ray 2.60: Tune's handles remove their placement groups, and the raylet waits for the other processes.
-    from ray._private.worker import _global_node
+    from ray._private import worker
     from ray.air.execution.resources import placement_group
 
-    remove = placement_group.remove_placement_group
-    placement_group.remove_placement_group = lambda group: None
+    node: Any = worker._global_node
+    handles: Any = placement_group
+    remove = handles.remove_placement_group
+    handles.remove_placement_group = lambda group: None
     try:
         gc.collect()
     finally:
-        placement_group.remove_placement_group = remove
-    _global_node.kill_all_processes(check_alive=False)
+        handles.remove_placement_group = remove
+    node.kill_all_processes(check_alive=False)
 
 
 def surroundings() -> dict[str, str]:

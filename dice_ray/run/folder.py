@@ -121,9 +121,14 @@ def lock(folder: Path) -> Iterator[None]:
 
     Raises:
         BusyError: Another process drives the folder.
+        RunError: The folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK).open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = (folder / _LOCK).open("w")
+    except OSError as error:
+        raise RunError(f"{folder} must be a folder that can be written: {error.strerror}") from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from ray.air.execution._internal import RayActorManager, TrackedActor
 from ray.air.execution._internal.tracked_actor_task import TrackedActorTask
@@ -51,7 +51,8 @@ def is_hopeless(errors: str) -> bool:
 def survived() -> Iterator[None]:
     """Within the block, Tune takes a process that was killed for its memory as a failure of its trial alone."""
     # Internals of Ray 2.60.
-    at_start, at_work = RayActorManager._actor_start_failed, RayActorManager._actor_task_failed
+    manager: Any = RayActorManager
+    at_start, at_work = manager._actor_start_failed, manager._actor_task_failed
 
     def start_failed(self: RayActorManager, tracked_actor: TrackedActor, exception: Exception) -> None:
         at_start(self, tracked_actor, _as_actor_error(self, tracked_actor, exception))
@@ -59,11 +60,11 @@ def survived() -> Iterator[None]:
     def task_failed(self: RayActorManager, tracked_actor_task: TrackedActorTask, exception: Exception) -> None:
         at_work(self, tracked_actor_task, _as_actor_error(self, tracked_actor_task._tracked_actor, exception))
 
-    RayActorManager._actor_start_failed, RayActorManager._actor_task_failed = start_failed, task_failed
+    manager._actor_start_failed, manager._actor_task_failed = start_failed, task_failed
     try:
         yield
     finally:
-        RayActorManager._actor_start_failed, RayActorManager._actor_task_failed = at_start, at_work
+        manager._actor_start_failed, manager._actor_task_failed = at_start, at_work
 
 
 def _as_actor_error(manager: RayActorManager, tracked: TrackedActor, exception: Exception) -> Exception:

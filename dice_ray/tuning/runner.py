@@ -80,7 +80,8 @@ class Session:
         if unknown := stored - self.ledger.specs.keys() - {self.plan.name}:
             raise RunError(
                 f"MLflow's experiment {self.plan.name!r} must hold the runs of {self.folder} alone, and holds "
-                f"{len(unknown)} that its ledger does not know: choose another name"
+                f"{len(unknown)} that its ledger does not know: choose another name, or give the folder that "
+                "has them its name back"
             )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored, self.driver.tags)

@@ -90,7 +90,7 @@ class Greedy:
     def show(self, state: Event) -> None:
         if self.killed is None and isinstance(state, TrialCounts) and state.running and (trials := titled(*TRIAL)):
             (self.killed,) = trials
-            taken = []
+            taken: list[torch.Tensor] = []
             while self.killed.is_running() and self.killed.status() != psutil.STATUS_ZOMBIE:
                 if len(taken) < LEAK * 4:
                     taken.append(torch.ones(2**26))
