@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from analysis.columns import losses, parent_tag, scores
+from analysis.columns import collapsed, losses, parent_tag, scores
 
 if TYPE_CHECKING:
     from analysis.findings import Findings
@@ -22,6 +22,7 @@ class BestTrial:
         score: On dev: the mean over its reruns if it has any, else its own score.
         num_reruns: How many reruns have a score.
         settings: What the search chose, by path.
+        is_collapsed: Whether it predicts one class only.
     """
 
     id: str
@@ -30,6 +31,7 @@ class BestTrial:
     score: float
     num_reruns: int
     settings: dict[str, Any]
+    is_collapsed: bool
 
 
 def best_trial(findings: Findings) -> BestTrial | None:
@@ -44,4 +46,6 @@ def best_trial(findings: Findings) -> BestTrial | None:
     settings = {path: value for path in searched if not pd.isna(value := row.get(f"params.{path}"))}
     reruns = findings.rerun_scores.get(id_, ())
     score = fmean(reruns) if reruns else float(scores(runs, metric).iloc[0])
-    return BestTrial(id_, str(losses(runs).iloc[0]), metric, score, len(reruns), settings)
+    return BestTrial(
+        id_, str(losses(runs).iloc[0]), metric, score, len(reruns), settings, bool(collapsed(runs, metric).iloc[0])
+    )

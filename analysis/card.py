@@ -13,7 +13,7 @@ from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import ToldApart, Verdict, verdict
-from analysis.wording import arm_to_use, certainty, question
+from analysis.wording import arm_to_use, certainty, controls, question
 from dice_ray.errors import RunError, counted, one_line
 
 
@@ -25,8 +25,8 @@ class Card:
         name: What is compared, where a report has several cards; else empty.
         question: About the arms.
         answer: To the question.
-        use: The arm to use.
-        facts: Data set, size of its splits, metric and seeds, by label.
+        use: The arm to use, or several of which none is shown to be better.
+        facts: Why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
     """
@@ -80,11 +80,13 @@ def cards(findings: Findings) -> tuple[Card, ...]:
 def _card(compared: Comparison, name: str, findings: Findings) -> Card:
     made = verdict(compared)
     facts = {
+        "winner": f"none: {made.why_no_winner}" if made.outcome == "different" else "",
         "data": compared.place,
         **_sizes(compared, findings),
         "metric": compared.metric,
         "seeds": str(made.num_seeds),
         "certainty": certainty(made) if made.compared else "",
+        "control": "; ".join(controls(made)),
     }
     settle, is_command = _settle(made, findings)
     facts = {label: text for label, text in facts.items() if text}

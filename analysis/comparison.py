@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from analysis.columns import (
     by_seed,
     collapsed,
+    column,
     constant,
     has_drawn_settings,
     parent_tag,
@@ -30,7 +31,7 @@ from analysis.statistics import FEW_SEEDS, Difference, Interval, holm_of, paired
 from dice_ray.tracking import schema
 
 CONSTANT: Final = "constant predictor"
-TUNED: Final = ", tuned threshold"
+TUNED: Final = " (tuned threshold)"
 """Suffix of an arm's name for the scores of its runs at the threshold tuned on dev."""
 
 
@@ -87,6 +88,26 @@ class BestArm:
 
 
 @dataclass(frozen=True)
+class Control:
+    """The baseline's loss with the other settings of a tuned arm: what differs from the baseline is the search alone.
+
+    Attributes:
+        arm: The arm whose settings it has, except those of the loss.
+        score: The mean over its seeds.
+        difference: To the baseline; its p is not corrected, so that a control fails rather too often than too seldom.
+    """
+
+    arm: str
+    score: Interval
+    difference: Difference
+
+    @property
+    def is_passed(self) -> bool | None:
+        """Whether it cannot be told apart from the baseline; None with fewer than `FEW_SEEDS` seeds."""
+        return None if self.difference.interval.num < FEW_SEEDS else not self.difference.is_significant
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The arms of a study on one data set, encoder and variant.
 
@@ -101,6 +122,7 @@ class Comparison:
         why_not: The reason why no difference on new data is known; empty if one is.
         num_replaced: The number of cells left out because another has the same arm and seed.
         rarest_class: The class with the fewest test items and their number, the mean over cells; None if not stored.
+        controls: Of a tuned study; they are no arms, and their cells are not among `cells`.
     """
 
     place: str
@@ -113,6 +135,7 @@ class Comparison:
     why_not: str
     num_replaced: int
     rarest_class: tuple[str, int] | None
+    controls: tuple[Control, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -151,7 +174,9 @@ def compare(
         place: Data set, encoder and variant, for titles.
         classes: Support and counts of each class by the id of the cell.
     """
-    once = _latest(cells, metric)
+    latest = _latest(cells, metric)
+    is_control = column(latest, "tags.control").notna()
+    once = latest[~is_control]
     ratio = test_per_train(once)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
     one_class, areas, arms = collapsed(once, metric), unfailed(once, schema.pr_auc_metric(metric)), []
@@ -179,9 +204,19 @@ def compare(
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
     why_not = "" if any(arm.new_data for arm in arms) else readings[""][1]
-    num_replaced = len(cells) - len(once)
+    num_replaced = len(cells) - len(latest)
     corrected, rarest = tuple(_corrected(arms)), _rarest_class(once, classes or {})
-    return Comparison(place, metric, baseline, once, corrected, best, ratio, why_not, num_replaced, rarest)
+    plain = readings[""][0].get(baseline, ArmScores(baseline, {}, {}))
+    controls = tuple(
+        _control(str(arm), plain, by_seed(scores(runs, metric), runs["seed"]))
+        for arm, runs in latest[is_control].groupby(column(latest, "tags.control")[is_control])
+    )
+    return Comparison(place, metric, baseline, once, corrected, best, ratio, why_not, num_replaced, rarest, controls)
+
+
+def _control(arm: str, baseline: ArmScores, scored: Mapping[int, float]) -> Control:
+    difference = paired_difference(scored, baseline.scores, baseline.test_per_train)
+    return Control(arm, t_interval(list(scored.values()), baseline.test_per_train), difference)
 
 
 @dataclass(frozen=True)

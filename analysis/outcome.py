@@ -59,7 +59,7 @@ def note(findings: Findings, name: str) -> str:
 def _metric_name(name: str) -> str:
     """The name without what MLflow does not accept in one.
 
-    >>> _metric_name("test/f1/dice, tuned threshold")
+    >>> _metric_name("test/f1/dice (tuned threshold)")
     'test/f1/dice tuned threshold'
     """
     return re.sub(r"[^\w./ :-]", "", name)

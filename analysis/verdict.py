@@ -197,4 +197,4 @@ def score_format(comparison: Comparison) -> ScoreFormat:
 
 def with_differences(rows: Sequence[Arm], show: Callable[[float, str], str]) -> str:
     """The rows with their differences from the baseline."""
-    return ", ".join(f"{arm.name} ({show(arm.difference.interval.mean, '+')})" for arm in rows if arm.difference)
+    return ", ".join(f"{arm.name} {show(arm.difference.interval.mean, '+')}" for arm in rows if arm.difference)

@@ -28,7 +28,7 @@ def arm_to_use(of: Verdict) -> str:
     names = [name for name in better if not name.endswith(TUNED) or name.removesuffix(TUNED) not in better]
     if names:
         *others, last = names
-        return f"{', '.join(others)}{' or ' if others else ''}{last}; no winner: {of.why_no_winner}"
+        return f"{', '.join(others)}{' or ' if others else ''}{last}"
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
     if of.outcome == "all_collapsed" or rows_of_baseline(of.comparison)[0].score.mean <= constant_score(of.comparison):
@@ -43,6 +43,22 @@ def certainty(of: Verdict) -> str:
     if _is_tuned(comparison):
         return f"covers other {drawn}; not another search, which would find other settings for each tuned arm"
     return f"covers other {drawn}, with the settings of this study"
+
+
+def controls(of: Verdict) -> Iterator[str]:
+    """For each control of a tuned study, whether it passed, and what follows."""
+    baseline, show = of.comparison.baseline, score_format(of.comparison).show_interval
+    for control in of.comparison.controls:
+        name, found = f"{baseline} with the other settings found for {control.arm}", control.difference.interval
+        if control.is_passed is None:
+            yield f"not known yet: {name} shares {counted(found.num, 'seed')} with {baseline}, of {FEW_SEEDS} needed"
+        elif control.is_passed:
+            yield f"passed: {name} is not told apart from {baseline}, {show(found, '+')}"
+        else:
+            yield (
+                f"failed: {name} differs significantly from {baseline}, {show(found, '+')}. The settings alone make "
+                "such a difference, so none here is evidence about a loss"
+            )
 
 
 def question(of: Verdict) -> str:
@@ -73,11 +89,12 @@ def sentences(of: Verdict) -> Iterator[str]:
         yield _of_winner(of)
     if _is_tuned(comparison):
         yield "Each tuned arm has the settings that one search found: this compares these settings, not the losses."
+    yield from (f"Control {text}." for text in controls(of))
     yield from _of_different(of)
     if of.outcome == "different":
         yield f"No winner: {of.why_no_winner}."
     if of.compared and of.not_compared:
-        names = ", ".join(f"{arm.name} ({counted(_num_shared(arm), 'seed')})" for arm in of.not_compared)
+        names = ", ".join(f"{arm.name} with {counted(_num_shared(arm), 'seed')}" for arm in of.not_compared)
         yield f"Not compared, with fewer than {FEW_SEEDS} seeds shared with {baseline}: {names}."
     yield _of_levels(of)
     yield from _of_power(of)
@@ -151,10 +168,10 @@ def _of_power(of: Verdict) -> Iterator[str]:
         of_format, (low, easiest), (high, hardest) = score_format(of.comparison), known[0], known[-1]
         # The spread of a few seeds of which one collapsed asks for differences that no score can have.
         is_possible = not of_format.percent or high < 1
-        largest = f" to {of_format.show(high)} ({hardest})" if is_possible else f"; for {hardest}, no possible one"
+        largest = f", {of_format.show(high)} for {hardest}" if is_possible else f"; for {hardest}, no possible one"
         yield (
             f"Difference from {of.comparison.baseline} that so many seeds show in 4 of 5 studies: at least "
-            f"{of_format.show(low)} ({easiest}){largest if hardest != easiest else ''}."
+            f"{of_format.show(low)} for {easiest}{largest if hardest != easiest else ''}."
         )
     if of.more and of.more.shows:
         yield f"About {of.more.num} seeds would show {of.more.shows}."

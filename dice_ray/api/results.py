@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dice_ray.api import shipped
 from dice_ray.api.places import runs_folder
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from dice_ray.tuning.estimate import Estimate
 
 Shown = TypeVar("Shown")
+ONE_CLASS: Final = (
+    "It predicts one class only: try more epochs (training.epochs), another rate (training.lr), model.head_bias=prior "
+    "or another loss; a threshold tuned on dev may already help."
+)
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,14 @@ class Best:
         metric: Of a sweep and a run on dev, of a study on test.
         score: The best value; the mean of an arm, and of a trial that was run again with other seeds.
         settings: The parameters that the search chose; empty for a run and an arm.
+        is_collapsed: Whether the model predicts one class only.
     """
 
     name: str
     metric: str
     score: float
     settings: dict[str, Any] = field(default_factory=dict)
+    is_collapsed: bool = False
 
     @property
     def line(self) -> str:
@@ -52,7 +58,8 @@ class Best:
             f"{path} {value:.3g}" if isinstance(value, float) else f"{path} {value}"
             for path, value in self.settings.items()
         )
-        return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}."
+        advice = f" {ONE_CLASS}" if self.is_collapsed else ""
+        return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}.{advice}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -397,4 +404,4 @@ def _best(name: str, of_experiment: Findings) -> Best:
         raise RunError(f"the best trial must have a score, and no trial of {name} has one")
     # The frame holds NumPy's numbers, which JSON and YAML do not take.
     settings = {path: value.item() if hasattr(value, "item") else value for path, value in trial.settings.items()}
-    return Best(f"{name}/{trial.id}", trial.metric, trial.score, settings)
+    return Best(f"{name}/{trial.id}", trial.metric, trial.score, settings, trial.is_collapsed)

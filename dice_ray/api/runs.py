@@ -73,19 +73,22 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     """Train a resolved configuration in the folder of this name, or resume it there."""
     from dice_ray.run import build, single
     from dice_ray.run.folder import with_stored_precision
+    from dice_ray.tracking.schema import collapsed_metric
 
     tracking.check_register(register)
     folder = runs_folder() / name
     config = build.fix_precision(with_stored_precision(config, folder))
     with interruptible(name, TRAIN_EXPERIMENT) as stop:
-        score = single.train_alone(config, folder, TRAIN_EXPERIMENT, replace(driver, is_stopped=stop))
-        if score is None or stop():
+        best = single.train_alone(config, folder, TRAIN_EXPERIMENT, replace(driver, is_stopped=stop))
+        if best is None or stop():
             raise KeyboardInterrupt
         stop.is_asked = False
         place = Place(folder, TRAIN_EXPERIMENT, name)
         tracking.keep_best(place, "dev", store_text=config.tracking.text, register=register)
     has_test = config.data.has("test") or config.data.test_share is not None
-    return Result(name, TRAIN_EXPERIMENT, trained=Best(name, build.objective(config), score), has_test=has_test)
+    metric = build.objective(config)
+    trained = Best(name, metric, best[metric], is_collapsed=bool(best[collapsed_metric(metric)]))
+    return Result(name, TRAIN_EXPERIMENT, trained=trained, has_test=has_test)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,6 @@ def print_result(
         print_json(document | {"headlines": result.headlines})
     else:
         if result.trained is not None:
-            typer.echo(f"\n{result.name}: best {result.trained.metric} {result.trained.score:.4f}")
             split = "test" if result.has_test else "dev"
             commands = [["evaluate", result.name, split], ["predict", result.name, "FILE"], ["report", "train"]]
         else:
@@ -135,8 +134,8 @@ def print_result(
 
 
 def _outcome(result: Result) -> Sequence[str]:
-    """The outcome of a study, or of a sweep; nothing where MLflow is away, and for several objectives."""
-    if result.trained is not None or result.headlines:
+    """The outcome of a run, sweep or study; nothing where MLflow is away, and for several objectives."""
+    if result.headlines:
         return result.headlines
     try:
         return [f"Best: {result.best.line}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,8 +30,8 @@ DESCRIPTION = (
 """Of their experiment in MLflow."""
 
 
-def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> float | None:
-    """Train a run in its folder; returns its best score on dev, None if it was stopped before its end.
+def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver) -> Mapping[str, float] | None:
+    """Train a run in its folder; returns the metrics of its best evaluation, None if it was stopped before its end.
 
     Raises:
         RunError: Another process trains in the folder, or it holds something else.
@@ -95,4 +96,4 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
             curve = [(event.step, event.metrics[metric]) for event in evaluations]
             metrics = [event.metrics for event in evaluations]
             record.ended(status, objective=metric, curve=curve, metrics=metrics, tags=ended)
-    return max(score for _, score in curve) if status == "FINISHED" else None
+    return max(metrics, key=lambda values: values[metric]) if status == "FINISHED" else None

@@ -139,7 +139,7 @@ def copy_ledger(earlier: Path, folder: Path) -> None:
 
 
 def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
-    """The plan with, below each arm, the parameters of the best trial of its loss in these sweeps.
+    """The plan with, below each arm, the parameters of the best trial of its loss in these sweeps, and with a control.
 
     Raises:
         RunError: A folder does not hold a sweep of the same task, data and encoder, or its seed is one of the study's.
@@ -173,7 +173,29 @@ def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
         sweep, trial = best[loss]
         settings[arm] = sweep.history.specs[trial.id].params
         origins[arm] = f"{sweep.plan.name} {trial.id}, best of {num_trials[loss]}"
-    return plan.model_copy(update={"tuned": origins, "tuned_settings": settings})
+    made = plan.model_copy(update={"tuned": origins, "tuned_settings": settings})
+    # As much as the searches differ, so much may arms that do not: without a control, a study cannot tell.
+    others = {arm: {path: value for path, value in of.items() if not _is_of_loss(path)} for arm, of in settings.items()}
+    differs = next((arm for arm in others if others[arm] != others[plan.baseline]), None)
+    return made if differs is None else _with_control(made, differs, others[differs])
+
+
+def _with_control(plan: StudyPlan, arm: str, others: Flat) -> StudyPlan:
+    """The plan with another arm: the baseline's loss with the other settings that were found for an arm."""
+    control = f"control_{arm}"
+    of_loss = {path: value for path, value in plan.tuned_settings[plan.baseline].items() if _is_of_loss(path)}
+    return plan.model_copy(
+        update={
+            "arms": plan.arms | {control: plan.arms[plan.baseline]},
+            "tuned": plan.tuned | {control: plan.tuned[arm]},
+            "tuned_settings": plan.tuned_settings | {control: {**of_loss, **others}},
+            "controls": {control: arm},
+        }
+    )
+
+
+def _is_of_loss(path: str) -> bool:
+    return path.partition(".")[0] == "loss"
 
 
 def _best_by_loss(sweeps: Sequence[EarlierSweep]) -> dict[str, tuple[EarlierSweep, RankedTrial]]:

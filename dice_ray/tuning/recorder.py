@@ -205,6 +205,7 @@ class Recorder:
                 name = f"{trial.variant}: {name}"
             if isinstance(self._plan, StudyPlan) and trial.arm in self._plan.tuned:
                 tags[schema.TUNED] = self._plan.tuned[trial.arm]
+                tags |= {schema.CONTROL: of} if (of := self._plan.controls.get(trial.arm)) else {}
         try:
             config = self._plan.config(trial)
             params, config_yaml = flat(config), as_yaml(config)

@@ -87,6 +87,8 @@ class StudyPlan(Plan):
         encoders: Digest of the content of each encoder that lies in a folder, by its name.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
         tuned_settings: The settings of that trial, by path: a layer below the arm.
+        controls: The arms that are the baseline's loss with the other settings of a tuned arm, and that arm. They
+            differ from the baseline by the draw of the searches alone, and so show how much it makes.
         command: The command that runs it, without its seeds; empty for a study of an older version.
         asked: What was asked for last, of a study that earlier calls have made larger; None for all of it.
     """
@@ -101,6 +103,7 @@ class StudyPlan(Plan):
     encoders: dict[str, str] = Field(default_factory=dict)
     tuned: dict[str, str] = Field(default_factory=dict)
     tuned_settings: dict[str, StoredValues] = Field(default_factory=dict)
+    controls: dict[str, str] = Field(default_factory=dict)
     command: str = ""
     asked: Asked | None = None
 
@@ -213,7 +216,7 @@ class StudyPlan(Plan):
     def merged_with(self, stored: StudyPlan) -> StudyPlan:
         """This plan with the arms, variants and seeds that only the stored one has, which are not asked for."""
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
-        names = ("arms", "variants", "encoders", "code", "tuned", "tuned_settings")
+        names = ("arms", "variants", "encoders", "code", "tuned", "tuned_settings", "controls")
         merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
         asked = self.asked or self._whole()
         whole = self.model_copy(update={**merged, "seeds": seeds, "asked": None})

@@ -137,7 +137,7 @@ def test_rows_are_folded_until_they_are_asked_for_and_shown_without_a_script(bro
     button.click()
     assert tuned.is_visible()
     with_script.page.locator("#study-comparison th button").nth(0).click()
-    assert with_script.column("study-comparison", 1)[-2:] == ["dice, tuned threshold", "plain, tuned threshold"]
+    assert with_script.column("study-comparison", 1)[-2:] == ["dice (tuned threshold)", "plain (tuned threshold)"]
     button.click()
     assert not tuned.is_visible()
     assert with_script.messages == []

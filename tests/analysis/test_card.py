@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import get_args
 
 import pandas as pd
+import pytest
 
 from analysis.card import cards
 from analysis.comparison import comparisons
 from analysis.findings import Findings
 from analysis.report import report
+from analysis.statistics import paired_difference
 from analysis.verdict import ANSWERS, Outcome, verdict
 from tests.analysis.frames import study
 
@@ -57,6 +60,37 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
         assert f"--seeds {made.more.num}" in text.replace("{-}", "-")
 
 
+@pytest.mark.parametrize(
+    ("scores", "says"),
+    [
+        ([0.7, 0.72, 0.69, 0.71, 0.7], r"passed: plain .* found for dice is not told apart from plain, [-+]\d.* \[-"),
+        (
+            [0.6, 0.61, 0.6, 0.6, 0.61],
+            r"failed: plain .* found for dice differs significantly from plain, -1\d\.\d\d",
+        ),
+        ([0.7, 0.72], "not known yet: .* shares 2 seeds with plain, of 5 needed"),
+    ],
+)
+def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(scores: list[float], says: str) -> None:
+    """Finds a control that wins, that is corrected or counted with the arms, or that fails unsaid."""
+    plain = [0.71, 0.7, 0.7, 0.72, 0.69]
+    without = found({"plain": plain, "dice": [score + 0.1 for score in plain]}, tuned="search 0001, best of 6")
+    findings = found(
+        {"plain": plain, "dice": [score + 0.1 for score in plain], "control_dice": scores},
+        tuned="search 0001, best of 6",
+    )
+    findings.frame["tags.control"] = findings.frame["arm"].map({"control_dice": "dice"})
+    (compared,), (expected,) = comparisons(findings), comparisons(without)
+    assert compared.arms == expected.arms
+    (control,) = compared.controls
+    assert control.difference == paired_difference(dict(enumerate(scores)), dict(enumerate(plain)))
+    (card,), (card_without,) = cards(findings), cards(without)
+    assert re.match(says, card.lines["control"])
+    assert {**card.lines, "control": ""} == {**card_without.lines, "control": ""}
+    assert f"Control {card.lines['control']}." in report(findings).summary
+    assert "control" not in card_without.lines
+
+
 def test_a_card_says_which_arm_to_use() -> None:
     """Finds an arm recommended that did not win, or that is no better than a constant prediction."""
     far = [score + 0.2 for score in CLOSE["dice"]]
@@ -66,7 +100,8 @@ def test_a_card_says_which_arm_to_use() -> None:
     findings.frame["metrics.test/f1_tuned"] = findings.frame["metrics.test/f1"]
     (tied,) = cards(findings)
     assert tied.answer == "YES"
-    assert tied.use.startswith(("dice or focal; no winner: ", "focal or dice; no winner: "))
+    assert tied.use in ("dice or focal", "focal or dice")
+    assert re.match(r"none: (dice|focal).* leads, \+\d", tied.lines["winner"])
     (few,) = cards(found({arm: scores[:3] for arm, scores in CLOSE.items()}))
     assert (few.answer, few.use) == ("TOO FEW SEEDS", "not known yet")
     findings = found(CLOSE)

@@ -131,7 +131,7 @@ def test_arms_by_their_mean_each_against_the_baseline(reports: dict[str, Report]
     arms = rows(made, "comparison")
     assert list(arms) == [
         *("dice", "focal", "cross_entropy", "constant predictor"),
-        *("dice, tuned threshold", "cross_entropy, tuned threshold", NASTY),
+        *("dice (tuned threshold)", "cross_entropy (tuned threshold)", NASTY),
     ]
     # Holm's procedure tests it at .05/3: its p is the second smallest of four.
     low, high = stats.ttest_rel(F1["dice"], F1["cross_entropy"]).confidence_interval(1 - 0.05 / 3)
@@ -149,7 +149,7 @@ def test_p_is_corrected_over_all_rows_against_the_baseline(reports: dict[str, Re
     tuned = p(TUNED["dice"], TUNED["cross_entropy"])
     assert none < dice < tuned < focal
     arms = rows(reports["study"], "comparison")
-    corrected = [arms[name]["holm_p"] for name in (NASTY, "dice", "dice, tuned threshold", "focal")]
+    corrected = [arms[name]["holm_p"] for name in (NASTY, "dice", "dice (tuned threshold)", "focal")]
     assert corrected == pytest.approx([4 * none, 3 * dice, 2 * tuned, focal])
     assert math.isnan(arms["cross_entropy"]["holm_p"])
     assert math.isnan(arms["constant predictor"]["holm_p"])
@@ -160,7 +160,7 @@ def test_a_tuned_threshold_is_compared_with_the_baseline_at_its_own(
 ) -> None:
     made = reports["study"]
     arms = rows(made, "comparison")
-    dice, baseline = (arms[f"{name}, tuned threshold"] for name in ("dice", "cross_entropy"))
+    dice, baseline = (arms[f"{name} (tuned threshold)"] for name in ("dice", "cross_entropy"))
     assert picked(dice, "mean", "difference", "shared_seeds") == pytest.approx([0.768, 0.768 - 0.732, 5])
     assert picked(baseline, "mean", "seeds") == pytest.approx([0.732, 5])
     assert pd.isna(picked(baseline, "difference", "shared_seeds", "holm_p")).all()
@@ -181,13 +181,13 @@ def test_failed_and_collapsed_cells_are_counted_and_listed(reports: dict[str, Re
 
 def test_an_arm_with_few_seeds_is_named_and_the_others_are_compared(frames: dict[str, pd.DataFrame]) -> None:
     frame = frames["study"]
-    few = "Not compared, with fewer than 5 seeds shared with cross_entropy: focal (4 seeds)."
+    few = "Not compared, with fewer than 5 seeds shared with cross_entropy: focal with 4 seeds."
     made, without = report(frame), report(frame[frame["arm"] != "focal"])
     assert few in made.summary
     assert few not in without.summary
-    better = "dice, tuned threshold (+3.60), dice (+5.20)"
+    better = "dice (tuned threshold) +3.60, dice +5.20"
     expected = (
-        f"Significantly better than cross_entropy on this test set (Holm p <= 0.05): {better}; worse: {NASTY} (-70.40)."
+        f"Significantly better than cross_entropy on this test set (Holm p <= 0.05): {better}; worse: {NASTY} -70.40."
     )
     assert expected in without.summary
     assert without.summary[0] in without.tables[0].notes

@@ -22,7 +22,7 @@ def test_the_winner_is_the_one_that_the_table_names() -> None:
     first, better, levels, *_, last = made.summary
     assert first.startswith("Winner: dice, significantly better than every other arm")
     assert first in made.tables[0].notes
-    assert better == "Significantly better than plain on this test set (Holm p <= 0.05): dice (+10.00)."
+    assert better == "Significantly better than plain on this test set (Holm p <= 0.05): dice +10.00."
     assert levels == "test/f1 (%), 10 seeds: plain has 50.55 [50.33, 50.77]."
     assert last == "All 20 runs finished."
     assert f"\n\n{first}\n" in made.text()
@@ -84,4 +84,4 @@ def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None
     rows = [*cells(5, 0.1), *({"arm": "lost", "seed": seed, "state": "failed"} for seed in range(1, 6))]
     made = report(study(rows))
     assert made.summary[0].startswith("Winner: dice, significantly better than every compared arm")
-    assert "Not compared, with fewer than 5 seeds shared with plain: lost (0 seeds)." in made.summary
+    assert "Not compared, with fewer than 5 seeds shared with plain: lost with 0 seeds." in made.summary

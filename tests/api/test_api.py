@@ -359,7 +359,8 @@ def test_train_leaves_a_run_in_mlflow() -> None:
     assert run["metrics.dev/f1"] == told[-1].metrics["dev/f1"]
     assert run["metrics.dev/best_f1"] == max(evaluation.metrics["dev/f1"] for evaluation in told)
     best = max(told, key=lambda evaluation: evaluation.metrics["dev/f1"])
-    assert result.best == api.Best(result.name, "dev/f1", best.metrics["dev/f1"])
+    is_collapsed = bool(best.metrics["dev/collapsed"])
+    assert result.best == api.Best(result.name, "dev/f1", best.metrics["dev/f1"], is_collapsed=is_collapsed)
     assert run["tags.collapsed"] == ("true" if best.metrics["dev/collapsed"] else "false")
     assert result.name in result.report().text()
 
@@ -453,7 +454,10 @@ def test_a_failed_run_is_stored_as_failed() -> None:
 
 def test_class_weights_are_stored_and_a_run_that_cannot_have_them_has_failed() -> None:
     """Finds a run that is not stored because its weights are invalid."""
-    dice_ray.train("synthetic_pairs", QUICK | {"loss": "weighted_cross_entropy"}, name="weighted")
+    trained = dice_ray.train(
+        "synthetic_pairs", QUICK | {"loss": "weighted_cross_entropy", "training.lr": 1e-9}, name="weighted"
+    )
+    assert "It predicts one class only: try more epochs" in trained.best.line
     with pytest.raises(ConfigError, match="below 0"):
         dice_ray.train("synthetic_pairs", QUICK | {"loss.weighted_cross_entropy.weighting.lg.k": 0.1}, name="bad")
     rows = api.Result("weighted", TRAIN_EXPERIMENT).frame.set_index("id")

@@ -80,7 +80,7 @@ def main() -> None:
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; {num} trials of no work")
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        with mock.patch.object(trials, "Trial", NoWork):
+        with mock.patch.object(trials, "TrialActor", NoWork):
             api.tune("synthetic_pairs", ["data.source.synthetic.size=200"], space=SPACE, trials=num, show=show)
         open_files = psutil.Process().num_fds()
         os.chdir("/")

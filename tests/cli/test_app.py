@@ -169,7 +169,7 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
         "  dice-ray report train",
     ]
     scores = [float(words[words.index("dev/f1") + 1]) for words in evaluations]
-    assert f"mine: best dev/f1 {max(scores):.4f}" in lines
+    assert any(line.startswith(f"Best: mine has dev/f1 {max(scores):.4f}.") for line in lines)
     assert {path.name for path in Path("dice_ray_runs/mine").iterdir()} == {
         "best.pt",
         "config.yaml",
@@ -542,7 +542,7 @@ def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(
 def test_results_and_listings_are_one_json_document(trained_here: Trained, run: Run) -> None:
     result = run("train", "synthetic_pairs", *QUICK, "--name", "mine", "--json").json
     assert (result["name"], result["best"]["metric"]) == ("mine", "dev/f1")
-    assert f"mine: best dev/f1 {result['best']['score']:.4f}\n" in trained_here.output.stdout
+    assert f"Best: mine has dev/f1 {result['best']['score']:.4f}." in trained_here.output.stdout
     assert result["waiting"] is None
     assert Path(result["log"]).is_file()
     Path("two.tsv").write_text("sentence1\tsentence2\na\tb\nc\td\n")

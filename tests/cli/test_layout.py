@@ -17,7 +17,7 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
 
 TRIAL = "search_of_a_loss_and_its_optimizer/0002"
-ARM = "self_adjusting_dice, tuned threshold"
+ARM = "self_adjusting_dice (tuned threshold)"
 COMMAND = "`dice-ray resume search_of_a_loss_and_its_optimizer`"
 PARAMETERS = {
     "loss": "self_adjusting_dice",
@@ -105,7 +105,7 @@ def test_help_is_not_as_wide_as_the_terminal() -> None:
 def test_columns_that_do_not_fit_are_put_below_with_the_names_repeated() -> None:
     numbers = [f"{number}0.25 [12.50, 87.50]" for number in range(5)]
     lines = table(["arm", *map(str, range(5))], [[ARM, *numbers], ["dice", *numbers]], [False, *5 * [True]]).split("\n")
-    assert [line.split()[0] for line in lines if line] == ["arm", "self_adjusting_dice,", "dice"] * 3
+    assert [line.split()[0] for line in lines if line] == ["arm", "self_adjusting_dice", "dice"] * 3
     assert all(any(number in line for line in lines) for number in numbers)
 
 

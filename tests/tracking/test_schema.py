@@ -36,6 +36,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.results_version",
         "dice_ray.note",
         "dice_ray.constant",
+        "dice_ray.control",
         "dice_ray.searched",
         "dice_ray.seed",
         "dice_ray.state",

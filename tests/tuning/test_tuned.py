@@ -57,17 +57,25 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     worse = sweep("worse", ({**focal, "training.lr": 1.0}, 0.7), ({"loss": "dice"}, 0.99))
     better = sweep("better", (ce, 0.5), (focal, 0.8), (ce, 0.4), ({**ce, "training.lr": 1.0}, None))
     found = tuned(study, [better, worse])
-    assert found.arms == ARMS, "the settings of a trial are a layer below the arm"
+    assert {arm: found.arms[arm] for arm in ARMS} == ARMS, "the settings of a trial are a layer below the arm"
     cells = {cell.arm: found.config(cell) for cell in found.grid().cells}
-    assert {arm: config.training.lr for arm, config in cells.items()} == {"ce": 1e-3, "focal": 2e-3, "mild": 2e-3}
-    gammas = {arm: flat(config)["loss.focal.gamma"] for arm, config in cells.items() if arm != "ce"}
+    assert {arm: config.training.lr for arm, config in cells.items()} == {
+        **{"ce": 1e-3, "focal": 2e-3, "mild": 2e-3},
+        "control_focal": 2e-3,
+    }
+    gammas = {arm: flat(config)["loss.focal.gamma"] for arm, config in cells.items() if config.loss.name == "focal"}
     assert gammas == {"focal": 3.0, "mild": 0.5}
     assert found.tuned == {
         "ce": "better 0001, best of 3",
         "focal": "better 0002, best of 2",
         "mild": "better 0002, best of 2",
+        "control_focal": "better 0002, best of 2",
     }
-    assert len(found.grid().cells) == 6
+    assert found.controls == {"control_focal": "focal"}
+    assert cells["control_focal"].loss == cells["ce"].loss
+    assert len(found.grid().cells) == 8
+    same = sweep("same", (ce, 0.5), ({**focal, "training.lr": 1e-3}, 0.5))
+    assert not tuned(study, [same]).controls, "with the same settings for all arms, there is nothing to control"
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_at_the_tuned_threshold_its_own_counts_say_how_sure_it_is_on_new_data() 
         for id_, right in RIGHT.items()
     }
     (table,) = comparison(findings(frame, {(id_, "test/items.csv"): text for id_, text in texts.items()}))
-    plain, at_tuned = rows(table)["dice"], rows(table)["dice, tuned threshold"]
+    plain, at_tuned = rows(table)["dice"], rows(table)["dice (tuned threshold)"]
     assert not pd.isna(at_tuned["new_data_low"])
     assert at_tuned["new_data_low"] == pytest.approx(plain["new_data_low"], abs=1e-3)
 
@@ -272,7 +272,7 @@ def test_the_area_under_the_curve_stands_beside_the_score() -> None:
     assert [plain["pr_auc"], plain["pr_auc_low"], plain["pr_auc_high"]] == [area.mean, area.low, area.high]
     assert rows(table)["dice"]["pr_auc"] == pytest.approx(0.7), "the last value of a failed cell does not count"
     assert table.shown["PR-AUC"].tolist()[1].startswith("80.00 [")
-    assert pd.isna(rows(table)["dice, tuned threshold"]["pr_auc"]), "no threshold changes it: it stands once"
+    assert pd.isna(rows(table)["dice (tuned threshold)"]["pr_auc"]), "no threshold changes it: it stands once"
 
 
 def test_a_second_reading_of_the_same_runs_is_no_rival() -> None:
@@ -335,7 +335,7 @@ def test_an_arm_has_one_row_and_the_rest_is_folded() -> None:
     parts = {name: table.data["arm"].iloc[rows.start : rows.stop].tolist() for name, rows, _ in table.bodies}
     assert [*parts.values()] == [
         ["dice", "cross_entropy", "constant predictor"],
-        [f"{arm}, tuned threshold" for arm in ("dice", "cross_entropy", "tversky")],
+        [f"{arm} (tuned threshold)" for arm in ("dice", "cross_entropy", "tversky")],
         ["tversky"],
     ]
     assert "failed" not in table.shown
