@@ -143,6 +143,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tuning/study_plan.py", "[decisive, content, RESULTS_VERSION]", "[decisive, RESULTS_VERSION]", "tuning/test_plan.py"),
     Fault("dice_ray/tuning/recorder.py", '"done" if result.get("finished") else "pruned"', '"done"', "tuning/test_recorder.py"),
     Fault("dice_ray/tuning/earlier.py", "trial.mean > best[loss][1].mean", "trial.score > best[loss][1].score", "tuning/test_tuned.py"),
+    Fault("dice_ray/tuning/earlier.py", "{**of_loss, **others}", "of_loss", "tuning/test_tuned.py"),
     Fault("dice_ray/tuning/runner.py", "[prepared.test()] if isinstance(plan, StudyPlan) else []", "[prepared.test()]", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
     Fault("dice_ray/tuning/trial.py", "if evaluation.finished and isinstance(work.plan, StudyPlan):", "if evaluation.finished:", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
     # api, cli
@@ -183,6 +184,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("analysis/figures/study.py", "axes.autoscale(False)", "pass", "analysis/figures/test_study.py"),
     Fault("analysis/comparison.py", "failed=int(runs.sum()) - len(row.scores)", "failed=0", "analysis/test_report.py"),
     Fault("analysis/comparison.py", "arms.append(Arm(CONSTANT, predictor))", "pass", "analysis/test_report.py"),
+    Fault("analysis/comparison.py", "once = latest[~is_control]", "once = latest", "analysis/test_card.py"),
     Fault("analysis/columns.py", 'np.isfinite(values) & (runs["state"] != "failed")', "np.isfinite(values)", "analysis/test_report.py"),
     Fault("analysis/tables/base.py", 'in "&%$#_{}"', 'in "&%$#{}"', "analysis/tables/test_base.py"),
     Fault("analysis/html_page.py", "autoescape=True", "autoescape=False", "analysis/test_html_page.py"),
