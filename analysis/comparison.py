@@ -103,8 +103,13 @@ class Control:
 
     @property
     def is_passed(self) -> bool | None:
-        """Whether it cannot be told apart from the baseline; None with fewer than `FEW_SEEDS` seeds."""
-        return None if self.difference.interval.num < FEW_SEEDS else not self.difference.is_significant
+        """Whether it cannot be told apart from the baseline; None if that cannot be tested.
+
+        Fewer than `FEW_SEEDS` seeds cannot be tested, nor the same difference with all seeds, as of runs that collapse.
+        """
+        mean, num = self.difference.interval.mean, self.difference.interval.num
+        is_tested = num >= FEW_SEEDS and (mean == 0 or not math.isnan(self.difference.p))
+        return not self.difference.is_significant if is_tested else None
 
 
 @dataclass(frozen=True)

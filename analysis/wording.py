@@ -51,7 +51,8 @@ def controls(of: Verdict) -> Iterator[str]:
     for control in of.comparison.controls:
         name, found = f"{baseline} with the other settings found for {control.arm}", control.difference.interval
         if control.is_passed is None:
-            yield f"not known yet: {name} shares {counted(found.num, 'seed')} with {baseline}, of {FEW_SEEDS} needed"
+            why = "with all seeds" if found.num >= FEW_SEEDS else f"over {found.num} of the {FEW_SEEDS} seeds needed"
+            yield f"not known: {name} minus {baseline} is {show(found, '+') or 'without a value'} {why}"
         elif control.is_passed:
             yield f"passed: {name} is not told apart from {baseline}, {show(found, '+')}"
         else:

@@ -68,7 +68,8 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
             [0.6, 0.61, 0.6, 0.6, 0.61],
             r"failed: plain .* found for dice differs significantly from plain, -1\d\.\d\d",
         ),
-        ([0.7, 0.72], "not known yet: .* shares 2 seeds with plain, of 5 needed"),
+        ([0.7, 0.72], r"not known: .* minus plain is \+0.50 .* over 2 of the 5 seeds needed$"),
+        ([0.81, 0.8, 0.8, 0.82, 0.79], r"not known: .* minus plain is \+10.00 with all seeds$"),
     ],
 )
 def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(scores: list[float], says: str) -> None:
