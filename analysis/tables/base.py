@@ -30,6 +30,8 @@ _LATEX: Final = str.maketrans(
     }
 )
 _MARKDOWN: Final = re.compile(r"([\\|*_`\[\]#~$])")
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet runs a cell that begins so."""
 _NUMBER: Final = re.compile(r"\[?[-+<]? ?\d|$")  # a number, an interval, `< 0.001`, or an empty cell
 
 
@@ -105,8 +107,8 @@ class ReportTable:
         return "\n\n".join([f"**{in_markdown(self.title)}**", "\n".join(lines), *map(in_markdown, self.notes)])
 
     def csv(self) -> str:
-        """The unrounded numbers; missing values are empty."""
-        return self.data.to_csv(index=False, lineterminator="\n")
+        """The unrounded numbers; missing values are empty. No cell is a formula to a spreadsheet."""
+        return self.data.map(_as_text).rename(columns=_as_text).to_csv(index=False, lineterminator="\n")
 
     def latex(self) -> str:
         """A table environment; it needs the packages booktabs and xcolor."""
@@ -141,6 +143,11 @@ class ReportTable:
     def is_right(self) -> list[bool]:
         """Which columns are right-aligned: those of numbers."""
         return [all(_NUMBER.match(str(cell)) for cell in self.shown[name]) for name in self.shown]
+
+
+def _as_text(cell: object) -> object:
+    """A cell of a CSV file, in which a spreadsheet reads a text from data as text: the quote mark says so to it."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
 
 
 def in_markdown(text: object) -> str:

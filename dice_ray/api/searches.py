@@ -201,6 +201,12 @@ def resume(
             raise InputError(f"{name} is a run trained alone, which is resumed without options of a sweep or study")
         return train_config(config, name, driver, register)
     plan = plan_file.read(folder)
+    if plan.name != name:  # the ids of its runs are unique in the MLflow experiment of its own name alone
+        raise InputError(
+            f"{folder} must have the name of the {plan.kind} that it holds, {plan.name}, under which MLflow has its "
+            f"runs: rename the folder back to resume it. To begin another one with what it found: `dice-ray tune "
+            f"--warm-start {plan.name}`"
+        )
     if isinstance(plan, SweepPlan):
         if more_trials and sweep.is_exhausted(plan, folder, address):
             raise InputError(f"{name} has tried all that its space holds: no trial can be added")

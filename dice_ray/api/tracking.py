@@ -176,15 +176,21 @@ def experiments() -> list[Experiment]:
     return overview(reader.experiments())
 
 
-def ui_page(port: int) -> str:
-    """The address of the page of experiments that `ui` serves."""
-    from dice_ray.tracking.server import HOST, PAGE
+def ui_page(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -> str:
+    """The address of the page of experiments that `ui` serves.
 
-    return f"http://{HOST}:{port}/{PAGE}"
+    Raises:
+        InputError: Others could use the pages, and `allow_remote` is not given.
+    """
+    from dice_ray.tracking.server import PAGE, check_host
+
+    check_host(host, allow_remote=allow_remote)
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}/{PAGE}"
 
 
-def ui(port: int) -> NoReturn:
-    """Serve MLflow's pages on 127.0.0.1 until interrupted; this process becomes the server."""
-    from dice_ray.tracking.server import serve
+def ui(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -> NoReturn:
+    """Serve MLflow's pages until interrupted; this process becomes the server. Raises what `ui_page` raises."""
+    from dice_ray.tracking.server import check_host, serve
 
-    serve(port)
+    check_host(host, allow_remote=allow_remote)
+    serve(port, host)

@@ -79,13 +79,23 @@ def runs(
         print_json(compared) if as_json else _print_runs(compared)
 
 
-def ui(port: Annotated[int, typer.Option(min=1, max=65535, help="Port on 127.0.0.1.")] = 5000) -> None:
+def ui(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on the host.")] = 5000,
+    host: Annotated[str, typer.Option(help="Address to serve on; others than this machine need --allow-remote.")] = (
+        "127.0.0.1"
+    ),
+    allow_remote: Annotated[
+        bool,
+        typer.Option("--allow-remote", help="Let everybody who reaches this machine read, change and delete all runs."),
+    ] = False,
+) -> None:
     """Serve MLflow's pages on this machine until Ctrl-C, and print the address of the page of experiments."""
     from dice_ray import api
 
+    page = api.ui_page(port, host, allow_remote=allow_remote)
     _send_waiting()
-    typer.echo(f"{api.ui_page(port)} shows the runs; Ctrl-C stops the server.")
-    api.ui(port)
+    typer.echo(f"{page} shows the runs; Ctrl-C stops the server.")
+    api.ui(port, host, allow_remote=allow_remote)
 
 
 def export_preset(

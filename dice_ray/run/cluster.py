@@ -85,6 +85,16 @@ class Cluster:
     is_fixed: bool = True
 
     @property
+    def lost(self) -> str | None:
+        """The process of our own Ray that has died, without which nothing can be run; None where all are well."""
+        # Internal of Ray 2.60. Ray itself notices after 14 s (raylet) or 60 s (gcs_server), and ends this process.
+        from ray._private import worker
+
+        node: Any = worker._global_node
+        dead = [kind for kind, _ in node.dead_processes()] if self.is_own and node is not None else []
+        return next((kind for kind in ("gcs_server", "raylet") if kind in dead), None)
+
+    @property
     def cpus(self) -> int:
         return sum(node.cpus for node in self.nodes)
 
@@ -196,6 +206,7 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
 
     scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
     local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
+    cluster: Cluster | None = None
     with quiet(log):
         try:
             if address != RUNNING:
@@ -210,10 +221,34 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
                 )
             yield cluster
         finally:
-            gc.collect()  # a handle of an actor that is freed after the shutdown kills this process
+            _free_handles(answers=cluster is None or cluster.lost != "gcs_server")
             if address != RUNNING:
                 ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _free_handles(*, answers: bool) -> None:
+    """Free the handles of actors: one that is freed after the shutdown kills this process.
+
+    Args:
+        answers: Whether Ray's `gcs_server` still runs; otherwise each call would wait for it for 60 s.
+    """
+    if answers:
+        gc.collect()
+        return
+    # Internals of Ray 2.60: Tune's handles remove their placement groups, and the raylet waits for the other processes.
+    from ray._private import worker
+    from ray.air.execution.resources import placement_group
+
+    node: Any = worker._global_node
+    handles: Any = placement_group
+    remove = handles.remove_placement_group
+    handles.remove_placement_group = lambda group: None
+    try:
+        gc.collect()
+    finally:
+        handles.remove_placement_group = remove
+    node.kill_all_processes(check_alive=False)
 
 
 def surroundings() -> dict[str, str]:

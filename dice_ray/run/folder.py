@@ -36,8 +36,8 @@ LOG: Final = "log.txt"
 """Output of Ray, Optuna, MLflow and transformers."""
 MODEL: Final = "model"
 """A model packed for MLflow, until it is stored there."""
-LATE: Final = "late"
-"""Written by a trial that exceeded its time limit: the reason of its failure."""
+GIVEN_UP: Final = "given_up"
+"""The reason for which a trial that was killed must not be tried again: it exceeded its time limit or the memory."""
 
 PLAN: Final = schema.PLAN_FILE
 LEDGER: Final = "ledger.jsonl"
@@ -121,9 +121,14 @@ def lock(folder: Path) -> Iterator[None]:
 
     Raises:
         BusyError: Another process drives the folder.
+        RunError: The folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / _LOCK).open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = (folder / _LOCK).open("w")
+    except OSError as error:
+        raise RunError(f"{folder} must be a folder that can be written: {error.strerror}") from error
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

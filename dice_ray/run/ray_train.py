@@ -101,7 +101,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
                 last_step, is_complete = event.step, event.finished
                 yield event
         if failure := running.exception():
-            raise RunError(f"Ray Train stopped: {failure}") from failure
+            raise RunError(f"Ray Train stopped: {_shortened(str(failure))}") from failure
     finally:
         if is_complete:
             wait([running], timeout=END_SECONDS)
@@ -110,6 +110,11 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
         (folder / PLACEMENT_GROUP).unlink(missing_ok=True)
         wait([running], timeout=10)
         pool.shutdown(wait=False)
+
+
+def _shortened(message: str) -> str:
+    """The message, of which only the first line says something where Ray's memory monitor killed a worker."""
+    return next((line for line in message.splitlines() if "running low on memory" in line), message)
 
 
 def _stop_workers(folder: Path, group: PlacementGroup) -> None:

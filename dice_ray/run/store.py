@@ -18,13 +18,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.run.folder import CONFIG, ENCODER, LATE, TASK, write_atomically
+from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, TASK, write_atomically
 from dice_ray.run.places import opened, runs_folder, store_url
 from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
 
 _SENT: Final = ".stored"
 """For each file that both have, its state here and in the store: what has changed since is copied."""
-_FILES: Final = (CONFIG, TASK, LATE, BEST, LAST)
+_FILES: Final = (CONFIG, TASK, GIVEN_UP, BEST, LAST)
 _FOLDERS: Final = (ENCODER, "dev", "test")
 _CHECKPOINTS: Final = (BEST, LAST)
 

@@ -1,7 +1,8 @@
-"""MLflow's web pages of the store, served on this machine only."""
+"""MLflow's web pages of the store, served on this machine only, unless the user allows others to use them."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import socket
 import sys
@@ -19,7 +20,25 @@ _QUIET = {
 }
 
 
-def command(port: int) -> list[str]:
+def check_host(host: str, *, allow_remote: bool) -> None:
+    """Check that the pages are served on loopback, or that the user allows more.
+
+    Raises:
+        InputError: It is no IP address of this machine, or others could use the pages and the user has not allowed it.
+    """
+    try:
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError as error:
+        raise InputError(f"--host must be an IP address of this machine, as 127.0.0.1, got {host!r}") from error
+    if not is_loopback and not allow_remote:
+        raise InputError(
+            f"--host {host} lets everybody who reaches this machine read, change and delete all runs and "
+            "the texts stored with them, without a password: give --allow-remote if that is meant, or forward the port "
+            "by `ssh -L`"
+        )
+
+
+def command(port: int, host: str = HOST) -> list[str]:
     """The command line of the server.
 
     Raises:
@@ -30,22 +49,22 @@ def command(port: int) -> list[str]:
     if uri.startswith(("http://", "https://")):
         raise RunError(f"MLFLOW_TRACKING_URI must name a store without pages of its own: open {without_password(uri)}")
     check_exists(uri)
-    with socket.socket() as probe:
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         # Else a port that a server has just left (TIME_WAIT) would count as taken.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((HOST, port))
+            probe.bind((host, port))
         except OSError as error:
-            raise InputError(f"--port must be free on {HOST}, got {port}: {error.strerror}") from error
+            raise InputError(f"--port must be free on {host}, got {port}: {error.strerror}") from error
     # -P: without it Python would import an mlflow.py of the working directory in place of MLflow.
-    serve = [sys.executable, "-P", "-m", "mlflow", "ui", "--host", HOST, "--port", str(port), "--workers", "1"]
+    serve = [sys.executable, "-P", "-m", "mlflow", "ui", "--host", host, "--port", str(port), "--workers", "1"]
     serve += ["--backend-store-uri", uri, "--registry-store-uri", uri]
     return serve if os.environ.get("DICE_RAY_VERBOSE") else [*serve, "--uvicorn-opts", "--log-level warning"]
 
 
-def serve(port: int) -> NoReturn:
+def serve(port: int, host: str) -> NoReturn:
     """Replace this process by MLflow's server, which runs until it is interrupted; raises what `command` raises."""
-    arguments = command(port)
+    arguments = command(port, host)
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # saves three processes that no page needs
     if not os.environ.get("DICE_RAY_VERBOSE"):

@@ -95,7 +95,9 @@ class Spool:
 
     def _lock(self) -> BinaryIO:
         while True:
-            file = self.path.open("a+b")  # "a", because "w" would empty the file of the process that holds the lock
+            # O_APPEND without O_TRUNC, which would empty the file of the process that holds the lock. For its owner
+            # alone, since it may hold texts of the data.
+            file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "a+b")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = "sqlite:///mlflow.db"
 _SQLITE: Final = "sqlite:///"
+_SECRET: Final = re.compile(r"(?i)([?&][^=&\s]*(?:password|passwd|pwd|token|secret|key|signature|sig)=)[^&\s'\"]+")
+"""A parameter of a URI whose name says that its value is secret."""
 _ENVIRONMENT: Final = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -45,12 +47,14 @@ def sqlite_file(uri: str) -> Path | None:
 
 
 def without_password(text: str) -> str:
-    """A URI, or a message that holds one, with the user and password of the URI hidden.
+    """A URI, or a message that holds one, with the user, the password and the tokens of the URI hidden.
 
     >>> without_password("postgresql://me:secret@host/runs")
     'postgresql://***@host/runs'
+    >>> without_password("https://host/?token=secret&page=2")
+    'https://host/?token=***&page=2'
     """
-    return re.sub(r"://[^@/\s]*@", "://***@", text)
+    return _SECRET.sub(r"\1***", re.sub(r"://[^/\s]*@", "://***@", text))
 
 
 def is_store_error(error: Exception) -> bool:

@@ -32,13 +32,14 @@ from dice_ray.config.load import as_yaml
 from dice_ray.errors import DiceRayError
 from dice_ray.run import store
 from dice_ray.run.build import objective
+from dice_ray.run.cluster import Cluster
 from dice_ray.run.driver import Driver, Screen, TrialCounts
-from dice_ray.run.folder import TRIALS, stored_digest
+from dice_ray.run.folder import GIVEN_UP, TRIALS, stored_digest, write_atomically
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import parent_run
+from dice_ray.tuning import memory, parent_run
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.parent_run import record_data
 from dice_ray.tuning.plan import SweepPlan
@@ -165,6 +166,11 @@ class Recorder:
         else:
             self._to_resubmit.append(trial)
 
+    def given_up(self, id_: str, reason: str) -> None:
+        """A trial was lost by its own fault: it fails for this reason when Ray starts it again."""
+        (self._trials / id_).mkdir(parents=True, exist_ok=True)
+        write_atomically(self._trials / id_ / GIVEN_UP, reason)
+
     def to_resubmit(self) -> list[TrialSpec]:
         """Lost trials to submit again; empty while other trials have not ended, as after Ctrl-C."""
         if self._running.keys() != {trial.id for trial in self._to_resubmit}:
@@ -234,10 +240,11 @@ class Recorder:
 class RecorderCallback(tune.Callback):
     """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when it must stop."""
 
-    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, *, is_own_ray: bool) -> None:
-        self._recorder, self._screen, self._is_stopped = recorder, screen, driver.is_stopped
+    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, ray: Cluster) -> None:
+        self._recorder, self._screen, self._ray = recorder, screen, ray
+        self._is_stopped = driver.is_stopped
         self._max_seconds = math.inf if driver.max_hours is None else 3600 * driver.max_hours
-        self._can_leave = is_own_ray or threading.current_thread() is not threading.main_thread()
+        self._can_leave = ray.is_own or threading.current_thread() is not threading.main_thread()
 
     def __getstate__(self) -> dict[str, Any]:
         """Empty: the Tuner pickles its callbacks when it is made, and threads and terminals cannot be pickled."""
@@ -258,11 +265,16 @@ class RecorderCallback(tune.Callback):
         errors = Path(trial.error_file).read_text(encoding="utf-8")
         self._recorder.lost(TrialSpec(**trial.config), last_reason(errors), is_final=not trial.should_recover())
 
+    def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        errors = Path(trial.error_file).read_text(encoding="utf-8")
+        if memory.is_hopeless(errors):
+            self._recorder.given_up(trial.config["id"], last_reason(errors))
+
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         counts = self._recorder.counts
         if self._screen is not None:
             self._screen.show(counts)
-        if self._is_stopped() or counts.elapsed > self._max_seconds:
+        if self._is_stopped() or self._ray.lost or counts.elapsed > self._max_seconds:
             # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
             # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
             # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).

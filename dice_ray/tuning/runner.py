@@ -8,6 +8,7 @@ late, so that errors of the plan and the data are reported before anything start
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -82,11 +83,13 @@ class Session:
         if unknown := stored - self.ledger.specs.keys() - {self.plan.name}:
             raise RunError(
                 f"MLflow's experiment {self.plan.name!r} must hold the runs of {self.folder} alone, and holds "
-                f"{len(unknown)} that its ledger does not know: choose another name"
+                f"{len(unknown)} that its ledger does not know: choose another name, or give the folder that "
+                "has them its name back"
             )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored, self.driver.tags)
         self._record_data()
+        lost: str | None = None
         try:
             with ExitStack() as stack:
                 log, address = self.folder / LOG, self.driver.address
@@ -104,8 +107,14 @@ class Session:
                 has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
                 if has_ended and (specs := then()):
                     self._tune(ray(), CellSearcher(specs), len(specs), recorder)
+                lost = ray().lost if ray.cache_info().currsize else None
         finally:
             recorder.close()
+        if lost is not None:
+            raise RunError(
+                f"Ray must run until {self.plan.name} has ended, and its process {lost} was killed, as when "
+                f"the machine has too little memory: `dice-ray resume {self.plan.name}` goes on from there"
+            )
         counts = recorder.counts
         if self.screen is not None:
             self.screen.show(counts)
@@ -148,6 +157,7 @@ class Session:
         """Run trials; False if they were interrupted."""
         from ray import tune
 
+        from dice_ray.tuning import memory
         from dice_ray.tuning.recorder import RecorderCallback
         from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher
         from dice_ray.tuning.trial import TrialActor, Work
@@ -168,7 +178,7 @@ class Session:
             run_config=tune.RunConfig(
                 name=type(searcher).__name__,
                 storage_path=str(ray.scratch),
-                callbacks=[RecorderCallback(recorder, self.screen, self.driver, is_own_ray=ray.is_own)],
+                callbacks=[RecorderCallback(recorder, self.screen, self.driver, ray)],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=False),  # trials write their own
                 failure_config=tune.FailureConfig(max_failures=2),  # of an actor or a node
                 verbose=0,  # the recorder's screen shows progress
@@ -176,8 +186,11 @@ class Session:
                 progress_reporter=tune.CLIReporter(),
             ),
         )
+        # Tune warns of each trial that has no file of its own with the results: they are in the ledger.
+        logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
         try:
-            tuner.fit()
+            with memory.survived():
+                tuner.fit()
         except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
             return False
         # With a new Tuner: in this one Tune has given the lost trials up for good.

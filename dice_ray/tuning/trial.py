@@ -28,7 +28,7 @@ from ray.exceptions import RayError
 from dice_ray.errors import DiceRayError, RunError, reason_of
 from dice_ray.run import cluster, store, train
 from dice_ray.run.build import class_weights, objective, prepare
-from dice_ray.run.folder import LATE, TRIALS
+from dice_ray.run.folder import GIVEN_UP, TRIALS
 from dice_ray.run.places import store_url
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
@@ -86,6 +86,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         store.fetch(folder)
         if not work.folder.is_dir() and not store_url():
             raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
+        _check_not_given_up(folder)
         with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial).with_threads(work.threads)
             work.plan.check_code(targets_of(config))
@@ -108,27 +109,31 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
         store.drop_checkpoints(folder)
 
 
-@contextmanager
-def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
-    """Kill this process after the time limit, wherever it hangs. When Ray tries the trial again, it fails.
+def _check_not_given_up(folder: Path) -> None:
+    """A trial that was killed for its time or its memory fails when Ray tries it again.
 
     Raises:
-        RunError: The trial exceeded its limit before.
+        RunError: It was.
     """
-    late = folder / LATE
-    if late.exists():
-        reason = late.read_text()
-        late.unlink()
-        store.delete(folder, [LATE])
+    if (file := folder / GIVEN_UP).exists():
+        reason = file.read_text(encoding="utf-8")
+        file.unlink()  # a cell that failed may be run again
+        store.delete(folder, [GIVEN_UP])
         raise RunError(reason)
 
+
+@contextmanager
+def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
+    """Kill this process after the time limit, wherever it hangs. When Ray tries the trial again, it fails."""
     if seconds is None:
         yield
         return
 
     def kill() -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        late.write_text(f"a trial must end within {seconds:g} s (--trial-timeout), and was still running")
+        (folder / GIVEN_UP).write_text(
+            f"a trial must end within {seconds:g} s (--trial-timeout), and was still running"
+        )
         store.send(folder)
         os._exit(1)
 

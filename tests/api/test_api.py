@@ -128,6 +128,14 @@ def test_a_sweep_goes_on_with_no_fewer_reruns(seeds: int | None, top: int | None
         api.resume("sw", seeds=seeds, top=top)
 
 
+def test_a_renamed_folder_is_resumed_under_its_own_name() -> None:
+    """It was refused when all was loaded, with a message about MLflow's experiment that named no remedy."""
+    layers = (Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}}),)
+    plan_file.store(SweepPlan(name="sw", layers=layers, space="a:b", trials=1), Path("dice_ray_runs/new"))
+    with pytest.raises(InputError, match=r"must have the name of the sweep that it holds, sw, .* rename the folder"):
+        api.resume("new")
+
+
 def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
     with pytest.raises(InputError, match="and two are 'synthetic_pairs'"):
         dice_ray.ablate("loss_comparison", ["synthetic_pairs", "synthetic_pairs"])

@@ -87,7 +87,7 @@ COMMANDS = {
     "export-preset": {"sweep", "file", "--json"},
     "export-optuna": {"sweep", "file", "--json"},
     "runs": {"experiment", "--json"},
-    "ui": {"--port"},
+    "ui": {"--port", "--host", "--allow-remote"},
     "init": {
         "--as",
         "--on-bad-row",

@@ -7,8 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.errors import RunError
 from dice_ray.run import folder
 from dice_ray.run.folder import write_atomically
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> None:
+    """It was the error of the system, about a file named `lock` that the user does not know."""
+    (tmp_path / "file").touch()
+    message = "file/run must be a folder that can be written: Not a directory"
+    with pytest.raises(RunError, match=message), folder.lock(tmp_path / "file" / "run"):
+        pass
 
 
 def test_a_file_is_on_the_disk_before_it_takes_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from dice_ray import api
 from dice_ray.errors import InputError, RunError
 from dice_ray.tracking import server
 from dice_ray.tracking.writer import Writer
@@ -31,6 +32,22 @@ def test_errors_of_a_missing_store_a_server_and_a_taken_port(uri: str, monkeypat
         taken.listen()
         with pytest.raises(InputError, match="--port must be free on"):
             server.command(taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2"])
+def test_others_may_use_the_pages_only_where_it_is_allowed(host: str) -> None:
+    """MLflow's server asks for no password: whoever reaches it can delete all runs."""
+    with pytest.raises(InputError, match=r"read, change and delete all runs .* give --allow-remote"):
+        api.ui(5000, host)
+    assert host in api.ui_page(5000, host, allow_remote=True)
+    server.check_host("127.0.0.2", allow_remote=False)
+    server.check_host("::1", allow_remote=False)
+
+
+def test_the_host_is_an_address() -> None:
+    """A name may resolve to any address, of which the check would know nothing."""
+    with pytest.raises(InputError, match=r"--host must be an IP address of this machine, as 127\.0\.0\.1, got 'me'"):
+        api.ui_page(5000, "me")
 
 
 def test_the_pages_are_served_on_loopback_only(tmp_path: Path) -> None:

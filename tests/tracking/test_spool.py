@@ -115,6 +115,17 @@ def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
     assert "secret" not in first.path.read_text()
 
 
+def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
+    """Texts of the data wait in it, and other users of the machine could read them."""
+    before = os.umask(0)
+    try:
+        spool = Spool(tmp_path, "a", "http://127.0.0.1:1")
+    finally:
+        os.umask(before)
+    spool.close(is_sent=False)
+    assert spool.path.stat().st_mode & 0o777 == 0o600
+
+
 def test_entries_that_were_never_sent_are_read_once(tmp_path: Path) -> None:
     entries: list[RunEntry] = [
         Open("sweep", "sweep", {}, {}, None, 1),

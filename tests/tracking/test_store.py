@@ -41,6 +41,8 @@ def test_the_environment_overrides_the_default_and_an_argument_the_environment(
 
 def test_no_password_is_shown() -> None:
     assert "secret" not in without_password("mysql://me:secret@host:1/runs")
+    assert "cret" not in without_password("mysql://me:se@cret@host:1/runs")
+    assert "secret" not in without_password("cannot reach 'https://host/a?api_token=secret&Password=secret'")
     assert without_password("sqlite:////a/b@c.db") == "sqlite:////a/b@c.db"
 
 

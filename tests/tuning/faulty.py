@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+from typing import Final
 
+import torch
 from torch import Tensor
 
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
 from dice_ray.terms import TermFacts
+
+LEAK: Final = 16
+"""The GiB of memory that a leak takes, at most: the test lets Ray end it earlier."""
 
 
 class Faulty(CrossEntropyLoss):
@@ -28,4 +34,7 @@ class Faulty(CrossEntropyLoss):
             raise OSError("no space left")
         if self._fault == "an exit":
             os._exit(3)
+        if self._fault == "a leak":
+            self._taken = [torch.ones(2**26) for _ in range(LEAK * 4)]
+            time.sleep(60)
         return super().losses(items)

@@ -52,6 +52,13 @@ def test_csv_reads_back() -> None:
     assert math.isnan(back["mean"].tolist()[1])
 
 
+def test_no_cell_of_a_csv_file_is_a_formula() -> None:
+    """A label such as `=HYPERLINK(...)` would be run by the spreadsheet that opens the file."""
+    data = pd.DataFrame({"=a()": ["=b()", "@c", "+d", "-e", "\tf"], "mean": [-0.5, 1, 2, 3, 4]})
+    lines = ReportTable("t", "Title", data, data.astype(str)).csv().splitlines()
+    assert lines == ["'=a(),mean", "'=b(),-0.5", "'@c,1.0", "'+d,2.0", "'-e,3.0", "'\tf,4.0"]
+
+
 def test_latex_escapes_what_it_reads() -> None:
     assert in_latex("50 % of a_b & {c} #1 $x$") == r"50 \% of a\_b \& \{c\} \#1 \$x\$"
     assert in_latex("\\~^<>|[*]") == (

@@ -1,0 +1,115 @@
+"""Trials that Ray's memory monitor kills: the sweep goes on, and the trial fails with its reason or is tried again."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TextIO
+
+import psutil
+import pytest
+import torch
+
+from dice_ray.config.load import Layer, values_layer
+from dice_ray.run.driver import Driver, Event, TrialCounts
+from dice_ray.tuning import sweep
+from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning.memory import is_hopeless, reason
+from dice_ray.tuning.plan import SweepPlan
+from tests.processes import TRIAL, titled
+from tests.tuning.faulty import LEAK
+
+SPACES = Path(__file__).with_name("spaces.py")
+MESSAGE = """2 worker(s) were killed due to the node running low on memory. Memory on the node (IP: 127.0.0.1) \
+was 22.35GB used / 23.54GB limit (0.95)
+Considered workers: [
+Selected to kill: (Actor(aa01): job ID=01, lease ID=00, task name=A.__init__, pid=1, actual memory used=14.06GB, worker)
+Selected to kill: (Actor(bb02): job ID=01, lease ID=00, task name=A.__init__, pid=2, actual memory used=1.25GB, worker)
+]"""
+
+
+def test_the_reason_is_one_line_with_the_memory_of_the_trial_itself() -> None:
+    """Ray kills several processes at once: the memory of another trial is not this trial's."""
+    most, little = reason(MESSAGE, "aa01"), reason(MESSAGE, "bb02")
+    assert most.endswith("22.35 of the machine's 23.54 GB were in use, 14.06 of them by this trial itself")
+    assert little.endswith("1.25 of them by this trial")
+    assert reason("other words\nof another Ray", "aa01") == "out of memory: other words"
+
+
+def test_only_a_trial_whose_memory_others_took_is_tried_again_and_only_once() -> None:
+    """One that needs too much would otherwise be trained three times for nothing."""
+    most, little = (f"Failure # 1\n{reason(MESSAGE, id_)}\n" for id_ in ("aa01", "bb02"))
+    assert is_hopeless(most)
+    assert not is_hopeless(little)
+    assert is_hopeless(little + little)
+    assert not is_hopeless("Failure # 1\nthe actor died\n" + little)
+
+
+@pytest.fixture
+def limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next Ray kills a trial at 3 GiB more than twice the memory that this machine uses now."""
+    memory = psutil.virtual_memory()
+    used = memory.total - memory.available
+    threshold = (2 * used + 3 * 2**30) / memory.total
+    assert threshold < 0.9, "the machine has too little free memory for this test"
+    monkeypatch.setenv("RAY_memory_usage_threshold", f"{threshold:.4f}")
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("limit")
+def test_a_trial_that_takes_too_much_memory_fails_alone(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    """Tune raises on `OutOfMemoryError`: without `survived` the driver ends, and the other trial never runs."""
+    layer = values_layer("--set", {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"})
+    space = f"{SPACES}:a_leak"
+    plan = SweepPlan(name="leak", layers=(*layers, layer), space=space, trials=2, sampler="brute_force")
+    counts = sweep.run(plan, tmp_path / "leak", Driver(num_cpus=1))
+    assert (counts.done, counts.failed) == (1, 1)
+    (failed,) = (end for end in Ledger(tmp_path / "leak" / "ledger.jsonl").outcomes.values() if end.failure)
+    assert failed.failure is not None
+    assert failed.failure.startswith("out of memory: Ray ended this trial when ")
+    # Other programs may have had more memory than the trial, which is then tried once more.
+    assert (tmp_path / "attempts").read_text() in ("a leak\n", "a leak\na leak\n")
+    log = (tmp_path / "leak" / "log.txt").read_text()
+    assert "Failed to fetch metrics" not in log
+    assert "Considered workers" not in log, "Ray's message of 40 lines"
+
+
+class Greedy:
+    """A screen that takes the memory of the machine until the first trial has been killed."""
+
+    killed: psutil.Process | None = None
+
+    def __init__(self, terminal: TextIO) -> None: ...
+
+    def __enter__(self) -> Greedy:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def show(self, state: Event) -> None:
+        if self.killed is None and isinstance(state, TrialCounts) and state.running and (trials := titled(*TRIAL)):
+            (self.killed,) = trials
+            taken: list[torch.Tensor] = []
+            while self.killed.is_running() and self.killed.status() != psutil.STATUS_ZOMBIE:
+                if len(taken) < LEAK * 4:
+                    taken.append(torch.ones(2**26))
+                time.sleep(0.05)
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("limit")
+def test_a_trial_whose_memory_another_program_took_is_tried_again(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    """A trial that others pushed out would otherwise be lost, although it fits."""
+    screens: list[Greedy] = []
+
+    def show(terminal: TextIO) -> Greedy:
+        screens.append(Greedy(terminal))
+        return screens[-1]
+
+    plan = SweepPlan(name="pushed", layers=layers, space=f"{SPACES}:two_rates", trials=1, scheduler="none")
+    counts = sweep.run(plan, tmp_path / "pushed", Driver(num_cpus=1, show=show))
+    assert screens[0].killed is not None
+    assert "out of memory" in (tmp_path / "pushed" / "log.txt").read_text(), "the trial was not killed"
+    assert (counts.done, counts.failed) == (1, 0)
