@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 from tests.kept_ray import KEPT, KeptRay
 from tests.standing import standing
@@ -30,6 +31,10 @@ os.environ |= {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_worker_niceness": "0",  # Ray gives its workers 15: beside a busy second process of pytest they would starve
 }
+
+# An example that imports a library first takes a second on a busy machine; pytest's own timeout finds those that hang.
+settings.register_profile("without a deadline", deadline=None)
+settings.load_profile("without a deadline")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
 
@@ -15,7 +15,6 @@ from analysis.statistics import ALPHA, holm, holm_of, paired_difference, t_inter
 SCORES = st.lists(st.floats(0, 1), min_size=2, max_size=12).filter(lambda values: np.ptp(values) > 1e-6)
 
 
-@settings(deadline=None)
 @given(SCORES)
 def test_the_interval_is_student_s(values: list[float]) -> None:
     values = [10 * value - 5 for value in values] + [7.0]
@@ -25,7 +24,6 @@ def test_the_interval_is_student_s(values: list[float]) -> None:
     assert [ours.mean, ours.low, ours.high] == pytest.approx([np.mean(values), low, high], abs=1e-9)
 
 
-@settings(deadline=None)
 @given(SCORES)
 def test_the_interval_of_shares_is_student_s_on_the_logit_scale(values: list[float]) -> None:
     ours, mean = t_interval(values), float(np.mean(values))
@@ -70,7 +68,6 @@ def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
     assert none.num == 0
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_the_difference_is_the_paired_t_test(data: st.DataObject) -> None:
     values = data.draw(SCORES)
@@ -164,7 +161,6 @@ def test_holm_rejects_what_its_definition_rejects(p_values: list[float]) -> None
     assert {index for index, p in enumerate(holm(p_values)) if p <= 0.05} == rejected
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-0.1, 0.1), st.floats(0, 0.1), st.integers(5, 9)), min_size=1, max_size=6))
 def test_an_interval_excludes_0_exactly_where_the_corrected_p_is_significant(
     arms: list[tuple[float, float, int]],

@@ -214,7 +214,7 @@ def test_no_sentence_contradicts_its_table() -> None:
     """Finds a headline that names a best arm below another one, without a lead, or where all runs collapsed."""
     outcomes = Counter[str]()
 
-    @settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=120, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(frames())
     def holds(frame: pd.DataFrame) -> None:
         found = Findings(frame)

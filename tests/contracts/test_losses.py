@@ -212,7 +212,7 @@ def test_mining_that_keeps_all_changes_nothing(config: LossBranch, facts: TermFa
         torch.testing.assert_close(same_grad, grad)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     name=st.sampled_from(sorted(CASES)),
     num_items=st.integers(0, 9),

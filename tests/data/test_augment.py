@@ -7,7 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data.augment import AugmentConfig, FileEntitiesConfig, FoundEntitiesConfig, GivenEntitiesConfig, copies
@@ -42,7 +42,6 @@ def test_an_entity_is_not_swapped_for_one_that_stands_beside_it() -> None:
     assert found == {"Oslo and Paris", "New York and Paris"}
 
 
-@settings(deadline=None)
 @given(seed=st.integers(0, 20))
 def test_several_entities_of_a_kind_stay_apart_and_every_combination_comes_once(seed: int) -> None:
     record = TextRecord("a", "from Rome to Paris in 2016", ("x",))

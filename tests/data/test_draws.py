@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data.draws import NO_DOCUMENT, Drawable, Hashes, same_text
@@ -63,7 +63,6 @@ def test_a_label_of_one_text_stays_in_train() -> None:
     assert drawn(texts([("a",)]), 0.5) == []
 
 
-@settings(deadline=None)
 @given(
     rows=st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["a", "b", "c"])), min_size=2, max_size=60),
     share=st.floats(0.05, 0.9),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dice_ray.data import sources
@@ -66,7 +66,6 @@ def test_the_sets_of_table_8_have_its_sizes(config: AlteredConfig, total: int, s
     assert wanted.positives / total == pytest.approx(share, abs=0.0005)
 
 
-@settings(deadline=None)
 @given(
     negatives=st.integers(30, 60),
     positives=st.integers(5, 25),

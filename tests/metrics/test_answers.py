@@ -74,6 +74,11 @@ def test_each_character_of_a_script_without_spaces_is_a_word(prediction: str, an
         assert (found.counts, found.f1) == (counts, counts.f1)
 
 
+def test_an_english_question_keeps_its_official_score() -> None:
+    """By characters, two questions of SQuAD 2.0 dev could get other scores than in the official evaluation."""
+    assert squad_score("1", "\u5143\u671d\u4ee3", ["Yuan Chao", "\u5143\u671d"]).f1 == 0
+
+
 def test_version_1_gives_an_empty_answer_nothing() -> None:
     assert squad_score("1", "the", ["a"], "v1") == AnswerScore("1", 1.0, 0.0, answerable=True)
     assert squad_score("1", "the", ["a"], "v2") == AnswerScore("1", 1.0, 1.0, answerable=True)

@@ -36,7 +36,6 @@ def predictions(draw: st.DrawFn) -> tuple[Floats, Labels]:
 
 
 @pytest.mark.filterwarnings("ignore:A single label:UserWarning")
-@settings(deadline=None)
 @given(predictions(), st.floats(0, 1))
 def test_scores_are_those_of_scikit_learn(given: tuple[Floats, Labels], threshold: float) -> None:
     probabilities, labels = given
@@ -89,7 +88,7 @@ def test_calibration_by_hand() -> None:
     assert calibration_error(np.array([0.1, 0.1, 0.9, 0.9]), np.array([0, 1, 1, 1]), 2) == pytest.approx(0.25)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(predictions())
 def test_no_threshold_beats_the_best_one(given: tuple[Floats, Labels]) -> None:
     probabilities, labels = given
@@ -129,7 +128,6 @@ def test_no_items_score_zero() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:A single label:UserWarning")
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=40), st.integers(0, 40))
 def test_class_scores_are_those_of_scikit_learn_also_from_two_parts(pairs: list[tuple[int, int]], cut: int) -> None:
     labels, predicted = np.array(pairs).T

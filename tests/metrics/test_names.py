@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric
 
 from dice_ray.metrics.names import LONGEST, label_of_metric, metric_name_part
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30))
 @example("Shipping & returns")
 @example("a/../b")

@@ -84,7 +84,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/metrics/classification.py", "ratio(sum(f1), len(f1))", "ratio(sum(f1), len(sizes))", "metrics/test_classification.py"),
     Fault("dice_ray/metrics/spans.py", 'if type_ is not None and (tag[0] == "B" or type_ != open_type):', 'if type_ is not None and tag[0] == "B":', "metrics/test_spans.py"),
     Fault("dice_ray/metrics/spans.py", 'micro = {"f1": total.f1,', 'micro = {"f1": sum(count.f1 for count in counts.values()) / max(1, len(counts)),', "metrics/test_spans.py"),
-    Fault("dice_ray/metrics/answers.py", "max((_token_f1(", "min((_token_f1(", "metrics/test_answers.py"),
+    Fault("dice_ray/metrics/answers.py", "max(scored, key", "min(scored, key", "metrics/test_answers.py"),
     # models
     Fault("dice_ray/models/encoder.py", "term.log_prior[1] - term.log_prior[0]", "term.log_prior[0] - term.log_prior[1]", "models/test_encoder.py"),
     Fault("dice_ray/models/encoder.py", "self.output(self.dropout(hidden_BLH))", "self.output(hidden_BLH)", "models/test_encoder.py"),

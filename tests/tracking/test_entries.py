@@ -31,7 +31,7 @@ def of_run(entries: list[RunEntry], key: str) -> list[object]:
     return sequence
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(ENTRIES, max_size=12))
 def test_merging_keeps_the_sequence_of_each_run(entries: list[RunEntry]) -> None:
     merged = merge_points(entries)

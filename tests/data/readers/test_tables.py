@@ -176,7 +176,7 @@ def test_an_empty_cell_of_several_labels_says_that_none_applies(tmp_path: Path) 
     assert found == [Kept(line, TextRecord(str(line), *values)) for line, values in labels.items()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(*[st.text(st.sampled_from('ab",\t\n '), max_size=6)] * 2), min_size=1, max_size=6))
 @example([("a,b,1\nc,d,0", "x")])
 def test_quoted_fields_come_back_as_csv_wrote_them(
