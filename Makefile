@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -19,10 +20,10 @@ demo: $(INSTALLED) ## Run a search, a comparison of the losses and its report, o
 picture: $(INSTALLED) ## Take README's picture of the report of `make demo`, with Chromium
 	$(BIN)/python -m docs.picture dice_ray_runs/rare_positives/report/report.html
 
-test: $(INSTALLED) ## Run the tests, except the slow ones, those of `make check`, and those that need a browser, a GPU or the network
+test: $(READY) ## Run the tests, except the slow ones, those of `make check`, and those that need a browser, a GPU or the network
 	$(BIN)/pytest -n 2 -m "not (browser or gpu or network or slow)" --ignore tests/house
 
-check: $(INSTALLED) ## Check format, lint, types, import rules and the structure of the repository
+check: $(READY) ## Check format, lint, types, import rules and the structure of the repository
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -33,43 +34,43 @@ docs: $(INSTALLED) ## Build the documentation as HTML in docs/_build; warnings a
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 	@echo "Written: docs/_build/index.html"
 
-test-slow: $(INSTALLED) ## Run the tests that take over 25 s each or kill processes, and those that need a GPU or the network
+test-slow: $(READY) ## Run the tests that take over 25 s each or kill processes, and those that need a GPU or the network
 	$(BIN)/pytest -m "slow or gpu or network" || [ $$? -eq 5 ]  # 5: no tests selected
 
-test-browser: $(INSTALLED) ## Test the report page in Chromium (Debian's package chromium)
+test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser
 
-test-faults: $(INSTALLED) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
+test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
 	$(BIN)/python -m tests.faults
 
-mutate: $(INSTALLED) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
+mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
 	$(BIN)/python -m tests.mutations
 
-bench-losses: $(INSTALLED) ## Time the losses against torch's cross-entropy; prints JSON last
+bench-losses: $(READY) ## Time the losses against torch's cross-entropy; prints JSON last
 	$(BIN)/python -m tests.benchmarks.losses
 
-bench-data: $(INSTALLED) ## Time reading and encoding against `datasets`, on $DICE_RAY_DATA; prints JSON last
+bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_RAY_DATA; prints JSON last
 	$(BIN)/python -m tests.benchmarks.data
 
-bench-report: $(INSTALLED) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
+bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
 
-bench-train: $(INSTALLED) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
+bench-train: $(READY) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.training
 
-bench-sweep: $(INSTALLED) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last
+bench-sweep: $(READY) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last
 	$(BIN)/python -m tests.benchmarks.sweep
 
-bench-scale: $(INSTALLED) ## Time 1000 empty trials, and measure the driver's memory; prints JSON last
+bench-scale: $(READY) ## Time 1000 empty trials, and measure the driver's memory; prints JSON last
 	$(BIN)/python -m tests.benchmarks.scale
 
-bench-search: $(INSTALLED) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
+bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
 	$(BIN)/python -m tests.benchmarks.search
 
-bench-tracking: $(INSTALLED) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
+bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tracking
 
-bench-uncertainty: $(INSTALLED) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
+bench-uncertainty: $(READY) ## Simulate how far intervals, tests and importance hold, some minutes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.uncertainty
 
 tree: $(INSTALLED) ## Write the tree in CONTRIBUTING.md from the first sentences of the files' docstrings
@@ -88,4 +89,10 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing dice_ray, and what its tests and documentation need, into .venv; the first time takes about a minute."
 	@grep -v '^#' constraints.txt | xargs -P 4 -n 60 env $(PIP_INSTALL) --no-deps || true
 	@$(PIP_INSTALL) --editable '.[dev,docs]'
+	@touch $@
+
+# The first processes of a test would all compile the same files, so it is done before, on all cores. It fails for files of
+# packages that are templates and no Python.
+$(READY): $(INSTALLED)
+	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests|rllib)/' .venv/lib || true
 	@touch $@
