@@ -71,10 +71,9 @@ def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal[
     words = _words_as_in(gold)
     candidates = [answer for answer in gold if version == "v1" or normalised(answer)] or [""]
     exact = max(float(normalised(prediction) == normalised(answer)) for answer in candidates)
-    f1, counts = max(
-        (_token_f1(words(normalised(prediction)), words(normalised(answer)), version) for answer in candidates),
-        key=itemgetter(0),
-    )
+    predicted = words(normalised(prediction))
+    scored = [_token_f1(predicted, words(normalised(answer)), version) for answer in candidates]
+    f1, counts = max(scored, key=itemgetter(0))
     return AnswerScore(id, exact, f1, bool(gold), counts)
 
 
