@@ -38,6 +38,6 @@ def opened(url: str) -> tuple[FileSystem, str]:
     try:
         filesystem, path = FileSystem.from_uri(url)
     except ArrowInvalid:  # a kind of store that pyarrow does not know itself
-        opened, path = fsspec.core.url_to_fs(url)
-        filesystem = PyFileSystem(FSSpecHandler(opened))
+        other, path = fsspec.core.url_to_fs(url)
+        filesystem = PyFileSystem(FSSpecHandler(other))
     return filesystem, path.rstrip("/")

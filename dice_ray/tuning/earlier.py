@@ -160,10 +160,7 @@ def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
                 f"a study must compare on other seeds than its arms were tuned on, got seed {sweep.plan.seed} of {name}"
             )
     best = _best_by_loss(sweeps)
-    losses = {
-        arm: plan.config(TrialSpec(id="", params=values, seed=plan.seeds[0], arm=arm)).loss.name
-        for arm, values in plan.arms.items()
-    }
+    losses = {arm: _config(plan, arm).loss.name for arm in plan.arms}
     if lacking := {arm: loss for arm, loss in losses.items() if loss not in best}:
         must = "must be of a loss that a sweep has a trial of"
         raise ConfigError([Problem(f"arms.{arm}", must, loss, known=tuple(best)) for arm, loss in lacking.items()])
@@ -173,29 +170,42 @@ def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
         sweep, trial = best[loss]
         settings[arm] = sweep.history.specs[trial.id].params
         origins[arm] = f"{sweep.plan.name} {trial.id}, best of {num_trials[loss]}"
-    made = plan.model_copy(update={"tuned": origins, "tuned_settings": settings})
-    # As much as the searches differ, so much may arms that do not: without a control, a study cannot tell.
-    others = {arm: {path: value for path, value in of.items() if not _is_of_loss(path)} for arm, of in settings.items()}
-    differs = next((arm for arm in others if others[arm] != others[plan.baseline]), None)
-    return made if differs is None else _with_control(made, differs, others[differs])
+    return _with_control(plan.model_copy(update={"tuned": origins, "tuned_settings": settings}))
 
 
-def _with_control(plan: StudyPlan, arm: str, others: Flat) -> StudyPlan:
-    """The plan with another arm: the baseline's loss with the other settings that were found for an arm."""
-    control = f"control_{arm}"
+def _with_control(plan: StudyPlan) -> StudyPlan:
+    """The plan with another arm: the baseline, with the settings apart from the loss's that were found for another arm.
+
+    It shows how much the arms differ by the draw of their searches alone. Where the searches found the same settings
+    apart from the loss's, or the baseline writes all of them itself, there is nothing to show.
+    """
     of_loss = {path: value for path, value in plan.tuned_settings[plan.baseline].items() if _is_of_loss(path)}
-    return plan.model_copy(
-        update={
-            "arms": plan.arms | {control: plan.arms[plan.baseline]},
-            "tuned": plan.tuned | {control: plan.tuned[arm]},
-            "tuned_settings": plan.tuned_settings | {control: {**of_loss, **others}},
-            "controls": {control: arm},
-        }
-    )
+    for arm, found in plan.tuned_settings.items():
+        control = f"control_{arm}"
+        if control in plan.arms:
+            raise ConfigError(
+                [Problem(f"arms.{control}", "must have another name, which is that of a control", control)]
+            )
+        others = {path: value for path, value in found.items() if not _is_of_loss(path)}
+        with_control = plan.model_copy(
+            update={
+                "arms": plan.arms | {control: plan.arms[plan.baseline]},
+                "tuned": plan.tuned | {control: plan.tuned[arm]},
+                "tuned_settings": plan.tuned_settings | {control: of_loss | others},
+                "controls": {control: arm},
+            }
+        )
+        if _config(with_control, control) != _config(plan, plan.baseline):
+            return with_control
+    return plan
 
 
 def _is_of_loss(path: str) -> bool:
     return path.partition(".")[0] == "loss"
+
+
+def _config(plan: StudyPlan, arm: str) -> RunConfig:
+    return plan.config(TrialSpec(id="", params=plan.arms[arm], seed=plan.seeds[0], arm=arm))
 
 
 def _best_by_loss(sweeps: Sequence[EarlierSweep]) -> dict[str, tuple[EarlierSweep, RankedTrial]]:

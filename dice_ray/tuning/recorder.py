@@ -168,8 +168,10 @@ class Recorder:
 
     def given_up(self, id_: str, reason: str) -> None:
         """A trial was lost by its own fault: it fails for this reason when Ray starts it again."""
-        (self._trials / id_).mkdir(parents=True, exist_ok=True)
-        write_atomically(self._trials / id_ / GIVEN_UP, reason)
+        folder = self._trials / id_
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / GIVEN_UP, reason)
+        store.send(folder)  # the machine that starts it again may be another one
 
     def to_resubmit(self) -> list[TrialSpec]:
         """Lost trials to submit again; empty while other trials have not ended, as after Ctrl-C."""

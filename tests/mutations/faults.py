@@ -151,7 +151,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tuning/study_plan.py", "[decisive, content, RESULTS_VERSION]", "[decisive, RESULTS_VERSION]", "tuning/test_plan.py"),
     Fault("dice_ray/tuning/recorder.py", '"done" if result.get("finished") else "pruned"', '"done"', "tuning/test_recorder.py"),
     Fault("dice_ray/tuning/earlier.py", "trial.mean > best[loss][1].mean", "trial.score > best[loss][1].score", "tuning/test_tuned.py"),
-    Fault("dice_ray/tuning/earlier.py", "{**of_loss, **others}", "of_loss", "tuning/test_tuned.py"),
+    Fault("dice_ray/tuning/earlier.py", "of_loss | others", "of_loss", "tuning/test_tuned.py"),
     Fault("dice_ray/tuning/runner.py", "[prepared.test()] if isinstance(plan, StudyPlan) else []", "[prepared.test()]", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
     Fault("dice_ray/tuning/trial.py", "if evaluation.finished and isinstance(work.plan, StudyPlan):", "if evaluation.finished:", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
     # api, cli

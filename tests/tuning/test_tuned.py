@@ -76,6 +76,11 @@ def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     assert len(found.grid().cells) == 8
     same = sweep("same", (ce, 0.5), ({**focal, "training.lr": 1e-3}, 0.5))
     assert not tuned(study, [same]).controls, "with the same settings for all arms, there is nothing to control"
+    fixed = study.model_copy(update={"arms": {**ARMS, "ce": {"loss": "cross_entropy", "training.lr": 5e-4}}})
+    assert not tuned(fixed, [better]).controls, "a control that is the baseline itself would be refused as its double"
+    taken = study.model_copy(update={"arms": {**ARMS, "control_ce": {"loss": "focal", "loss.focal.gamma": 4}}})
+    with pytest.raises(ConfigError, match=r"arms\.control_ce: must have another name"):
+        tuned(taken, [better])
 
 
 @pytest.mark.parametrize(
