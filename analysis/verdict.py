@@ -16,7 +16,8 @@ from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
-from analysis.comparison import CONSTANT, TUNED, Arm, BestArm, Comparison
+from analysis.best_arm import TUNED, BestArm
+from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.power import seeds_needed
 from analysis.statistics import FEW_SEEDS, NO_SPREAD
 from analysis.tables.base import ScoreFormat

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from analysis.best_arm import TUNED
 from analysis.columns import column
-from analysis.comparison import CONSTANT, TUNED, Arm, Comparison
+from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.power import MOST_SEEDS, collapse_bound, smallest_visible
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.verdict import Verdict, constant_score, is_tuned, rows_of_baseline, score_format, with_differences

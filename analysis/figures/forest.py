@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
-from analysis.comparison import TUNED, Arm
+from analysis.best_arm import TUNED
+from analysis.comparison import Arm
 from analysis.figures.base import COLORS, QUIET, Figure, label_score, on_hover
 from analysis.figures.study import places
 from analysis.statistics import Interval

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from analysis.best_arm import TUNED
 from analysis.columns import place_of
-from analysis.comparison import CONSTANT, TUNED, Comparison, comparisons
+from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.figures.base import COLORS, QUIET, Figure
 from analysis.statistics import ALPHA
 

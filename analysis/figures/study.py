@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
+from analysis.best_arm import TUNED
 from analysis.columns import by_seed, collapsed, column, place_of, scores, test_per_train
-from analysis.comparison import TUNED, Comparison, comparisons
+from analysis.comparison import Comparison, comparisons
 from analysis.figures.base import (
     COLORS,
     MARKERS,

@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from analysis.best_arm import TUNED
 from analysis.columns import collapsed
-from analysis.comparison import CONSTANT, TUNED, Comparison, comparisons
+from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.tables.base import ReportTable
 from analysis.tables.classes import single_label

@@ -9,8 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from analysis.best_arm import TUNED
 from analysis.columns import column
-from analysis.comparison import CONSTANT, TUNED, Arm, Comparison, comparisons
+from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.new_data import over_data_sets
 from analysis.statistics import ALPHA, Difference, holm

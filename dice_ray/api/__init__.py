@@ -1,5 +1,6 @@
 """The composition root: train, tune, ablate, report, for notebooks and the command line alike."""
 
+from dice_ray.api.best import Best
 from dice_ray.api.data import (
     cache_folder,
     cached,
@@ -14,7 +15,7 @@ from dice_ray.api.jobs import follow_job, jobs, stop_job, submit
 from dice_ray.api.known import loss, losses, names, plot_losses, preset_titles
 from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
-from dice_ray.api.results import Best, Interrupted, Result, export_optuna, export_preset, report, write_report
+from dice_ray.api.results import Interrupted, Result, export_optuna, export_preset, report, write_report
 from dice_ray.api.runs import DryRun, dry_run, train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tables import Tables

@@ -5,12 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dice_ray.api import shipped
+from dice_ray.api.best import Best, best_of
 from dice_ray.api.places import runs_folder
 from dice_ray.errors import InputError, RunError, UnknownNameError
 
@@ -27,39 +28,6 @@ if TYPE_CHECKING:
     from dice_ray.tuning.estimate import Estimate
 
 Shown = TypeVar("Shown")
-ONE_CLASS: Final = (
-    "It predicts one class only: try more epochs (training.epochs), another rate (training.lr), model.head_bias=prior "
-    "or another loss; a threshold tuned on dev may already help."
-)
-
-
-@dataclass(frozen=True)
-class Best:
-    """The best run, trial or arm.
-
-    Attributes:
-        name: Of a run as `predict` and `evaluate` take it, or of the arm.
-        metric: Of a sweep and a run on dev, of a study on test.
-        score: The best value; the mean of an arm, and of a trial that was run again with other seeds.
-        settings: The parameters that the search chose; empty for a run and an arm.
-        is_collapsed: Whether the model predicts one class only.
-    """
-
-    name: str
-    metric: str
-    score: float
-    settings: dict[str, Any] = field(default_factory=dict)
-    is_collapsed: bool = False
-
-    @property
-    def line(self) -> str:
-        """One line of text."""
-        settings = ", ".join(
-            f"{path} {value:.3g}" if isinstance(value, float) else f"{path} {value}"
-            for path, value in self.settings.items()
-        )
-        advice = f" {ONE_CLASS}" if self.is_collapsed else ""
-        return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}.{advice}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,7 +94,7 @@ class Result:
         Raises:
             RunError: Nothing has a score, or the study has no winner or is on several data sets.
         """
-        return self.trained or _best(self.name, findings(self.experiment))
+        return self.trained or best_of(self.name, findings(self.experiment))
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -374,34 +342,3 @@ def export_optuna(sweep: str, file: str | Path) -> int:
         raise UnknownNameError("sweep", sweep, [each.name for each in runs_folder().glob("*") if holds_plan(each)])
     shipped.folder_of("search_spaces")
     return optuna_export.export(runs_folder() / sweep, file)
-
-
-def _best(name: str, of_experiment: Findings) -> Best:
-    from analysis.best_trial import best_trial
-    from analysis.budget import at_budget
-    from analysis.budget_wording import headline_at_budget
-    from analysis.comparison import comparisons
-    from analysis.verdict import verdict
-    from analysis.wording import headline
-
-    if studied := at_budget(of_experiment):
-        headlines = " ".join(map(headline_at_budget, studied))
-        raise RunError(f"{name} compares arms over drawn settings, and has no single best one: {headlines}")
-    if made := comparisons(of_experiment):
-        if len(made) > 1:
-            places = ", ".join(each.place for each in made)
-            raise RunError(
-                f"the best arm must be that of one data set, and {name} compares on {places}: see its report"
-            )
-        (comparison,) = made
-        shows = verdict(comparison)
-        if shows.winner is None:
-            raise RunError(f"the best arm must be a winner, and {name} has none: {headline(shows)}")
-        arm = next(arm for arm in comparison.arms if arm.name == shows.winner.name)
-        return Best(arm.name, comparison.metric, float(arm.score.mean))
-    trial = best_trial(of_experiment)
-    if trial is None:
-        raise RunError(f"the best trial must have a score, and no trial of {name} has one")
-    # The frame holds NumPy's numbers, which JSON and YAML do not take.
-    settings = {path: value.item() if hasattr(value, "item") else value for path, value in trial.settings.items()}
-    return Best(f"{name}/{trial.id}", trial.metric, trial.score, settings, trial.is_collapsed)

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import tracking
+from dice_ray.api.best import Best
 from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.results import Best, Result, interruptible
+from dice_ray.api.results import Result, interruptible
 from dice_ray.api.tables import preset_of
 
 if TYPE_CHECKING:

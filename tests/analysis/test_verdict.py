@@ -14,7 +14,8 @@ import pandas as pd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.comparison import CONSTANT, TUNED, comparisons
+from analysis.best_arm import TUNED
+from analysis.comparison import CONSTANT, comparisons
 from analysis.findings import Findings
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.summary import summary

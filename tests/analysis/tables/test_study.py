@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import special, stats
 
-from analysis.comparison import TUNED, ArmScores, best_of
+from analysis.best_arm import TUNED, ArmScores, best_of
 from analysis.findings import Findings
 from analysis.item_counts import of_all_counts
 from analysis.new_data import over_seeds_and_items
