@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dice_ray.metrics.classification import NUM_FOLDS, Counts, ItemCounts, folds, ratio
+from dice_ray.unspaced import UNSPACED, words_of
 
 UNTUNED_NO_ANSWER: Final = 0.0
 """The no-answer threshold without tuning: no answer where it is more probable than the best one."""
 ARTICLES = re.compile(r"\b(a|an|the)\b")
 PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
-"""Thai, Lao, Burmese, Khmer, kana and Han, which put no spaces between words: each character counts as a word."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +49,6 @@ def normalised(text: str) -> str:
     'us state'
     """
     return " ".join(ARTICLES.sub(" ", text.lower().translate(PUNCTUATION)).split())
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text, and each character of a script that puts no spaces between words.
-
-    >>> words_of("the tower of 東京")
-    ['the', 'tower', 'of', '東', '京']
-    """
-    return UNSPACED.sub(r" \g<0> ", text).split()
 
 
 def squad_score(id: str, prediction: str, gold: Sequence[str], version: Literal["v1", "v2"] = "v2") -> AnswerScore:

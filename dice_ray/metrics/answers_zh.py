@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from operator import attrgetter
 
-from dice_ray.metrics.answers import UNSPACED, AnswerScore
+from dice_ray.metrics.answers import AnswerScore
 from dice_ray.metrics.classification import Counts
+from dice_ray.unspaced import UNSPACED
 
 MARKS = frozenset(
     "-:_*^/\\~`+="

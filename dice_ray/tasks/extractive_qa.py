@@ -22,7 +22,6 @@ from dice_ray.metrics.answers import (
     no_answer_decisions,
     spans_score,
     squad_score,
-    words_of,
 )
 from dice_ray.metrics.answers_zh import cmrc_score, segments
 from dice_ray.models.encoder import TokenHead
@@ -42,6 +41,7 @@ from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, 
 from dice_ray.tasks.predictions import Json
 from dice_ray.tasks.rows import Window, classification_place, padded, padding_before, windows
 from dice_ray.terms import Link, Term, TermFacts
+from dice_ray.unspaced import words_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -21,8 +21,8 @@ from dice_ray.data.records import (
     TaggedRecord,
     TextRecord,
 )
-from dice_ray.metrics.answers import UNSPACED
 from dice_ray.tasks.base import TaskBranch
+from dice_ray.unspaced import UNSPACED
 
 Unit: TypeAlias = Literal["words", "characters"]
 

@@ -11,15 +11,14 @@ from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowResult, TextR
 from dice_ray.data.readers.json_rows import json_rows
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import shown
+from dice_ray.unspaced import UNSPACED
 
 TEXTS: Final = ("text", "data", "sentence", "content")
 SPANS: Final = ("spans", "entities", "label", "labels", "annotations")
 STARTS: Final = ("start", "start_offset", "begin")
 ENDS: Final = ("end", "end_offset", "stop")
 TYPES: Final = ("label", "labels", "type", "entity", "entity_group", "tag")
-WORD: Final = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]|[^\W_]+|[^\s]"
-)
+WORD: Final = re.compile(rf"{UNSPACED.pattern}|[^\W_]+|[^\s]")
 """A character of a script that puts no spaces between words, a sequence of letters and digits, or a symbol."""
 MISALIGNED: Final = "a span that begins or ends within a word, which is taken whole"
 OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
