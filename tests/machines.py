@@ -54,6 +54,15 @@ node.kill_all_processes()
 """As `ray.cluster_utils.Cluster.add_node`; `ray start` joins no cluster that is on loopback (Ray 2.60)."""
 
 
+def of_driver(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a driver in a process of its own, which chooses its Ray itself.
+
+    A local Ray of an earlier test leaves `LOOPBACK` in this process, and with it no driver would join a cluster.
+    """
+    around = {name: value for name, value in os.environ.items() if name not in LOOPBACK}
+    return {**around, **environment}
+
+
 @dataclass(frozen=True)
 class Machines:
     """A running cluster.

@@ -18,11 +18,10 @@ from typing import Final
 
 import psutil
 
-from dice_ray.run.cluster import LOOPBACK
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.schema import is_constant
 from dice_ray.tuning.ledger import Ledger
-from tests.machines import machines
+from tests.machines import machines, of_driver
 from tests.processes import TRIAL, title, titled
 
 NUM_TRIALS: Final = 10
@@ -182,11 +181,10 @@ def driver_of(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The driver of the sweep: nothing of it is left after the block."""
     command = [sys.executable, "-c", script, address]
-    around = {name: value for name, value in os.environ.items() if name not in LOOPBACK}  # the driver sets these itself
     with (
         (folder / "driver.txt").open("w") as output,
         subprocess.Popen(
-            command, cwd=folder, env={**around, **environment}, stderr=output, start_new_session=True
+            command, cwd=folder, env=of_driver(environment), stderr=output, start_new_session=True
         ) as driver,
     ):
         try:

@@ -16,7 +16,7 @@ import pytest
 
 from dice_ray.run import doctor
 from dice_ray.run.cluster import FOLDER
-from tests.machines import Machines, machine_apart, machines
+from tests.machines import Machines, machine_apart, machines, of_driver
 
 PRESET = """
 task: {sentence_pair: {positive: "1"}}
@@ -35,7 +35,7 @@ def dice_ray(two: Machines, cwd: Path, runs: Path, *arguments: str) -> subproces
     return subprocess.run(
         [sys.executable, "-c", "from dice_ray.cli.app import main; main()", *arguments, "--address", two.address],
         cwd=cwd,
-        env=os.environ | two.environment | {"PYTHONPATH": os.pathsep.join(sys.path), "DICE_RAY_RUNS": str(runs)},
+        env=of_driver(two.environment) | {"PYTHONPATH": os.pathsep.join(sys.path), "DICE_RAY_RUNS": str(runs)},
         capture_output=True,
         text=True,
         timeout=120,

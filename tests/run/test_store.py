@@ -20,7 +20,7 @@ from dice_ray.run import store, trained
 from dice_ray.run.here import train_here
 from dice_ray.run.places import opened
 from dice_ray.training.loop import Evaluation, StepProgress
-from tests.machines import machine_apart, machines
+from tests.machines import machine_apart, machines, of_driver
 from tests.object_store import CREDENTIALS, s3
 
 Machine: TypeAlias = Callable[[str], None]
@@ -160,8 +160,7 @@ def test_a_sweep_runs_on_machines_that_share_no_disk(tmp_path: Path, bucket: str
         return subprocess.run(
             [sys.executable, "-c", "from dice_ray.cli.app import main; main()", *arguments],
             cwd=work,
-            env=os.environ
-            | two.environment
+            env=of_driver(two.environment)
             | {"PYTHONPATH": path, "DICE_RAY_RUNS": bucket.replace("/runs?", "/sweeps?")},
             capture_output=True,
             text=True,
