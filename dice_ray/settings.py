@@ -7,6 +7,7 @@ the merged layer is validated. Merging validated sections instead would turn the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 from types import NoneType, UnionType
@@ -175,6 +176,11 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 problem = Problem(path, must, got, suggestion=suggestion, known=tuple(branches))
             case "missing":
                 problem = Problem(path, "must be given")
+            case "literal_error":
+                known_values = re.findall("'([^']*)'", detail["ctx"]["expected"])
+                must = detail["msg"].replace("Input should", "must")
+                got = detail["input"]
+                problem = Problem(path, must, shown(got), suggestion=nearest(str(got), known_values))
             case _:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
                 problem = Problem(path, must[:1].lower() + must[1:], shown(detail["input"]))

@@ -52,10 +52,10 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
 def _size(config: RunConfig, joined: Cluster) -> Check:
     """Whether a trial fits on the machines."""
     from dice_ray.run.doctor import Check
-    from dice_ray.tuning.demand import demand
+    from dice_ray.tuning.demand import demand, unmeasured
 
     try:
-        num_trials = demand(config, 1).slots(joined.nodes)
+        num_trials = demand(config, 1, unmeasured(config, joined.nodes)).slots(joined.nodes)
     except RunError as error:
         return Check("size", "cluster", "", f"{error}: add machines, or lower these settings")
     return Check("size", "cluster", f"{num_trials} trials at once")

@@ -63,7 +63,13 @@ def submit(
         made_up = new_name(f"{stem}-{configs[0].loss.name if kind == 'train' else kind}") if configs else ""
     num_cpus, num_gpus = 0, 0.0
     if kind == "train" and not uses_ray_train(configs[0]):  # its own process trains: Ray finds a machine for it
-        num_cpus, num_gpus = configs[0].launch.threads or 1, configs[0].launch.gpus
+        launch = configs[0].launch
+        if launch.gpus == "auto" or launch.accelerator_type:
+            raise InputError(
+                "a job of `train` must have a number as launch.gpus, and no launch.accelerator_type, got "
+                f"{launch.gpus} and {launch.accelerator_type or 'none'}"
+            )
+        num_cpus, num_gpus = launch.threads or 1, launch.gpus
     return jobs.submit(
         command if name else [*command, "--name", made_up],
         check_name(name or made_up),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field
+from pydantic import Field, PlainValidator
 
 from dice_ray.data.sources import DataConfig, FilesConfig, describe
 from dice_ray.losses import LossConfig
@@ -18,10 +18,51 @@ from dice_ray.tracking import schema as names
 from dice_ray.training.settings import TrainingConfig
 
 
-def _whole_or_part(gpus: float) -> float:
-    if gpus > 1 and not gpus.is_integer():
-        raise ValueError("must be whole, or less than 1")
-    return int(gpus) if gpus.is_integer() else gpus
+def _whole_or_part(gpus: object) -> float | Literal["auto"]:
+    if gpus == "auto":
+        return "auto"
+    try:
+        number = float(str(gpus))
+    except ValueError:
+        number = -1.0
+    if number < 0 or (number > 1 and not number.is_integer()):
+        raise ValueError("must be auto, whole, or less than 1")
+    return int(number) if number.is_integer() else number
+
+
+Accelerator: TypeAlias = Literal[
+    "A100",
+    "A100-40G",
+    "A100-80G",
+    "A10G",
+    "B200",
+    "B300",
+    "GB200",
+    "GB300",
+    "H100",
+    "H20",
+    "H200",
+    "K80",
+    "L4",
+    "L40S",
+    "P100",
+    "P4",
+    "RTX-PRO-6000",
+    "T4",
+    "V100",
+    "AMD-Instinct-MI100",
+    "AMD-Instinct-MI210",
+    "AMD-Instinct-MI250X",
+    "AMD-Instinct-MI250X-MI250",
+    "AMD-Instinct-MI300A",
+    "AMD-Instinct-MI300X-HF",
+    "AMD-Instinct-MI300X-OAM",
+    "AMD-Instinct-MI308X",
+    "AMD-Instinct-MI325X-OAM",
+    "AMD-Instinct-MI350X-OAM",
+    "AMD-Instinct-MI355X-OAM",
+]
+"""The names of GPUs that torch supports by CUDA or ROCm, as Ray calls them (`ray.util.accelerators`)."""
 
 
 class LaunchConfig(Settings):
@@ -32,15 +73,23 @@ class LaunchConfig(Settings):
         how: `auto` trains one worker in this process and several on Ray Train; `ray_train` always uses Ray Train.
         threads: CPU threads for each worker. Without a number, the runs that go on at once share the cores: a lone run
             has those of the machine (or OMP_NUM_THREADS), a trial its share of them.
-        gpus: GPUs for each worker; less than one lets trials of one worker share a GPU, and its memory.
+        gpus: GPUs for each worker; less than one lets trials of one worker share a GPU, and its memory. `auto` runs the
+            first steps of trials, and lets as many share a GPU as its memory holds; without GPUs it is 0. A run that is
+            trained alone shares its GPU with none.
+        accelerator_type: The kind of GPU that workers are placed on, where a cluster has several kinds.
         max_failures: How often Ray Train restarts the workers after one dies; they resume from the last checkpoint.
     """
 
     workers: int = Field(1, ge=1, le=1024)
     how: Literal["auto", "ray_train"] = "auto"
     threads: int | None = Field(None, ge=1, le=1024)
-    gpus: Annotated[float, Field(ge=0), AfterValidator(_whole_or_part)] = 0
+    gpus: Annotated[float | Literal["auto"], PlainValidator(_whole_or_part)] = 0
+    accelerator_type: Accelerator | None = None
     max_failures: int = Field(2, ge=0)
+
+    def num_gpus(self, auto: float) -> float:
+        """GPUs for each worker, with the number that `auto` stands for."""
+        return auto if self.gpus == "auto" else self.gpus
 
 
 PaperData: TypeAlias = Literal[

@@ -55,17 +55,20 @@ LOOPBACK: Mapping[str, str] = {
 
 RUNNING = "running"
 """Stands for the address of a Ray that runs in this process already."""
+ACCELERATOR = "accelerator_type:"
+"""With the name of a kind of GPU, Ray's resource of the machines that have it."""
 FOLDER = "DICE_RAY_FOLDER"
 """Environment variable with the driver's working directory, for processes on Ray."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A machine: its CPUs, its GPUs, and the bytes of memory that were free when Ray started on it."""
+    """A machine: its CPUs and GPUs, the bytes of memory that were free when Ray started on it, and Ray's GPU types."""
 
     cpus: int
     gpus: int
     memory: int = 0
+    accelerators: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -287,7 +290,8 @@ def node_of(entry: Mapping[str, Any]) -> Node:
     """The machine of an entry of `ray.nodes()`."""
     resources = entry["Resources"]
     memory = resources.get("memory", 0) + resources.get("object_store_memory", 0)
-    return Node(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), int(memory))
+    accelerators = frozenset(name.removeprefix(ACCELERATOR) for name in resources if name.startswith(ACCELERATOR))
+    return Node(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), int(memory), accelerators)
 
 
 @contextmanager

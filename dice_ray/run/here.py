@@ -43,7 +43,7 @@ def check_machine(config: RunConfig) -> None:
     Raises:
         RunError: It does not.
     """
-    check_gpus(config.launch.gpus, torch.cuda.device_count())
+    check_gpus(config.launch.num_gpus(auto=0), torch.cuda.device_count())
     choose_numerics(config)
 
 

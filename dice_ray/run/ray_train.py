@@ -59,6 +59,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
     _remove_leftover_group(folder)
     (folder / STOPPED).unlink(missing_ok=True)
     events = Queue(actor_options={"num_cpus": 0})
+    num_gpus = config.launch.num_gpus(auto=0)
     trainer = TorchTrainer(
         _worker,
         train_loop_config={
@@ -67,11 +68,12 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
             "events": events,
             "surroundings": surroundings(),
         },
-        torch_config=TorchConfig(backend="nccl" if config.launch.gpus else "gloo"),
+        torch_config=TorchConfig(backend="nccl" if num_gpus else "gloo"),
         scaling_config=ScalingConfig(
             num_workers=config.launch.workers,
-            use_gpu=config.launch.gpus > 0,
-            resources_per_worker={"CPU": config.launch.threads or 1, "GPU": config.launch.gpus},
+            use_gpu=num_gpus > 0,
+            resources_per_worker={"CPU": config.launch.threads or 1, "GPU": num_gpus},
+            accelerator_type=config.launch.accelerator_type,
         ),
         run_config=RayRunConfig(
             name=folder.name,

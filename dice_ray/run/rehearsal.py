@@ -56,7 +56,8 @@ class Rehearsal:
         seconds: Of all steps, evaluations and checkpoints.
         seconds_to_start: Until the first step: to import, to read the data and to build the model.
         peak_memory: Of this process, in bytes.
-        peak_gpu_memory: In bytes; 0 without a GPU.
+        peak_gpu_memory: What torch took of it, in bytes; 0 without a GPU.
+        gpu_memory: Of the GPU, in bytes; 0 without one.
         weights: Bytes of the model's weights on the disk.
         few_items: A warning if dev or test has few items of its rarest class.
     """
@@ -74,6 +75,7 @@ class Rehearsal:
     seconds_to_start: float
     peak_memory: int
     peak_gpu_memory: int
+    gpu_memory: int
     weights: int
     few_items: str | None
 
@@ -125,7 +127,8 @@ def rehearse(config: RunConfig) -> Rehearsal:
         seconds=num_steps * step + num_evaluations * (evaluation + writing),
         seconds_to_start=marks[0] - called,
         peak_memory=peak_memory(),
-        peak_gpu_memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() else 0,
+        peak_gpu_memory=torch.cuda.max_memory_reserved() if torch.cuda.is_available() else 0,
+        gpu_memory=torch.cuda.get_device_properties(0).total_memory if torch.cuda.is_available() else 0,
         weights=weights,
         few_items=prepared.report().few_items(),
     )

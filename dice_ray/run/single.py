@@ -79,7 +79,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 cluster.announce(screen)
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG))
                 doctor.check(ray, lambda: doctor.Needs(folder, (config,)))
-                check_gpus(launch.workers * launch.gpus, ray.gpus)
+                check_gpus(launch.workers * launch.num_gpus(auto=0), ray.gpus)
             for event in train(config, folder, driver.is_stopped):
                 if screen:
                     screen.show(event)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from dice_ray.run.driver import Driver, TrialCounts
-from dice_ray.tuning.ledger import History, TrialSpec
+from dice_ray.tuning.ledger import missing_cells
 from dice_ray.tuning.runner import session
 from dice_ray.tuning.study_plan import StudyPlan
 
@@ -23,9 +22,3 @@ def run(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
 
         missing = missing_cells(cells, work.ledger)
         return work.run(CellSearcher(missing), len(missing), ids=[cell.id for cell in cells])
-
-
-def missing_cells(cells: Sequence[TrialSpec], history: History) -> list[TrialSpec]:
-    """The cells that a ledger does not hold as done."""
-    outcomes = history.outcomes
-    return [cell for cell in cells if cell.id not in outcomes or outcomes[cell.id].state == "failed"]

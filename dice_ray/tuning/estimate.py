@@ -5,33 +5,27 @@ trials.
 from __future__ import annotations
 
 import heapq
-import json
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.errors import ConfigError, DiceRayError, RunError
+from dice_ray.errors import RunError
 from dice_ray.run import cluster, doctor
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG
-from dice_ray.run.rehearsal import Rehearsal, rehearse
-from dice_ray.settings import nested
+from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tracking.store import store_uri, without_password
-from dice_ray.tuning import ablation, ranking, sweep
+from dice_ray.tuning import first_steps, packing, ranking, sweep
 from dice_ray.tuning.demand import Demand, shared
-from dice_ray.tuning.ledger import TrialSpec, ledger_in
+from dice_ray.tuning.ledger import ledger_in, missing_cells
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import as_yaml, extended
 from dice_ray.tuning.study_plan import StudyPlan
 
-NUM_SAMPLES = 16
-"""Trials that are drawn from a space to find the fewest and the most steps."""
 END = 3.0
 """Seconds from the last evaluation to the end of the command: results are stored, Ray stops."""
 BETWEEN = 0.5
@@ -51,7 +45,7 @@ class Estimate:
         needs: Of one trial.
         num_at_once: How many fit on the machines.
         rehearsal: Of the slowest configuration.
-        fastest: Of the fastest one. A study knows its cells; of a space, `NUM_SAMPLES` trials are drawn.
+        fastest: Of the fastest one. A study knows its cells; of a space, `first_steps.NUM_SAMPLES` trials are drawn.
         seconds_to_start: Until the first step: Ray and its processes start, and the data are read.
         least_seconds: From start to end if each trial of a sweep is as fast as the fastest one.
         seconds: From start to end if each trial of a sweep is as slow as the slowest one.
@@ -104,8 +98,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         num_runs = sweep.num_missing(plan, ledger)
     else:
         notes = []
-        configs = [plan.config(cell) for cell in ablation.missing_cells(plan.grid().cells, ledger)]
-        num_runs = len(configs)
+        num_runs = len(missing_cells(plan.grid().cells, ledger))
     if not num_runs:
         raise RunError(f"{plan.name} must have something left to run, and all of it has ended")
     above = next(above for above in folder.resolve().parents if above.exists())
@@ -114,15 +107,14 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         cluster.started(driver.address, num_cpus=driver.num_cpus, log=Path(scratch) / LOG) as ray,
     ):
         doctor.check(ray, lambda: doctor.Needs(above, tuple(bases.values())))
-        needs = shared(base, ray.nodes, num_runs)
-        num_at_once = min(needs.slots(ray.nodes), num_runs)
-        if isinstance(plan, SweepPlan):
-            configs = _extremes(_sampled(plan, folder)) or [base]
-        rehearsed, failures = _rehearse(configs, needs)
+        configs = first_steps.configurations(plan, folder)
+        rehearsed, failures = first_steps.rehearse_all(configs, shared(base, ray.nodes, num_runs))
     if failures and (isinstance(plan, StudyPlan) or not rehearsed):
         raise failures[0]
     notes += [f"Left out: a trial that the space suggests fails in its first steps: {error}" for error in failures]
-    runs = [rehearsed[key].run for key in map(_timing_key, configs) if key in rehearsed]
+    runs = [rehearsed[key].run for key in map(first_steps.timing_key, configs) if key in rehearsed]
+    needs = shared(base, ray.nodes, num_runs, packing.share_of(runs))
+    num_at_once = min(needs.slots(ray.nodes), num_runs)
     notes += dict.fromkeys(run.few_items for run in runs if run.few_items)
     to_start = min(each.started + each.run.seconds_to_start for each in rehearsed.values()) - began
     seconds = [_seconds(run, is_scored=isinstance(plan, StudyPlan)) + BETWEEN for run in runs]
@@ -167,86 +159,6 @@ def _check(result: Estimate) -> None:
             f"{result.folder} needs {_gib(result.disk)} on its disk for checkpoints ({_gib(run.weights)} for the "
             f"weights of one), but {_gib(result.free_disk)} are free"
         )
-
-
-def _sampled(plan: SweepPlan, folder: Path) -> list[RunConfig]:
-    """Some of the trials that a sweep will run; those whose configuration is refused are left out."""
-    from dice_ray.tuning.searchers import SweepSearcher
-
-    history = ledger_in(folder)
-    searched = history.searched()
-    if num_missing := plan.trials - len(searched.outcomes):
-        searcher = SweepSearcher(plan, searched)
-        suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_missing, NUM_SAMPLES))]
-        specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
-    else:
-        specs = ranking.reruns(plan, history)
-    configs = []
-    for spec in specs:
-        with suppress(ConfigError):
-            configs.append(plan.config(spec))
-    return configs
-
-
-def _extremes(configs: Sequence[RunConfig]) -> list[RunConfig]:
-    """For each encoder, the configurations with the fewest and the most steps."""
-    by_encoder: dict[str, list[RunConfig]] = {}
-    for config in sorted(configs, key=lambda config: config.training.epochs / config.training.batch_size):
-        by_encoder.setdefault(config.model.encoder, []).append(config)
-    return [config for of_encoder in by_encoder.values() for config in (of_encoder[0], of_encoder[-1])]
-
-
-@dataclass(frozen=True)
-class _Rehearsed:
-    """A rehearsal, and when its process was ready, in seconds since the epoch."""
-
-    started: float
-    run: Rehearsal
-
-
-def _rehearsed(config: RunConfig, surroundings: Mapping[str, str]) -> _Rehearsed:
-    cluster.enter(surroundings)
-    return _Rehearsed(time.time(), rehearse(config))
-
-
-def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str, _Rehearsed], list[DiceRayError]]:
-    """Rehearse each configuration that may take a different time, in processes with the resources of a trial.
-
-    Returns:
-        The rehearsals by the key of the configuration, and the errors of those that fail.
-    """
-    import ray
-
-    threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
-    task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearsed)
-    different = {_timing_key(config): config.with_threads(threads) for config in configs}
-    surroundings = cluster.surroundings()
-    # At once, as far as they fit: trials that run beside each other slow each other down.
-    running = {key: task.remote(config, surroundings) for key, config in different.items()}
-    rehearsed, failures = {}, list[DiceRayError]()
-    for key, run in running.items():  # of all of them: those that were left running would outlive an error
-        try:
-            rehearsed[key] = ray.get(run)
-        except ray.exceptions.RayError as error:
-            failures.append(_explained(error))
-    return rehearsed, failures
-
-
-def _explained(error: Exception) -> DiceRayError:
-    """The error of a trial's first steps, or what happened to their process."""
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, DiceRayError):
-        return cause
-    what = f"their process died: {error}" if cause is None else f"raised {type(cause).__name__}: {cause}"
-    return RunError(f"the first steps of a trial must run, and {what}")
-
-
-def _timing_key(config: RunConfig) -> str:
-    """The settings that a run's time depends on: all but loss, seeds, head bias and dropout."""
-    sections = {name: nested(config)[name] for name in ("task", "data", "model", "training")}
-    del sections["training"]["seed"], sections["data"]["split_seed"], sections["model"]["head_bias"]
-    del sections["model"]["dropout"]
-    return json.dumps(sections, sort_keys=True)
 
 
 def _seconds(run: Rehearsal, *, is_scored: bool) -> float:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -108,6 +108,12 @@ class History:
         """The trials that the search suggested, without reruns: a search learns from these alone."""
         specs = {id_: spec for id_, spec in self.specs.items() if spec.rerun_of is None}
         return History(specs, {id_: outcome for id_, outcome in self.outcomes.items() if id_ in specs})
+
+
+def missing_cells(cells: Sequence[TrialSpec], history: History) -> list[TrialSpec]:
+    """The cells of a study that a history does not hold as done."""
+    outcomes = history.outcomes
+    return [cell for cell in cells if cell.id not in outcomes or outcomes[cell.id].state == "failed"]
 
 
 class Ledger(History):

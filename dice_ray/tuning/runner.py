@@ -26,6 +26,7 @@ from dice_ray.run.folder import LOG
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
+from dice_ray.tuning import packing
 from dice_ray.tuning.demand import shared
 from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
 from dice_ray.tuning.plan import SweepPlan
@@ -104,9 +105,15 @@ class Session:
                         stack.enter_context(head.watched(joined.address, self._end_without_head))
                     return joined
 
-                has_ended = not num_trials or self._tune(ray(), searcher, num_trials, recorder, scheduler)
+                @cache
+                def auto_gpus() -> float:
+                    return packing.measured(
+                        self.plan, self.folder, ray().nodes, self.screen.show if self.screen else print
+                    )
+
+                has_ended = not num_trials or self._tune(ray(), auto_gpus(), searcher, num_trials, recorder, scheduler)
                 if has_ended and (specs := then()):
-                    self._tune(ray(), CellSearcher(specs), len(specs), recorder)
+                    self._tune(ray(), auto_gpus(), CellSearcher(specs), len(specs), recorder)
                 lost = ray().lost if ray.cache_info().currsize else None
         finally:
             recorder.close()
@@ -149,6 +156,7 @@ class Session:
     def _tune(
         self,
         ray: cluster.Cluster,
+        auto_gpus: float,
         searcher: Searcher,
         num_trials: int,
         recorder: Recorder,
@@ -162,11 +170,12 @@ class Session:
         from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher
         from dice_ray.tuning.trial import TrialActor, Work
 
-        needs = shared(self.plan.base(), ray.nodes, num_trials)
+        needs = shared(self.plan.base(), ray.nodes, num_trials, auto_gpus)
+        resources = {"cpu": needs.own, "gpu": needs.own_gpus, **({} if needs.num_workers else needs.constraint)}
         work = Work(self.plan, self.folder.resolve(), needs.threads)
         trainable = tune.with_parameters(TrialActor, work=work)
         tuner = tune.Tuner(
-            tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
+            tune.with_resources(trainable, resources),
             tune_config=tune.TuneConfig(
                 search_alg=AsManyAsFit(searcher, needs, ray),
                 scheduler=scheduler,
@@ -195,7 +204,7 @@ class Session:
             return False
         # With a new Tuner: in this one Tune has given the lost trials up for good.
         if lost := recorder.to_resubmit():
-            return self._tune(ray, CellSearcher(lost), len(lost), recorder)
+            return self._tune(ray, auto_gpus, CellSearcher(lost), len(lost), recorder)
         return True
 
 

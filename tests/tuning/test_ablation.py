@@ -14,7 +14,7 @@ from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
-from dice_ray.tuning.ledger import History, Ledger, TrialOutcome
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, missing_cells
 from dice_ray.tuning.study_plan import StudyPlan
 
 
@@ -24,7 +24,7 @@ def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...])
     history = History({cell.id: cell for cell in (done, failed, begun)})
     history.outcomes = {done.id: TrialOutcome(id=done.id, state="done")}
     history.outcomes |= {failed.id: TrialOutcome(id=failed.id, state="failed", failure="no memory")}
-    assert ablation.missing_cells(cells, history) == [failed, begun, new]
+    assert missing_cells(cells, history) == [failed, begun, new]
 
 
 @pytest.mark.ray

@@ -17,7 +17,8 @@ from dice_ray.run.driver import Driver
 from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning import plan_file, sweep
 from dice_ray.tuning.demand import Demand
-from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, _timing_key, estimate
+from dice_ray.tuning.estimate import Estimate, _check, _last_end, _seconds, estimate
+from dice_ray.tuning.first_steps import timing_key
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.study_plan import StudyPlan
 
@@ -37,6 +38,7 @@ REHEARSAL = Rehearsal(
     seconds_to_start=1.0,
     peak_memory=GIB,
     peak_gpu_memory=0,
+    gpu_memory=0,
     weights=GIB // 8,
     few_items=None,
 )
@@ -71,7 +73,7 @@ def test_runs_begin_as_soon_as_others_end() -> None:
 def test_neither_the_loss_nor_the_seed_decides_how_long_a_run_takes(layers: tuple[Layer, ...]) -> None:
     def key(**values: object) -> str:
         paths = {path.replace("__", "."): value for path, value in values.items()}
-        return _timing_key(resolve([*layers, values_layer("trial", paths)]))
+        return timing_key(resolve([*layers, values_layer("trial", paths)]))
 
     assert key() == key(loss="dice", training__seed=3, data__split_seed=3, model__head_bias="prior")
     assert len({key(), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 3
