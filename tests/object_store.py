@@ -42,3 +42,8 @@ def _answers(port: int) -> bool:
     with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
         return True
     return False
+
+
+def requests(log: Path, method: str, path: str) -> int:
+    """How many requests of a kind, for a path below the bucket, the server has answered."""
+    return log.read_text().count(f"{method} /bucket{path} ")

@@ -87,8 +87,8 @@ def _variables(runs: Path) -> dict[str, str]:
     Raises:
         InputError: MLflow's store has a password in its URI, which the cluster's dashboard would show.
     """
+    from dice_ray.remote import without_password
     from dice_ray.run.cluster import FOLDER, surroundings
-    from dice_ray.tracking.store import without_password
 
     store = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{runs / 'mlflow.db'}"
     if without_password(store) != store:

@@ -6,7 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator
 
-from dice_ray.data.sources import DataConfig, FilesConfig, describe
+from dice_ray.data.sources import DataConfig, describe
+from dice_ray.data.split_files import FilesConfig
 from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
 from dice_ray.losses.mining import MiningConfig

@@ -1,12 +1,13 @@
-"""The cache of records read and rows encoded: content-addressed entries, shared by all processes of a user.
+"""The cache of files fetched, records read and rows encoded: content-addressed entries, shared by a user's processes.
 
 An entry is a folder `KIND-HASH` with Arrow files and an `entry.json`, where HASH is that of everything the content
 depends on. Processes share it without a server and may be killed at any moment. The invariant: under its final name an
 entry is complete and intact, or no reader uses it.
 
-- *Writing.* A writer fills a folder `draft-*` of its own and renames it, which is atomic. Writers never wait for each
-  other: several may write the same entry at once; the first rename wins, and the others delete their drafts and open
-  what the first one wrote.
+- *Writing.* A writer fills a folder `draft-*` of its own and renames it, which is atomic. Writers of one entry wait for
+  each other, which only spares work: where a disk knows no locks, the first rename wins, and the others delete their
+  drafts and open what the first one wrote.
+- *Other machines.* An entry that the store of runs has is copied from there, and one that it lacks is copied to it.
 - *Reading.* `entry.json` holds a hash of each file and one of itself. A reader verifies all of them (`file_hash`
   remembers those of unchanged files) and has a damaged entry (disk full, power cut, edited) replaced.
 - *Killed writers.* A writer holds a `flock` on its draft, which the kernel releases when the process dies. A draft
@@ -34,6 +35,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dice_ray.data import copies
 from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
 
@@ -41,7 +43,7 @@ VERSION = 5
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
 # Another process may clear the cache between the rename of a draft and the opening of the entry.
 NUM_ATTEMPTS = 5
-_ENTRY = re.compile(r"(records|rows)-[0-9a-f]{32}")
+_ENTRY = re.compile(r"(files|records|rows)-[0-9a-f]{32}")
 _DRAFT = re.compile(r"draft-\w+")
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -67,7 +69,7 @@ class CacheEntryInfo:
     """An entry as `dice-ray cache` lists it.
 
     Attributes:
-        kind: `records` of a data set, or `rows` of a task.
+        kind: `files` of a URL, `records` of a data set, or `rows` of a task.
         about: The names of its data, task and encoder when it was written; empty for a damaged entry.
         rows: The number of records or rows by split.
         size: In bytes.
@@ -95,28 +97,43 @@ def get_or_write(
     """Open the entry of a key; if there is no intact one, write it first.
 
     Args:
-        kind: `records` or `rows`.
+        kind: `files`, `records` or `rows`.
         key: Everything the content depends on, as JSON can hold it.
         about: Names to list the entry by.
-        write: Writes Arrow files into a folder; returns the number of rows by split, and metadata to store.
+        write: Writes files (Arrow files, but for `files`) into a folder; returns the number of rows by split, and
+            metadata to store.
     """
     full_key = json.dumps({"version": VERSION, "kind": kind, "key": key}, sort_keys=True)
     path = folder() / f"{kind}-{_text_hash(full_key)[:32]}"
     for _ in range(NUM_ATTEMPTS):
         if (entry := _open_entry(path, full_key)) is not None:
+            if kind != "files":
+                copies.send(path)
             return entry
-        with _draft() as draft, _garbage_collection_paused():
-            rows, holds = write(draft)
-            files = {file.name: file_hash(file) for file in sorted(draft.iterdir())}
-            # "written" and "told" are stored names: another spelling would make every existing entry unreadable.
-            manifest = {"written": full_key, "about": dict(about), "rows": rows, "files": files, "holds": holds}
-            stored = {"hash": _text_hash(json.dumps(manifest)), "told": manifest}
-            (draft / "entry.json").write_text(json.dumps(stored), encoding="utf-8")
+        with _draft() as draft, _turn(path):
+            if _open_entry(path, full_key) is not None:
+                continue  # another process wrote it meanwhile
+            if kind == "files" or not copies.fetch(path.name, draft) or _open_entry(draft, full_key) is None:
+                _fill(draft, full_key, about, write)
             _publish(draft, path, full_key)
     raise RunError(
         f"the cache {folder()} must keep an entry until it is read, but {NUM_ATTEMPTS} written ones were deleted or "
         "damaged at once; is another process clearing it?"
     )
+
+
+def _fill(
+    draft: Path, full_key: str, about: Mapping[str, str], write: Callable[[Path], tuple[dict[str, int], JsonObject]]
+) -> None:
+    for file in draft.iterdir():  # of a copy that is not intact
+        file.unlink()
+    with _garbage_collection_paused():
+        rows, holds = write(draft)
+    files = {file.name: file_hash(file) for file in sorted(draft.iterdir())}
+    # "written" and "told" are stored names: another spelling would make every existing entry unreadable.
+    manifest = {"written": full_key, "about": dict(about), "rows": rows, "files": files, "holds": holds}
+    stored = {"hash": _text_hash(json.dumps(manifest)), "told": manifest}
+    (draft / "entry.json").write_text(json.dumps(stored), encoding="utf-8")
 
 
 def file_hash(path: Path) -> str:
@@ -139,12 +156,14 @@ def list_entries() -> list[CacheEntryInfo]:
 
 
 def clear(unused_for: float = 0.0) -> int:
-    """Delete entries and abandoned drafts; returns the number of entries deleted.
+    """Delete entries and what killed writers left; returns the number of entries deleted.
 
     Args:
         unused_for: Entries that were used in these last seconds stay.
     """
     _delete_abandoned_drafts()
+    for lock in folder().glob("lock-*"):
+        lock.unlink(missing_ok=True)
     names = {entry.name for entry in list_entries() if time.time() - entry.used >= unused_for}
     return sum(_delete_entry(path) for path in _paths(_ENTRY) if not unused_for or path.name in names)
 
@@ -168,7 +187,8 @@ def _open_entry(path: Path, full_key: str) -> CacheEntry | None:
             return None
         if any(file_hash(path / name) != expected for name, expected in manifest["files"].items()):
             return None
-        tables = {Path(name).stem: ArrowTable(path / name) for name in manifest["files"]}
+        is_arrow = not path.name.startswith("files-")
+        tables = {Path(name).stem: ArrowTable(path / name) for name in manifest["files"] if is_arrow}
         # The modification time of `entry.json` is the time of last use that `list_entries` shows.
         with contextlib.suppress(PermissionError):  # a cache of another user, read-only
             os.utime(path / "entry.json")
@@ -217,6 +237,19 @@ def _create_locked_draft() -> tuple[Path, int]:
             if draft.exists():
                 return draft, lock
             os.close(lock)  # another process deleted it as abandoned before it was locked
+
+
+@contextlib.contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """Wait until no other process writes this entry."""
+    lock = path.with_name(f"lock-{path.name}")
+    with lock.open("w") as file:
+        with contextlib.suppress(OSError):  # a disk without locks
+            fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)  # who waits holds the file still, and who comes now finds the entry
 
 
 @contextlib.contextmanager

@@ -19,7 +19,8 @@ from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.readers.words import WordColumns
 from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
-from dice_ray.data.sources import DataConfig, FilesConfig, gather
+from dice_ray.data.sources import DataConfig, gather
+from dice_ray.data.split_files import FilesConfig
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.errors import DataError, shown
 

@@ -9,11 +9,16 @@ from string import Template
 from dice_ray.errors import DataError
 
 
-def expand_path(folder: str, setting: str = "data.source.files.folder") -> Path:
-    """A path with `~` and `$VARIABLES` expanded; a variable that is not set is a DataError that names the setting."""
+def expanded(text: str, setting: str = "data.source.files.folder") -> str:
+    """A text with `$VARIABLES` expanded; a variable that is not set is a DataError that names the setting."""
     try:
-        return Path(Template(folder).substitute(os.environ)).expanduser()
+        return Template(text).substitute(os.environ)
     except KeyError as error:
-        raise DataError(f"{setting} {folder!r}: the variable {error.args[0]} must be set") from None
+        raise DataError(f"{setting} {text!r}: the variable {error.args[0]} must be set") from None
     except ValueError as error:
-        raise DataError(f"{setting} {folder!r}: {error}; write `$$` for a dollar sign") from None
+        raise DataError(f"{setting} {text!r}: {error}; write `$$` for a dollar sign") from None
+
+
+def expand_path(folder: str, setting: str = "data.source.files.folder") -> Path:
+    """A path with `~` and `$VARIABLES` expanded."""
+    return Path(expanded(folder, setting)).expanduser()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain, count, islice
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -20,70 +20,17 @@ from pydantic import Field
 from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowWriter, Records, batch_of_records
 from dice_ray.data.augment import AugmentConfig
-from dice_ray.data.cache import file_hash
 from dice_ray.data.draws import METHOD, Hashes
 from dice_ray.data.hub import HubConfig
 from dice_ray.data.imbalance import AlteredConfig, AsReadConfig, ImbalanceConfig, alter
 from dice_ray.data.oversampling import NoneConfig, OversamplingConfig
-from dice_ray.data.places import expand_path
-from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import UTF_8, Kept, RowResult
+from dice_ray.data.readers.base import Kept, RowResult
 from dice_ray.data.reading import OnBadRow, SplitReader, SplitSource, chunked, count_shared, store_splits
 from dice_ray.data.records import Digest, LoadReport, ReadReport, Record, Splits
+from dice_ray.data.split_files import FilesConfig
 from dice_ray.data.synthetic import SyntheticConfig, generate
-from dice_ray.errors import DataError, nearest
-from dice_ray.settings import Branch, Choice, Settings, nested
-
-
-class FilesConfig(Branch):
-    """Files of one format in one folder.
-
-    Attributes:
-        folder: The folder of the files; `~` and `$VARIABLES` are expanded.
-        train: The file of the training split, relative to the folder.
-        dev: The file of the dev split; without it, one is drawn from the training split.
-        test: The file of the test split, if there is one.
-        reader: The reader of the files.
-        on_bad_row: Whether a malformed row is an error, or counted and skipped.
-    """
-
-    name = "files"
-
-    train: str
-    dev: str | None = None
-    test: str | None = None
-    folder: str = "."
-    reader: ReaderConfig
-    on_bad_row: OnBadRow = "error"
-
-    def yields(self) -> type[Record]:
-        return self.reader.yields()
-
-    def read(self) -> dict[str, SplitSource]:
-        """Each split that has a file."""
-        return {
-            split: SplitSource(path.name, path, partial(self.reader.read, path), self.on_bad_row)
-            for split, path in self._paths().items()
-        }
-
-    def key(self) -> dict[str, Any]:
-        """Everything the records depend on: the content of the files and the settings, but not the folder."""
-        paths = [file for path in self._paths().values() for file in self.reader.files(path)]
-        settings = {name: value for name, value in nested(self).items() if name != "folder"}
-        # Without the default: the keys of entries that were written before there was a choice stay as they are.
-        reader = {key: value for key, value in nested(self.reader).items() if (key, value) != ("encoding", UTF_8)}
-        settings["reader"] = {self.reader.name: reader}
-        return {**settings, "hashes": [file_hash(path) for path in paths]}
-
-    def _paths(self) -> dict[str, Path]:
-        folder = expand_path(self.folder)
-        names = {"train": self.train, "dev": self.dev, "test": self.test}
-        return {
-            split: _existing_file(folder, name, f"data.source.files.{split}")
-            for split, name in names.items()
-            if name is not None
-        }
-
+from dice_ray.errors import DataError
+from dice_ray.settings import Choice, Settings, nested
 
 SourceConfig: TypeAlias = Annotated[SyntheticConfig | FilesConfig | HubConfig, Choice()]
 
@@ -134,9 +81,7 @@ def describe(config: DataConfig) -> str:
     """A short name of a data set that was given none: what is generated, the name on the hub, or the folder."""
     if isinstance(config.source, SyntheticConfig):
         return f"synthetic:{config.source.kind}"
-    if isinstance(config.source, HubConfig):
-        return config.source.title
-    return expand_path(config.source.folder).resolve().name
+    return config.source.title
 
 
 def key(config: DataConfig, positive: str | None = None) -> dict[str, Any]:
@@ -253,18 +198,3 @@ def gather(path: Path, rows: Iterable[RowResult], on_bad_row: OnBadRow) -> tuple
 
     reader = SplitReader(SplitSource(path.name, path, replay, on_bad_row))
     return tuple(row.record for rows in reader.chunks() for row in rows), reader.report()
-
-
-def _existing_file(folder: Path, name: str, setting: str) -> Path:
-    path = folder / name
-    if path.is_file():
-        return path
-    if not folder.is_dir():
-        raise DataError(f"{setting}: there must be a file {path}, but there is no folder {folder}")
-    others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
-    known = sorted(str(other.relative_to(folder)) for other in others)
-    close = nearest(name, known)
-    hint = f"; did you mean {close!r}?" if close else "."
-    raise DataError(
-        f"{setting}: there must be a file {path}{hint} The folder holds: {', '.join(known[:20]) or 'no files'}."
-    )

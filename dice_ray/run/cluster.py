@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dice_ray.errors import InputError, RunError, first_line
-from dice_ray.run.places import store_url
+from dice_ray.remote import store_url
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Screen

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.errors import DiceRayError, RunError, first_line, one_line, reason_of
+from dice_ray.remote import opened, store_url, without_password
 from dice_ray.run import cluster
-from dice_ray.run.places import opened, store_url
-from dice_ray.tracking.store import without_password
 
 if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig

@@ -18,8 +18,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from dice_ray.remote import opened, store_url
 from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, TASK, write_atomically
-from dice_ray.run.places import opened, runs_folder, store_url
+from dice_ray.run.places import runs_folder
 from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
 
 _SENT: Final = ".stored"

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError
+from dice_ray.remote import store_url, without_password
 from dice_ray.run import store, trained
 from dice_ray.run.build import fix_precision, prepare
 from dice_ray.run.here import Events, train_here
-from dice_ray.run.places import store_url
 from dice_ray.run.ray_train import train_on_ray
-from dice_ray.tracking.store import without_password
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation
 

@@ -9,7 +9,8 @@ import sys
 from typing import NoReturn
 
 from dice_ray.errors import InputError, RunError
-from dice_ray.tracking.store import check_exists, store_uri, without_password
+from dice_ray.remote import without_password
+from dice_ray.tracking.store import check_exists, store_uri
 
 HOST = "127.0.0.1"
 PAGE = "#/experiments?workflowType=machine_learning"

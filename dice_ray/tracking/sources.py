@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from dice_ray.errors import RunError, first_line
+from dice_ray.remote import without_password
 from dice_ray.tracking.store import (
     check_exists,
     deleted_error,
@@ -30,7 +31,6 @@ from dice_ray.tracking.store import (
     quiet_client,
     sqlite_file,
     store_uri,
-    without_password,
 )
 
 REVISION: Final = "dc11669786a5"

@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from dice_ray.errors import BusyError, RunError
+from dice_ray.remote import without_password
 from dice_ray.tracking.entries import End, Open, RunEntry, as_line, from_line
-from dice_ray.tracking.store import store_uri, without_password
+from dice_ray.tracking.store import store_uri
 
 _SENT: Final = "sent"
 """The line that marks that the store holds everything above it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import re
 import tempfile
 import traceback
 from collections.abc import Iterator
@@ -14,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from dice_ray.errors import DiceRayError, RunError, first_line
+from dice_ray.remote import without_password
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 DEFAULT: Final = "sqlite:///mlflow.db"
 _SQLITE: Final = "sqlite:///"
-_SECRET: Final = re.compile(r"(?i)([?&][^=&\s]*(?:password|passwd|pwd|token|secret|key|signature|sig)=)[^&\s'\"]+")
-"""A parameter of a URI whose name says that its value is secret."""
 _ENVIRONMENT: Final = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
@@ -44,17 +42,6 @@ def sqlite_file(uri: str) -> Path | None:
     if not uri.startswith(_SQLITE) or "?" in uri:
         return None
     return Path(uri.removeprefix(_SQLITE)).absolute()
-
-
-def without_password(text: str) -> str:
-    """A URI, or a message that holds one, with the user, the password and the tokens of the URI hidden.
-
-    >>> without_password("postgresql://me:secret@host/runs")
-    'postgresql://***@host/runs'
-    >>> without_password("https://host/?token=secret&page=2")
-    'https://host/?token=***&page=2'
-    """
-    return _SECRET.sub(r"\1***", re.sub(r"://[^/\s]*@", "://***@", text))
 
 
 def is_store_error(error: Exception) -> bool:

@@ -31,6 +31,7 @@ from threading import Lock, Thread
 from typing import Any, Final
 
 from dice_ray.errors import RunError, first_line
+from dice_ray.remote import without_password
 from dice_ray.settings import Flat
 from dice_ray.tracking.entries import (
     NUM_METRICS,
@@ -50,7 +51,7 @@ from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.schema import Status
 from dice_ray.tracking.sources import check_not_deleted
 from dice_ray.tracking.spool import Spool
-from dice_ray.tracking.store import is_store_error, quiet, store_uri, without_password
+from dice_ray.tracking.store import is_store_error, quiet, store_uri
 
 SECONDS: Final = 1.0
 """Entries are sent after this time, or as soon as they fill a call."""

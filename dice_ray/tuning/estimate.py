@@ -14,11 +14,12 @@ from pathlib import Path
 
 from dice_ray.data import sources
 from dice_ray.errors import RunError
+from dice_ray.remote import without_password
 from dice_ray.run import cluster, doctor
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG
 from dice_ray.run.rehearsal import Rehearsal
-from dice_ray.tracking.store import store_uri, without_password
+from dice_ray.tracking.store import store_uri
 from dice_ray.tuning import first_steps, packing, ranking, sweep
 from dice_ray.tuning.demand import Demand, shared
 from dice_ray.tuning.ledger import ledger_in, missing_cells

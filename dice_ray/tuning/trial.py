@@ -26,10 +26,10 @@ from ray import tune
 from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
+from dice_ray.remote import store_url
 from dice_ray.run import cluster, store, train
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.folder import GIVEN_UP, TRIALS
-from dice_ray.run.places import store_url
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of

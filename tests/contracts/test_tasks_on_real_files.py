@@ -16,7 +16,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.places import expand_path
 from dice_ray.data.readers.conll import ConllConfig
-from dice_ray.data.sources import FilesConfig
+from dice_ray.data.split_files import FilesConfig
 from dice_ray.tasks.mrc_ner import MrcNerConfig
 from tests.contracts.tasks import CUT, Built
 from tests.house.tree import REPOSITORY

@@ -24,7 +24,7 @@ from dice_ray.data.sources import DataConfig, load
 from dice_ray.errors import DataError
 
 WRITER = """
-import os, sys, time
+import contextlib, os, sys, time
 from pathlib import Path
 from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowWriter, Rows, batch_of_rows
@@ -38,6 +38,8 @@ def write(folder):
             time.sleep(0.01)
     return {"train": 2}, {"writer": os.getpid()}
 
+if "without locks" in sys.argv:
+    cache._turn = lambda path: contextlib.nullcontext()
 entry = cache.get_or_write("rows", {"of": "the test"}, {"data": "x"}, write)
 print(entry.holds["writer"], [row["number"] for row in Rows(entry.tables["train"])])
 """
@@ -48,9 +50,9 @@ def _an_empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DICE_RAY_CACHE", str(tmp_path / "cache"))
 
 
-def writer(num_writers: int) -> subprocess.Popen[str]:
+def writer(num_writers: int, *how: str) -> subprocess.Popen[str]:
     """A process that writes an entry and, with its draft open, waits until this many writers have come as far."""
-    return subprocess.Popen([sys.executable, "-c", WRITER, str(num_writers)], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(num_writers), *how], stdout=subprocess.PIPE, text=True)
 
 
 def written(times: list[str], key: str = "a") -> cache.CacheEntry:
@@ -76,8 +78,17 @@ def test_an_entry_is_written_once_and_opened_again() -> None:
     assert again.holds == {"key": "a"}
 
 
-def test_concurrent_writers_agree_on_one_entry() -> None:
-    processes = [writer(3) for _ in range(3)]
+def test_writers_of_one_entry_wait_for_each_other() -> None:
+    """Finds trials that start together and each encode the same data."""
+    processes = [writer(1) for _ in range(3)]
+    outputs = [process.communicate(timeout=200)[0].splitlines() for process in processes]
+    assert sorted(map(len, outputs)) == [1, 1, 2]
+    assert len({lines[-1] for lines in outputs}) == 1
+    assert [place.name.partition("-")[0] for place in cache.folder().iterdir()] == ["rows"]
+
+
+def test_concurrent_writers_agree_on_one_entry_where_a_disk_knows_no_locks() -> None:
+    processes = [writer(3, "without locks") for _ in range(3)]
     outputs = [process.communicate(timeout=200)[0].splitlines() for process in processes]
     assert all(lines[0] == "writing" for lines in outputs)
     assert {lines[-1] for lines in outputs} == {outputs[0][-1]}
@@ -90,7 +101,7 @@ def test_the_draft_of_a_killed_writer_is_not_used_and_is_deleted() -> None:
     process = writer(1_000_000)
     assert process.stdout is not None
     assert process.stdout.readline() == "writing\n"
-    (draft,) = cache.folder().iterdir()
+    (draft,) = cache.folder().glob("draft-*")
     assert cache.list_entries() == []
     times: list[str] = []
     written(times)

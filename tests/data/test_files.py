@@ -9,7 +9,8 @@ import pytest
 from dice_ray.data import files
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.records import PairRecord
-from dice_ray.data.sources import DataConfig, FilesConfig
+from dice_ray.data.sources import DataConfig
+from dice_ray.data.split_files import FilesConfig
 from dice_ray.data.synthetic import KINDS, SyntheticConfig
 from dice_ray.errors import DataError
 

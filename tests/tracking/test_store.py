@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.errors import RunError
+from dice_ray.remote import without_password
 from dice_ray.tracking.entries import merge_points
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.store import (
@@ -18,7 +19,6 @@ from dice_ray.tracking.store import (
     quiet_client,
     sqlite_file,
     store_uri,
-    without_password,
 )
 from tests.tracking.stores import free_port
 

@@ -79,7 +79,7 @@ class ReaderBranch(Branch, ABC):
         return self.record_type
 
     def files(self, path: Path) -> list[Path]:
-        """All files that are read for this one, itself included."""
+        """All files that are read for this one, itself first; they may be missing."""
         return [path]
 
     @abstractmethod

@@ -58,8 +58,7 @@ class ParallelConfig(TextReaderBranch):
     tags: TagKind = "spans"
 
     def files(self, path: Path) -> list[Path]:
-        other = self._tag_file(path)
-        return [path, other] if other.is_file() else [path]
+        return [path, self._tag_file(path)]
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if labels == "ignored":
