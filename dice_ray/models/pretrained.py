@@ -110,6 +110,18 @@ def pretrained_settings(name: str) -> PretrainedConfig:
     return settings
 
 
+def hub_commit(name: str) -> str:
+    """The commit of an encoder on the hub.
+
+    Raises:
+        RunError: It does not exist there, or this machine has no access to it.
+    """
+    from huggingface_hub import hf_hub_download
+
+    with _explained(name), quiet():
+        return Path(hf_hub_download(name, "config.json")).parent.name
+
+
 def family(name: str) -> str:
     """The model type of an encoder, such as `bert`.
 

@@ -214,15 +214,17 @@ def _find_contents(config: RunConfig, answer: _Answer) -> None:
     """Identify the data and the encoder of a configuration on this machine."""
     from dice_ray.data import sources
     from dice_ray.models.encoder import TINY
-    from dice_ray.models.pretrained import digest, resolve_source
+    from dice_ray.models.pretrained import digest, hub_commit, resolve_source
 
     def data() -> tuple[str, str]:
         read = {"synthetic": "generated", "hub": "loaded by its id"}.get(config.data.source.name, "read")
         return read, json.dumps(sources.key(config.data, config.task.positive_label()), sort_keys=True)
 
     def encoder() -> tuple[str, str]:
-        source = resolve_source(config.model.encoder)
-        return ("from the hub" if source == config.model.encoder else f"in {source}"), digest(config.model.encoder)
+        name = config.model.encoder
+        if (source := resolve_source(name)) != name or Path(name).is_dir():
+            return f"in {source}", digest(name)
+        return "on the hub, with access", hub_commit(name)
 
     finders = {f"data {config.data_name}": data, f"encoder {config.model.encoder}": encoder}
     for name, find in finders.items():

@@ -77,6 +77,7 @@ def test_a_copy_that_is_not_whole_is_not_used_and_is_replaced(store: Path, machi
     machine("two")
     written(times)
     assert times == ["rows", "rows"]
+    assert (store / name / lost).read_bytes() == whole
     (store / name / lost).unlink()
     machine("three")
     written(times)

@@ -1,8 +1,9 @@
-"""A hub on loopback: the part of its HTTP API that an upload by huggingface_hub uses, as seen of version 2.4."""
+"""A hub on loopback: the part of its HTTP API by which huggingface_hub 2.4 sends and fetches files."""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -53,6 +54,16 @@ class Hub:
                 return 200, {"commitOid": "c" * 40, "commitUrl": f"{self.endpoint}/{namespace}/{name}/commit/main"}
         return 404, {"error": "Repository not found"}
 
+    def file(self, path: str, *, has_token: bool) -> tuple[int, bytes, dict[str, str]]:
+        """The status, the content and the headers for the request of a file."""
+        repository, _, file = path.strip("/").partition("/resolve/main/")
+        if repository not in self.repositories or (self.repositories[repository] == "private" and not has_token):
+            return 401, b"", {"X-Error-Code": "RepoNotFound", "X-Error-Message": "Repository Not Found"}
+        if (repository, file) not in self.files:
+            return 404, b"", {"X-Error-Code": "EntryNotFound", "X-Error-Message": "Entry not found"}
+        content = self.files[repository, file]
+        return 200, content, {"X-Repo-Commit": "c" * 40, "ETag": f'"{hashlib.sha1(content).hexdigest()}"'}
+
     def _create(self, name: str, organization: str, visibility: str = "public") -> tuple[int, Any]:
         repository = f"{organization}/{name}"
         if organization in self.refused:
@@ -81,6 +92,21 @@ def hub_server() -> Iterator[Hub]:
     hub = Hub()
 
     class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if "/resolve/" not in self.path:
+                return self.do_POST()
+            has_token = self.headers.get("Authorization") == f"Bearer {TOKEN}"
+            status, content, headers = hub.file(self.path, has_token=has_token)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(content)
+            return None
+
+        do_HEAD = do_GET
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if self.headers.get("Authorization") == f"Bearer {TOKEN}" or self.path.startswith("/lfs/"):
@@ -94,7 +120,7 @@ def hub_server() -> Iterator[Hub]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_PUT = do_POST
+        do_PUT = do_POST
 
         def log_message(self, format: str, *args: Any) -> None:
             pass

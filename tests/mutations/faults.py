@@ -151,7 +151,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tuning/ledger.py", "            os.fsync(file.fileno())\n", "", "tuning/test_ledger.py"),
     Fault("dice_ray/tuning/ledger.py", "self._size = len(complete) + len(newline)", "self._size = self.path.stat().st_size", "tuning/test_ledger.py"),
     Fault("dice_ray/tuning/ledger.py", "max((score for _, score in self.curve), default=None)", "next((score for _, score in reversed(self.curve)), None)", "tuning/test_ledger.py"),
-    Fault("dice_ray/tuning/ablation.py", ' or outcomes[cell.id].state == "failed"]', "]", "tuning/test_ablation.py::test_cells_that_failed_or_never_ended_are_missing"),
+    Fault("dice_ray/tuning/ledger.py", ' or outcomes[cell.id].state == "failed"]', "]", "tuning/test_ablation.py::test_cells_that_failed_or_never_ended_are_missing"),
     Fault("dice_ray/tuning/ranking.py", "statistics.fmean(self.rerun_scores) if self.rerun_scores else self.score", "self.score", "tuning/test_reruns.py"),
     Fault("dice_ray/tuning/ranking.py", "(-len(trial.rerun_scores), -trial.mean, -trial.score)", "(-trial.mean, -trial.score)", "tuning/test_reruns.py"),
     Fault("dice_ray/tuning/searchers.py", "self._study.tell(trial, state=TrialState.PRUNED)", "self._study.tell(trial, [max(each[SCORE] for each in results.values())])", "tuning/test_searchers.py"),

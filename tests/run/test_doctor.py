@@ -11,12 +11,14 @@ import tempfile
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dice_ray.run import doctor
 from dice_ray.run.cluster import FOLDER
 from tests.machines import Machines, machine_apart, machines, of_driver
+from tests.models.hub_server import TOKEN, hub_server
 
 PRESET = """
 task: {sentence_pair: {positive: "1"}}
@@ -116,3 +118,47 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
         answer = doctor._answer(doctor._Request({FOLDER: str(Path.cwd())}, shared, ()), "node")
     assert answer.unseen.startswith(f"it must be able to write to {tmp_path}: ")
     assert list(tmp_path.iterdir()) == []
+
+
+ENCODERS = """
+import json, sys
+from dice_ray.config.load import Layer, resolve
+from dice_ray.run import doctor
+
+answer = doctor._Answer({}, 0.0)
+for encoder in sys.argv[1:]:
+    layers = [Layer("", {"task": {"sentence_pair": {"positive": "1"}}, "data": {}, "model": {"encoder": encoder}})]
+    doctor._find_contents(resolve(layers), answer)
+print(json.dumps([answer.contents, answer.problems]))
+"""
+
+
+def test_a_machine_without_access_to_an_encoder_of_the_hub_says_so(tmp_path: Path) -> None:
+    """Finds a check that asks the hub whether it is there, and not for the encoder: a cluster has its own tokens."""
+    with hub_server() as hub:
+        hub.repositories |= {"me/public": "public", "me/private": "private"}
+        hub.files |= {(name, "config.json"): b'{"model_type": "bert"}' for name in hub.repositories}
+
+        def asked(**token: str) -> list[dict[str, Any]]:
+            own = {"HF_ENDPOINT": hub.endpoint, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "home"), **token}
+            done = subprocess.run(
+                [sys.executable, "-c", ENCODERS, *hub.repositories, "me/none"],
+                env=os.environ | own | {"PYTHONPATH": os.pathsep.join(sys.path)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            found: list[dict[str, Any]] = json.loads(done.stdout)
+            return found
+
+        contents, problems = asked()
+        with_token, missing = asked(HF_TOKEN=TOKEN)
+    there = ["on the hub, with access", "c" * 40]
+    assert {name: where for name, where in contents.items() if name.startswith("encoder")} == {
+        "encoder me/public": there
+    }
+    assert problems.keys() == {"encoder me/private", "encoder me/none"}
+    assert "or a hub id that this machine can reach, got 'me/private': " in problems["encoder me/private"]
+    assert with_token["encoder me/private"] == there
+    assert missing.keys() == {"encoder me/none"}
