@@ -47,7 +47,7 @@ from dice_ray.tuning.progress import best_arm, name_while_running, running_trial
 from dice_ray.tuning.ranking import clean_up, retained
 from dice_ray.tuning.samplers import SECONDS, metric_of
 from dice_ray.tuning.study_plan import StudyPlan
-from dice_ray.tuning.trial import SCORE, TrialResult
+from dice_ray.tuning.trial import SCORE, UNREADY, TrialResult
 
 
 class Recorder:
@@ -74,6 +74,8 @@ class Recorder:
         self._to_resubmit: list[TrialSpec] = []
         self._retained = retained(plan, ledger) if isinstance(plan, SweepPlan) else set()
         self._best: tuple[float, Flat] | None = None
+        self.unready: str | None = None
+        """Why a machine that has joined later cannot run trials."""
         for outcome in ledger.outcomes.values():
             self._compare(ledger.specs[outcome.id], outcome.score)
 
@@ -137,12 +139,17 @@ class Recorder:
         """A trial was evaluated; the report of a failure is left to `ended`."""
         if "failure" in result:
             return
+        if UNREADY in result:
+            self.unready = result[UNREADY]
+            return
         self._running[id_].append((result["step"], result[SCORE], result["metrics"]))
         self._records[id_].evaluated(result["step"], result["metrics"])
         self._compare(self._ledger.specs[id_], result[SCORE])
 
     def ended(self, id_: str, result: TrialResult, error: str | None = None) -> None:
         """A trial was done, stopped early, or failed."""
+        if UNREADY in result:
+            return
         evaluations = self._running.pop(id_)
         failure = error or result.get("failure")
         outcome = TrialOutcome(
@@ -276,7 +283,7 @@ class RecorderCallback(tune.Callback):
         counts = self._recorder.counts
         if self._screen is not None:
             self._screen.show(counts)
-        if self._is_stopped() or self._ray.lost or counts.elapsed > self._max_seconds:
+        if self._is_stopped() or self._ray.lost or self._recorder.unready or counts.elapsed > self._max_seconds:
             # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
             # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
             # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).

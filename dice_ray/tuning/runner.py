@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.models.encoder import weight_bytes
-from dice_ray.run import cluster, doctor, head
+from dice_ray.run import arrivals, cluster, doctor, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ray.tune.schedulers import TrialScheduler
     from ray.tune.search import Searcher
 
+    from dice_ray.config.schema import RunConfig
     from dice_ray.data.records import LoadReport
     from dice_ray.tuning.recorder import Recorder
 
@@ -117,6 +118,11 @@ class Session:
                 lost = ray().lost if ray.cache_info().currsize else None
         finally:
             recorder.close()
+        if recorder.unready is not None:
+            raise RunError(
+                f"a machine that joins the cluster must be ready for trials:\n  {recorder.unready}\n"
+                f"Mend it or remove it from the cluster: `dice-ray resume {self.plan.name}` goes on then"
+            )
         if lost is not None:
             raise RunError(
                 f"Ray must run until {self.plan.name} has ended, and its process {lost} was killed, as when "
@@ -127,9 +133,14 @@ class Session:
             self.screen.show(counts)
         return counts
 
+    @property
+    def _configs(self) -> tuple[RunConfig, ...]:
+        """One for each variant, of which data and encoder are needed."""
+        return tuple(self.plan.base(variant) for variant in self.plan.digests)
+
     def _needs(self, ray: cluster.Cluster, num_trials: int) -> doctor.Needs:
         """What the trials need on every machine."""
-        configs = tuple(self.plan.base(variant) for variant in self.plan.digests)
+        configs = self._configs
         at_once = min(num_trials, shared(configs[0], ray.nodes, num_trials).slots(ray.nodes))
         weights = max(weight_bytes(config.model, prepare(config).tokenizer) for config in configs)
         return doctor.Needs(self.folder, configs, disk_needed(self.plan, num_trials, at_once, weights))
@@ -172,7 +183,8 @@ class Session:
 
         needs = shared(self.plan.base(), ray.nodes, num_trials, auto_gpus)
         resources = {"cpu": needs.own, "gpu": needs.own_gpus, **({} if needs.num_workers else needs.constraint)}
-        work = Work(self.plan, self.folder.resolve(), needs.threads)
+        admission = arrivals.admission(ray, self._configs)
+        work = Work(self.plan, self.folder.resolve(), needs.threads, admission=admission)
         trainable = tune.with_parameters(TrialActor, work=work)
         tuner = tune.Tuner(
             tune.with_resources(trainable, resources),

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 import os
-import platform
 import threading
 import traceback
 from collections.abc import Generator, Iterator, Mapping
@@ -26,8 +25,8 @@ from ray import tune
 from ray.exceptions import RayError
 
 from dice_ray.errors import DiceRayError, RunError, reason_of
-from dice_ray.remote import store_url
-from dice_ray.run import cluster, store, train
+from dice_ray.run import arrivals, cluster, store, train
+from dice_ray.run.arrivals import Admission
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.folder import GIVEN_UP, TRIALS
 from dice_ray.tracking import surroundings
@@ -37,6 +36,9 @@ from dice_ray.tuning.study_plan import StudyPlan
 
 SCORE = "score"
 """The value in a result that searcher and scheduler read; it is maximised."""
+
+UNREADY = "unready"
+"""In a result: why no trial can run on the machine, so that the driver ends. The trial has not begun."""
 
 TrialResult: TypeAlias = dict[str, Any]
 """A trial's report: `score`, `step`, `metrics`, `tags`, `finished`, `failure`; at the end of a cell `test`."""
@@ -49,12 +51,14 @@ class Work:
     Attributes:
         threads: Those of a worker.
         surroundings: Of the driver.
+        admission: What a machine must be like that joins while trials run.
     """
 
     plan: SweepPlan | StudyPlan
     folder: Path
     threads: int
     surroundings: Mapping[str, str] = field(default_factory=cluster.surroundings)
+    admission: Admission | None = None
 
 
 class TrialActor(tune.Trainable):
@@ -62,18 +66,24 @@ class TrialActor(tune.Trainable):
 
     def setup(self, config: dict[str, Any], work: Work | None = None) -> None:
         assert work is not None, "given by tune.with_parameters"
-        cluster.enter(work.surroundings)
+        self._work, self._unready = work, arrivals.problem(work.admission, work.surroundings, work.folder)
+        if not self._unready:
+            cluster.enter(work.surroundings)
         torch.set_num_interop_threads(1)
-        self._work = work
-        self._results = _results(work, TrialSpec(**config))
+        self._results = self._begun(config)
 
     def step(self) -> TrialResult:
         return next(self._results)
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self._results.close()
-        self._results = _results(self._work, TrialSpec(**new_config))
+        self._results = self._begun(new_config)
         return True
+
+    def _begun(self, config: dict[str, Any]) -> Generator[TrialResult, None, None]:
+        if self._unready:
+            return (each for each in [{SCORE: math.nan, UNREADY: self._unready, "done": True}])
+        return _results(self._work, TrialSpec(**config))
 
     def cleanup(self) -> None:
         self._results.close()
@@ -84,8 +94,6 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
     folder = work.folder / TRIALS / trial.id
     try:
         store.fetch(folder)
-        if not work.folder.is_dir() and not store_url():
-            raise RunError(f"{platform.node()} must see {work.folder}, the folder of all trials, and does not")
         _check_not_given_up(folder)
         with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial).with_threads(work.threads)

@@ -73,15 +73,6 @@ def metrics(folder: Path, number: int) -> list[dict[str, float]]:
     return [{name: value for name, value in told.items() if name not in TIMED} for told in ended.metrics]
 
 
-def test_a_machine_that_does_not_see_the_folder_says_so(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
-    plan = SweepPlan(name="blind", layers=layers, space=SPACE, trials=1)
-    elsewhere = tmp_path / "elsewhere"
-    (told,) = trial._results(trial.Work(plan, elsewhere, 1), TrialSpec(id="0001", params=SAME, seed=0))
-    assert told["failure"].endswith(f"must see {elsewhere}, the folder of all trials, and does not")
-    assert told["done"]
-    assert not elsewhere.exists()
-
-
 def test_a_trial_whose_loss_was_rewritten_since_the_plan_was_made_fails(
     tmp_path: Path, layers: tuple[Layer, ...]
 ) -> None:
