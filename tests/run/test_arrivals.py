@@ -77,7 +77,7 @@ def test_a_machine_that_is_not_ready_ends_the_sweep_and_no_trial_fails(tmp_path:
             driver.kill()
     assert driver.returncode == 1
     expected = (
-        r"a machine that joins the cluster must be ready for trials .*: it must have the driver's versions: install "
+        r"a machine that joins the cluster must be ready for trials: .*: it must have the driver's versions: install "
         rf"dice-ray=={version('dice-ray')}, not 0.0.1 .*`dice-ray resume search`"
     )
     assert re.search(expected, " ".join(error.split())), error
