@@ -9,7 +9,7 @@ from pathlib import Path
 from dice_ray.config.schema import RunConfig
 from dice_ray.remote import RUNS, is_url
 from dice_ray.run import cluster
-from dice_ray.run.doctor import MEND, Answer, described, differing
+from dice_ray.run.doctor import MEND, MachineFacts, described, differing
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Admission:
 
     known: frozenset[str]
     configs: tuple[RunConfig, ...]
-    driver: Answer
+    driver: MachineFacts
 
 
 def admission(joined: cluster.Cluster, configs: Sequence[RunConfig]) -> Admission | None:

@@ -121,7 +121,7 @@ class _Request:
 
 
 @dataclass
-class Answer:
+class MachineFacts:
     """What a machine says of itself.
 
     Attributes:
@@ -188,7 +188,7 @@ def _shared(folder: Path) -> Iterator[_Shared]:
         shared.delete()
 
 
-def _answer(request: _Request, name: str) -> Answer:
+def _answer(request: _Request, name: str) -> MachineFacts:
     """Runs on each machine, and in the driver."""
     answer = described(())
     working, shared = Path(request.surroundings[cluster.FOLDER]), request.shared
@@ -208,20 +208,22 @@ def _answer(request: _Request, name: str) -> Answer:
     return answer
 
 
-def described(configs: Sequence[RunConfig]) -> Answer:
+def described(configs: Sequence[RunConfig]) -> MachineFacts:
     """What this machine says of its time and packages, and of the data and encoders of these configurations."""
-    answer = Answer({"python": platform.python_version(), **{each: version(each) for each in PACKAGES}}, time.time())
+    answer = MachineFacts(
+        {"python": platform.python_version(), **{each: version(each) for each in PACKAGES}}, time.time()
+    )
     for config in configs:
         _find_contents(config, answer)
     return answer
 
 
-def differing(machine: str, answer: Answer, own: Answer) -> list[Check]:
+def differing(machine: str, answer: MachineFacts, own: MachineFacts) -> list[Check]:
     """The checks of packages, data and encoders, which must be those of the driver."""
     return [_versions(machine, answer, own), *_contents(machine, answer, own)]
 
 
-def _find_contents(config: RunConfig, answer: Answer) -> None:
+def _find_contents(config: RunConfig, answer: MachineFacts) -> None:
     """Identify the data and the encoder of a configuration on this machine."""
     from dice_ray.data import sources
     from dice_ray.models.encoder import TINY
@@ -254,7 +256,7 @@ def _machine(node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str
     return f"{address}/{node['NodeID'][:6]}" if is_one_of_several else address
 
 
-def _versions(machine: str, answer: Answer, own: Answer) -> Check:
+def _versions(machine: str, answer: MachineFacts, own: MachineFacts) -> Check:
     found = ", ".join(f"{package} {number}" for package, number in answer.versions.items())
     # A machine without GPUs may have another build of torch, and Ray itself compares Python's last number.
     differing = [
@@ -266,7 +268,7 @@ def _versions(machine: str, answer: Answer, own: Answer) -> Check:
     return Check("versions", machine, found, problem)
 
 
-def _resources(machine: str, answer: Answer, node: cluster.Node) -> Check:
+def _resources(machine: str, answer: MachineFacts, node: cluster.Node) -> Check:
     found = f"{node.cpus} CPUs, {node.gpus} GPUs, {_gib(node.memory)} of memory"
     torch = answer.versions["torch"]
     must = (
@@ -275,7 +277,7 @@ def _resources(machine: str, answer: Answer, node: cluster.Node) -> Check:
     return Check("resources", machine, found, must if node.gpus and torch.endswith("+cpu") else "")
 
 
-def _clock(machine: str, answer: Answer, asked: float, answered: float) -> Check:
+def _clock(machine: str, answer: MachineFacts, asked: float, answered: float) -> Check:
     """The clock was read between the question and the answer: by how much it is outside, at least."""
     skew = max(asked - answer.time, answer.time - answered, 0.0)
     if skew <= MAX_SKEW:
@@ -284,13 +286,13 @@ def _clock(machine: str, answer: Answer, asked: float, answered: float) -> Check
     return Check("clock", machine, found, f"its clock is {found} of the driver's: set all clocks by NTP")
 
 
-def _folder(machine: str, answer: Answer, place: str, *, is_seen_here: bool) -> Check:
+def _folder(machine: str, answer: MachineFacts, place: str, *, is_seen_here: bool) -> Check:
     if answer.unseen or is_seen_here:
         return Check("folders", machine, "" if answer.unseen else f"{place} read and written", answer.unseen)
     return Check("folders", machine, "", f"the driver must see what it writes to {place}: {MEND}")
 
 
-def _contents(machine: str, answer: Answer, own: Answer) -> Iterator[Check]:
+def _contents(machine: str, answer: MachineFacts, own: MachineFacts) -> Iterator[Check]:
     for name, (where, identity) in answer.contents.items():
         _, expected = own.contents.get(name, ("", identity))
         must = f"its {name} must be that of the driver, and differs: copy the driver's files there"

@@ -125,7 +125,7 @@ import json, sys
 from dice_ray.config.load import Layer, resolve
 from dice_ray.run import doctor
 
-answer = doctor.Answer({}, 0.0)
+answer = doctor.MachineFacts({}, 0.0)
 for encoder in sys.argv[1:]:
     layers = [Layer("", {"task": {"sentence_pair": {"positive": "1"}}, "data": {}, "model": {"encoder": encoder}})]
     doctor._find_contents(resolve(layers), answer)
