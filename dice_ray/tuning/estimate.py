@@ -136,7 +136,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         seconds_to_start=to_start,
         least_seconds=to_start + _last_end(least, num_at_once) + END,
         seconds=to_start + _last_end(most, num_at_once) + END,
-        memory=num_at_once * max(1, needs.num_workers) * heaviest.peak_memory,
+        memory=num_at_once * max(1, needs.workers) * heaviest.peak_memory,
         free_memory=sum(node.memory for node in ray.nodes),
         disk=ranking.disk_needed(plan, num_runs, num_at_once, max(run.weights for run in runs)),
         free_disk=shutil.disk_usage(above).free,

@@ -79,10 +79,9 @@ def rehearse_all(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str,
     """
     import ray
 
-    threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
-    placed = {"num_cpus": threads, "num_gpus": gpus, "resources": needs.constraint}
+    placed = {"num_cpus": needs.threads, "num_gpus": needs.gpus, "resources": needs.constraint}
     task = ray.remote(max_calls=1, max_retries=0)(_rehearsed).options(**placed)
-    different = {timing_key(config): config.with_threads(threads) for config in configs}
+    different = {timing_key(config): config.with_threads(needs.threads) for config in configs}
     surroundings = cluster.surroundings()
     # At once, as far as they fit: trials that run beside each other slow each other down.
     running = {key: task.remote(config, surroundings) for key, config in different.items()}
