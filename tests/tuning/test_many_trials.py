@@ -1,4 +1,4 @@
-"""What a driver computes for each trial does not grow with the trials that have ended: counted in calls, not timed."""
+"""What a driver needs for each trial does not grow with the trials that have ended: work, counted in calls; and memory."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 import optuna
 import pytest
 
 from dice_ray.config.load import Layer, as_yaml, resolve
-from dice_ray.tuning import ranking
+from dice_ray.run.driver import Driver
+from dice_ray.tuning import ranking, sweep
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.samplers import quiet_optuna
 from dice_ray.tuning.searchers import SweepSearcher
 from dice_ray.tuning.space import Space
+from tests.benchmarks.scale import Marks, no_work
 
 RATE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
@@ -126,3 +129,21 @@ def test_a_configuration_is_written_by_libyaml(layers: tuple[Layer, ...]) -> Non
     """Finds that PyYAML writes it itself, with ten times as many calls: seconds where MLflow lacks many trials."""
     config = resolve(layers)
     assert num_calls(lambda: as_yaml(config)) < 60 * len(as_yaml(config).splitlines())
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("on_kept_ray")
+def test_the_driver_does_not_grow_with_its_trials(plan: SweepPlan, tmp_path: Path) -> None:
+    """Finds what a driver keeps of each ended trial: memory, threads, open files, lines in the log."""
+    marks = Marks()
+    with mock.patch("dice_ray.tuning.trial.TrialActor", no_work()):
+        sweep.run(plan.model_copy(update={"trials": 200}), tmp_path / "sweep", Driver(num_cpus=1, show=marks.screen))
+    early, late = (marks.at[min(marks.at, key=lambda num: abs(num - wanted))] for wanted in (50, 200))
+    assert late.memory - early.memory < 150 * 100e3
+    assert late.threads == early.threads
+    assert late.files <= early.files + 4
+    assert (tmp_path / "sweep/ledger.jsonl").stat().st_size < 200 * 500
+    log = (tmp_path / "sweep/log.txt").read_text()
+    assert len(log) < 10_000, log[:2000]
+    assert "FileNotFoundError" not in log
