@@ -1,12 +1,14 @@
 """A sweep of many trials that do nothing, on simulated machines: what its driver takes, and whether that grows.
 
 Then the sweep is resumed with a few more trials: what that takes beside the start of Ray and its processes, with the
-store of its runs and with an empty one.
+store of its runs and with an empty one. Last, what the driver computes from so many ended trials, and from ten times as
+many: to restore them, to suggest a trial, and to judge an evaluation.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import sqlite3
@@ -24,6 +26,7 @@ import psutil
 
 from dice_ray import api
 from dice_ray.run import cluster
+from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
 from tests.machines import machines
 
 RATE = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:rate"
@@ -93,6 +96,52 @@ class Marks:
         yield self
 
 
+def with_ended(num: int, space: str = RATE) -> History:
+    """A history of so many ended trials; each third was pruned at its first evaluation."""
+    import optuna
+
+    from dice_ray.tuning.space import Space
+
+    history = History()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for number in range(1, num + 1):
+        trial = study.ask()
+        Space(space)(trial)
+        id_, scores = f"{number:04d}", [(number * 7 % 100) / 100 + step / 1000 for step in range(3)]
+        scores = scores[:1] if number % 3 == 0 else scores
+        history.specs[id_] = TrialSpec(id=id_, params=trial.params, seed=0)
+        history.outcomes[id_] = TrialOutcome(
+            id=id_,
+            state="done" if len(scores) == 3 else "pruned",
+            curve=tuple(enumerate(scores, start=1)),
+            metrics=({},) * len(scores),
+        )
+    return history
+
+
+def of_many(num: int, space: str) -> dict[str, float]:
+    """CPU seconds of the driver for what it computes from so many ended trials, without Ray."""
+    from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.plan_file import read
+    from dice_ray.tuning.searchers import SweepSearcher
+
+    plan, history = read(Path(f"dice_ray_runs/{NAME}")), with_ended(num, space)
+    assert isinstance(plan, SweepPlan)
+    plan = plan.model_copy(update={"trials": num + 10, "points": ()})
+    marks = [time.thread_time()]
+    searcher = SweepSearcher(plan, history)
+    marks.append(time.thread_time())
+    searcher.suggest("first")  # leaves out the trials that are not modelled
+    marks.append(time.thread_time())
+    searcher.suggest("next")
+    marks.append(time.thread_time())
+    searcher.report("next", {"score": 0.5, "step": 1, "metrics": {}})
+    marks.append(time.thread_time())
+    restored, _, suggested, judged = (end - begin for begin, end in itertools.pairwise(marks))
+    return {"restored": restored, "suggested": suggested, "judged": judged}
+
+
 def swept(num: int, space: str, address: str | None) -> dict[str, float]:
     """A sweep of so many trials."""
     marks = Marks()
@@ -110,10 +159,11 @@ def swept(num: int, space: str, address: str | None) -> dict[str, float]:
     with closing(sqlite3.connect("mlflow.db")) as store:
         rows = sum(store.execute(f"select count(*) from {table}").fetchone()[0] for table in TABLES)
     fifth = num // 5
-    figures = {}
-    for name, of in {"seconds": lambda mark: mark.at, "cpu_seconds": lambda mark: mark.cpu}.items():
-        second, last = marks.a_trial(of, fifth, 2 * fifth), marks.a_trial(of, num - fifth, num)
-        figures |= {f"{name}_a_trial": marks.a_trial(of, fifth, num), f"{name}_last_over_second_fifth": last / second}
+    figures: dict[str, float] = {}
+    clocks: dict[str, Callable[[Mark], float]] = {"seconds": lambda mark: mark.at, "cpu_seconds": lambda mark: mark.cpu}
+    for name, of in clocks.items():
+        growth = marks.a_trial(of, num - fifth, num) / marks.a_trial(of, fifth, 2 * fifth)
+        figures |= {f"{name}_a_trial": marks.a_trial(of, fifth, num), f"{name}_last_over_second_fifth": growth}
     begin, last = marks.at[min(filter(None, marks.at))], marks.at[max(marks.at)]
     first = marks.at[min(marks.at, key=lambda num: abs(num - fifth))]
     return figures | {
@@ -164,23 +214,30 @@ def main() -> None:
     arguments = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs"
     print(f"load of the machine: {load}; {arguments.trials} trials of no work on {arguments.machines} machines")
-    with tempfile.TemporaryDirectory(prefix="dr-") as ray, tempfile.TemporaryDirectory() as folder:
-        with machines(Path(ray)) as simulated:
-            for _ in range(arguments.machines - 2):
-                simulated.add()
-            os.environ.update(simulated.environment)
-            cluster.prepare(simulated.address)  # before anything imports Ray
-            os.chdir(folder)
-            figures = swept(arguments.trials, arguments.space, simulated.address)
-            for name, value in figures.items():
-                print(f"{name.replace('_', ' '):40} {value:10.3f}", flush=True)
-            for store in ("mlflow.db", "another.db"):
-                os.environ["MLFLOW_TRACKING_URI"] = f"sqlite:///{folder}/{store}"
-                seconds = resumed(simulated.address)
-                name = f"cpu_seconds_to_resume_with_{store.removesuffix('.db')}"
-                print(f"{name.replace('_', ' '):40} {seconds:10.3f}", flush=True)
-                figures[name] = seconds
-            os.chdir("/")
+    with (
+        tempfile.TemporaryDirectory(prefix="dr-") as ray,
+        tempfile.TemporaryDirectory() as folder,
+        machines(Path(ray)) as simulated,
+    ):
+        for _ in range(arguments.machines - 2):
+            simulated.add()
+        os.environ.update(simulated.environment)
+        cluster.prepare(simulated.address)  # before anything imports Ray
+        os.chdir(folder)
+        figures = swept(arguments.trials, arguments.space, simulated.address)
+        for name, value in figures.items():
+            print(f"{name.replace('_', ' '):40} {value:10.3f}", flush=True)
+        for store in ("mlflow.db", "another.db"):
+            os.environ["MLFLOW_TRACKING_URI"] = f"sqlite:///{folder}/{store}"
+            seconds = resumed(simulated.address)
+            name = f"cpu_seconds_to_resume_with_{store.removesuffix('.db')}"
+            print(f"{name.replace('_', ' '):40} {seconds:10.3f}", flush=True)
+            figures[name] = seconds
+        for num in (arguments.trials, 10 * arguments.trials):
+            for name, seconds in of_many(num, arguments.space).items():
+                print(f"milliseconds to be {name + f' with {num} ended':25} {1e3 * seconds:10.3f}", flush=True)
+                figures[f"milliseconds_{name}_with_{num}_ended"] = 1e3 * seconds
+        os.chdir("/")
     print(json.dumps({name: round(value, 3) for name, value in figures.items()}))
 
 

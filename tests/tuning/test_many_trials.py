@@ -1,4 +1,4 @@
-"""What a driver needs for each trial does not grow with the trials that have ended: work, counted in calls; and memory."""
+"""A driver does the same for each trial, counted in calls, however many have ended; its files and threads do not grow."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ from types import FrameType
 from typing import Any
 from unittest import mock
 
-import optuna
 import pytest
 
 from dice_ray.config.load import Layer, as_yaml, resolve
 from dice_ray.run.driver import Driver
 from dice_ray.tuning import ranking, sweep
-from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.samplers import quiet_optuna
 from dice_ray.tuning.searchers import SweepSearcher
-from dice_ray.tuning.space import Space
-from tests.benchmarks.scale import Marks, no_work
-
-RATE = f"{Path(__file__).with_name('spaces.py')}:rate"
+from tests.benchmarks.scale import RATE, Marks, no_work, with_ended
 
 
 def num_calls(run: Callable[[], Any]) -> int:
@@ -41,26 +36,6 @@ def num_calls(run: Callable[[], Any]) -> int:
     finally:
         sys.setprofile(before)
     return count
-
-
-def with_ended(num: int, space: str = RATE) -> History:
-    """A history of so many ended trials; each third was pruned at its first evaluation."""
-    history = History()
-    with quiet_optuna():
-        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    for number in range(1, num + 1):
-        trial = study.ask()
-        Space(space)(trial)
-        id_, scores = f"{number:04d}", [(number * 7 % 100) / 100 + step / 1000 for step in range(3)]
-        scores = scores[:1] if number % 3 == 0 else scores
-        history.specs[id_] = TrialSpec(id=id_, params=trial.params, seed=0)
-        history.outcomes[id_] = TrialOutcome(
-            id=id_,
-            state="done" if len(scores) == 3 else "pruned",
-            curve=tuple(enumerate(scores, start=1)),
-            metrics=({},) * len(scores),
-        )
-    return history
 
 
 @pytest.fixture
