@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import sqlite3
+import statistics
 import tempfile
 import threading
 import time
@@ -56,20 +57,32 @@ def no_work() -> type[Any]:
 
 @dataclass(frozen=True)
 class Mark:
-    """The driver at a moment: seconds, its CPU seconds, its memory in bytes, its threads and open files."""
+    """The driver at a moment.
+
+    Attributes:
+        at: Seconds.
+        cpu: Its CPU seconds.
+        loop: Those of a fixed loop at this moment: other programs slow down caches and cores, and so also CPU seconds.
+        memory: In bytes.
+        threads: Of Python.
+        files: That are open.
+    """
 
     at: float
     cpu: float
+    loop: float
     memory: int
     threads: int
     files: int
 
     @classmethod
     def now(cls) -> Mark:
-        process = psutil.Process()
+        process, begin = psutil.Process(), time.thread_time()
+        sum(number * number for number in range(20_000))
         return cls(
             time.monotonic(),
             time.process_time(),
+            time.thread_time() - begin,
             process.memory_info().rss,
             threading.active_count(),
             process.num_fds(),
@@ -90,6 +103,10 @@ class Marks:
         """The increase of a number for each trial, from about one number of trials to another."""
         begin, end = (min(self.at, key=lambda num: abs(num - wanted)) for wanted in (first, last))
         return (of(self.at[end]) - of(self.at[begin])) / (end - begin)
+
+    def loop(self, first: int, last: int) -> float:
+        """The median CPU seconds of the loop while these trials ended."""
+        return statistics.median(mark.loop for num, mark in self.at.items() if first <= num <= last)
 
     @contextmanager
     def screen(self, terminal: TextIO) -> Iterator[Marks]:
@@ -164,6 +181,8 @@ def swept(num: int, space: str, address: str | None) -> dict[str, float]:
     for name, of in clocks.items():
         growth = marks.a_trial(of, num - fifth, num) / marks.a_trial(of, fifth, 2 * fifth)
         figures |= {f"{name}_a_trial": marks.a_trial(of, fifth, num), f"{name}_last_over_second_fifth": growth}
+    slower = marks.loop(num - fifth, num) / marks.loop(fifth, 2 * fifth)
+    figures |= {"loop_last_over_second_fifth": slower, "growth_of_cpu_a_trial": growth / slower}
     begin, last = marks.at[min(filter(None, marks.at))], marks.at[max(marks.at)]
     first = marks.at[min(marks.at, key=lambda num: abs(num - fifth))]
     return figures | {

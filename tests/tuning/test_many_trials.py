@@ -1,4 +1,4 @@
-"""A driver does the same for each trial, counted in calls, however many have ended; its files and threads do not grow."""
+"""A driver does the same for each trial, counted in calls, however many have ended; its files and threads stay few."""
 
 from __future__ import annotations
 
