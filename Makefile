@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo docs picture test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
+.PHONY: help demo audit docs picture test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tpe bench-tracking bench-uncertainty tree
 
 help: ## List these commands
@@ -29,6 +29,11 @@ check: $(READY) ## Check format, lint, types, import rules and the structure of 
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -n 2 -m "not slow" tests/house
+
+audit: $(INSTALLED) ## Search the code with bandit, and the installed packages for known vulnerabilities; needs the network
+	$(BIN)/pip install --quiet --constraint constraints.txt -e ".[audit]"
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml dice_ray search_spaces analysis
+	$(BIN)/pip-audit --skip-editable
 
 docs: $(INSTALLED) ## Build the documentation as HTML in docs/_build; warnings are errors
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build

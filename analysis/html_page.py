@@ -82,7 +82,7 @@ def breakable(cell: object) -> Markup:
     text = one_line(cell)
     if interval := re.fullmatch(r"(\S*) ?(\[[^]]*\])", text):
         return Markup('{} <span class="interval">{}</span>').format(*interval.groups())
-    return Markup(str(escape(text)).replace("_", "_<wbr>"))
+    return Markup(str(escape(text)).replace("_", "_<wbr>"))  # nosec B704  # escaped
 
 
 def inline(figure: Figure) -> str:

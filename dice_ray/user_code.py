@@ -153,7 +153,7 @@ def _module_of_file(path: Path) -> ModuleType:
     sys.modules[name] = _EXECUTED_NOW[path] = module  # in sys.modules, since a dataclass looks there for its module
     try:
         # Compiled here, since Python's cached bytecode can be that of an edit in the same second.
-        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))
+        exec(compile(path.read_bytes(), str(path), "exec"), vars(module))  # nosec B102  # what the user named
     finally:
         del _EXECUTED_NOW[path]
     return module

@@ -34,9 +34,10 @@ class Place:
 
 
 def given_folder() -> Path:
-    """The folder of tables and losses that were given in Python; no run can have its name."""
+    """The folder of tables and losses that were given in Python, for its owner alone; no run can have its name."""
     folder = runs_folder() / ".given"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
 

@@ -172,8 +172,8 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
         return
     run, needs = estimate.rehearsal, estimate.needs
     ended = f", {estimate.num_ended} finished before" if estimate.num_ended else ""
-    gpus = f" and {counted(needs.gpus, 'GPU')}" if needs.gpus else ""
-    workers = f" ({needs.num_workers} workers)" if needs.num_workers else ""
+    gpus = f" and {counted(needs.all_gpus, 'GPU')}" if needs.all_gpus else ""
+    workers = f" ({needs.workers} workers)" if needs.workers else ""
     less = ", less with early stopping" if estimate.stops_early else ""
     fewest, highest = sorted((estimate.fastest.num_steps, run.num_steps))
     each = (
@@ -182,7 +182,7 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
     )
     typer.echo(estimate.plan)
     _print_fact(f"runs        {estimate.num_runs}{ended}")
-    _print_fact(f"at once     {estimate.num_at_once}, each with {counted(needs.cpus, 'CPU')}{gpus}{workers}")
+    _print_fact(f"at once     {estimate.num_at_once}, each with {counted(needs.all_cpus, 'CPU')}{gpus}{workers}")
     _print_fact(f"time        about {_range(least, most, clock)}{less} ({each})")
     _print_fact(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
     _print_fact(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")

@@ -37,6 +37,9 @@ def check(config: RunConfig) -> list[Problem]:
     if batch_size < launch.workers:
         must = f"must be at least launch.workers, {launch.workers}: each worker takes a share of every step"
         problems.append(Problem("training.batch_size", must, str(batch_size)))
+    if launch.least_workers > launch.workers:
+        must = f"must be at most launch.workers, {launch.workers}"
+        problems.append(Problem("launch.min_workers", must, str(launch.min_workers)))
     if 0 < launch.gpus < 1 < launch.workers:
         problems.append(Problem("launch.gpus", "must be whole where launch.workers is more than 1", str(launch.gpus)))
     return problems

@@ -66,7 +66,7 @@ def read_layer(path: Path) -> Layer:
         if len(text) > MAX_FILE:
             must = f"must be shorter than {MAX_FILE:,} characters"
             raise ConfigError([Problem(str(path), must, f"{len(text):,}")])
-        values = yaml.load(text, _UniqueKeyLoader)
+        values = yaml.load(text, _UniqueKeyLoader)  # nosec B506  # a SafeLoader
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError([Problem(str(path), "must be YAML in UTF-8", " ".join(str(error).split()))]) from error
     except RecursionError:

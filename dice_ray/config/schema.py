@@ -29,6 +29,8 @@ class LaunchConfig(Settings):
 
     Attributes:
         workers: Data-parallel workers.
+        min_workers: With how few workers a run goes on while machines are missing; by default, with no fewer. It takes
+            more as machines come, up to `workers`, and goes back to its last checkpoint at each change.
         how: `auto` trains one worker in this process and several on Ray Train; `ray_train` always uses Ray Train.
         threads: CPU threads for each worker. Without a number, the runs that go on at once share the cores: a lone run
             has those of the machine (or OMP_NUM_THREADS), a trial its share of them.
@@ -37,10 +39,16 @@ class LaunchConfig(Settings):
     """
 
     workers: int = Field(1, ge=1, le=1024)
+    min_workers: int | None = Field(None, ge=1, le=1024)
     how: Literal["auto", "ray_train"] = "auto"
     threads: int | None = Field(None, ge=1, le=1024)
     gpus: Annotated[float, Field(ge=0), AfterValidator(_whole_or_part)] = 0
     max_failures: int = Field(2, ge=0)
+
+    @property
+    def least_workers(self) -> int:
+        """With how many workers a run can start."""
+        return self.min_workers or self.workers
 
 
 PaperData: TypeAlias = Literal[

@@ -127,19 +127,22 @@ class ComposedConfig(AlteredConfig):
 
 
 class RatioConfig(AlteredConfig):
-    """n records with a given number of negatives for each positive.
+    """A given number of negatives for each positive, in a training set of one size.
 
     Attributes:
         negatives: The number of negatives for each positive.
+        size: The number of records; by default, as many as were read. A smaller set needs fewer copies, or none.
     """
 
     name = "ratio"
 
     negatives: float = Field(gt=0)
+    size: int | None = Field(None, ge=2)
 
     def target(self, read: ClassCounts) -> ClassCounts:
-        positives = round(sum(read) / (1 + self.negatives))
-        return ClassCounts(sum(read) - positives, positives)
+        total = self.size or sum(read)
+        positives = round(total / (1 + self.negatives))
+        return ClassCounts(total - positives, positives)
 
 
 ImbalanceConfig: TypeAlias = Annotated[

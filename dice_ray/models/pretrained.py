@@ -209,8 +209,9 @@ def _hub_answers() -> bool:
 
     if constants.HF_HUB_OFFLINE:
         return False
+    request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
     try:
-        urllib.request.urlopen(urllib.request.Request(constants.ENDPOINT, method="HEAD"), timeout=10).close()
+        urllib.request.urlopen(request, timeout=10).close()  # nosec B310  # the hub's own address
     except OSError as error:
         # A certificate that Python does not know, as on macOS, may be known to the library.
         return isinstance(error, urllib.error.HTTPError) or isinstance(getattr(error, "reason", None), ssl.SSLError)

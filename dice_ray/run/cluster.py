@@ -190,12 +190,15 @@ def announce(screen: Screen | None, address: str | None = None) -> None:
 
 
 @contextmanager
-def started(address: str | None = None, *, num_cpus: int | None = None, log: Path) -> Iterator[Cluster]:
+def started(
+    address: str | None = None, *, num_cpus: int | None = None, least_cpus: int | None = None, log: Path
+) -> Iterator[Cluster]:
     """Ray until the end of the block: the one that runs in this process, or a local one, or a cluster that is joined.
 
     Args:
         address: Of a cluster to join; RAY_ADDRESS where not given, and otherwise a local Ray is started.
-        num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many.
+        num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many, or `least_cpus`.
+        least_cpus: Fewer CPUs that are enough.
         log: Receives everything that is written to stdout and stderr during the block.
 
     Raises:
@@ -214,9 +217,10 @@ def started(address: str | None = None, *, num_cpus: int | None = None, log: Pat
             alive = [node for node in ray.nodes() if node["Alive"]]
             is_own = address == "local"
             cluster = Cluster(tuple(map(node_of, alive)), scratch, is_own, is_fixed=is_own)
-            if num_cpus is not None and cluster.cpus < num_cpus:  # Ray would wait for them for ever
+            least_cpus = least_cpus or num_cpus
+            if least_cpus is not None and cluster.cpus < least_cpus:  # Ray would wait for them for ever
                 raise RunError(
-                    f"the Ray that is used must have {num_cpus} CPUs, and has {cluster.cpus}: lower "
+                    f"the Ray that is used must have {least_cpus} CPUs, and has {cluster.cpus}: lower "
                     "launch.workers or launch.threads"
                 )
             yield cluster

@@ -10,7 +10,7 @@ not obvious (Ray 2.60):
 - A run that is asked to stop marks the folder as stopped too, and waits: its workers look for the mark after each step,
   write a checkpoint and end, and Ray Train with them.
 - A placement group outlives a process that is killed, and holds its CPUs. Its id lies in the run's folder, and the next
-  attempt removes it.
+  attempt removes it, and the request for its CPUs.
 - Workers that were restarted after a failure resume from the last checkpoint and report their history again: an
   evaluation that was reported before is not yielded again.
 """
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RunError
+from dice_ray.run import elastic
 from dice_ray.run.cluster import enter, surroundings
 from dice_ray.run.folder import PLACEMENT_GROUP, RAY_TRAIN, STOPPED
 from dice_ray.run.here import Events, train_here
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
 
 REPORT_SECONDS: Final = 1.0
 """How often rank 0 reports progress."""
+RESIZE_SECONDS: Final = 30.0
+"""How often Ray Train looks whether more workers fit; the workers go back to the last checkpoint when it adds some."""
 END_SECONDS: Final = 60.0
 """How long Ray Train may take to end after the last evaluation: if stopped in that time, it would replace the workers.
 """
@@ -50,14 +53,16 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
     Raises:
         RunError: A worker failed more often than `launch.max_failures`.
     """
-    from ray.train import FailureConfig, ScalingConfig
+    from ray.train import FailureConfig
     from ray.train import RunConfig as RayRunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.train.v2.api.config import ScalingConfig  # ray.train's has the type of an older one (Ray 2.60)
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Empty, Queue
 
     _remove_leftover_group(folder)
     (folder / STOPPED).unlink(missing_ok=True)
+    launch = config.launch
     events = Queue(actor_options={"num_cpus": 0})
     trainer = TorchTrainer(
         _worker,
@@ -67,16 +72,17 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
             "events": events,
             "surroundings": surroundings(),
         },
-        torch_config=TorchConfig(backend="nccl" if config.launch.gpus else "gloo"),
+        torch_config=TorchConfig(backend="nccl" if launch.gpus else "gloo"),
         scaling_config=ScalingConfig(
-            num_workers=config.launch.workers,
-            use_gpu=config.launch.gpus > 0,
-            resources_per_worker={"CPU": config.launch.threads or 1, "GPU": config.launch.gpus},
+            num_workers=(launch.least_workers, launch.workers) if launch.min_workers else launch.workers,
+            elastic_resize_monitor_interval_s=RESIZE_SECONDS,
+            use_gpu=launch.gpus > 0,
+            resources_per_worker={"CPU": launch.threads or 1, "GPU": launch.gpus},
         ),
         run_config=RayRunConfig(
             name=folder.name,
             storage_path=str(folder.resolve() / RAY_TRAIN),
-            failure_config=FailureConfig(max_failures=config.launch.max_failures),
+            failure_config=FailureConfig(max_failures=launch.max_failures),
         ),
     )
     group: PlacementGroup | None = None
@@ -130,11 +136,10 @@ def _remove_leftover_group(folder: Path) -> None:
     from ray.util.placement_group import PlacementGroup
 
     file = folder / PLACEMENT_GROUP
-    group_id = file.read_text() if file.exists() else None
-    if (
-        group_id is not None and group_id in ray.util.placement_group_table()
-    ):  # a Ray that has ended took its groups along
+    group_id, _, request = file.read_text().partition(" ") if file.exists() else ("", "", "")
+    if group_id in ray.util.placement_group_table():  # a Ray that has ended took its groups along
         ray.util.remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group_id))))
+        elastic.cancel(request)
     file.unlink(missing_ok=True)
 
 
@@ -151,7 +156,7 @@ def _worker(settings: dict[str, Any]) -> None:
     if is_rank_zero:
         group = ray.util.get_current_placement_group()
         assert group is not None
-        (folder / PLACEMENT_GROUP).write_text(group.id.hex())
+        (folder / PLACEMENT_GROUP).write_text(f"{group.id.hex()} {elastic.request_of_this_run()}")
         events.put(group)
     reported = time.monotonic()
     try:

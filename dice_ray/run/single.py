@@ -11,7 +11,7 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import reason_of
-from dice_ray.run import cluster, doctor, store
+from dice_ray.run import cluster, doctor, elastic, store
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
@@ -75,11 +75,13 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 launch = config.launch
                 threads = launch.threads or max(1, torch.get_num_threads() // launch.workers)
                 config = config.with_threads(threads)
-                num_cpus = launch.workers * threads + 1  # one for Ray Train's controller
+                num_cpus, least_cpus = launch.workers * threads, launch.least_workers * threads
                 cluster.announce(screen)
-                ray = stack.enter_context(cluster.started(num_cpus=num_cpus, log=folder / LOG))
+                ray = stack.enter_context(cluster.started(num_cpus=num_cpus, least_cpus=least_cpus, log=folder / LOG))
                 doctor.check(ray, lambda: doctor.Needs(folder, (config,)))
-                check_gpus(launch.workers * launch.gpus, ray.gpus)
+                if launch.min_workers:
+                    elastic.start_coordinator()
+                check_gpus(launch.least_workers * launch.gpus, ray.gpus)
             for event in train(config, folder, driver.is_stopped):
                 if screen:
                     screen.show(event)

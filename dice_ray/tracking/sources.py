@@ -142,7 +142,7 @@ class Database:
 
     def _of_runs(self, columns: str, table: str, experiment: str) -> sqlite3.Cursor:
         return self._database.execute(
-            f"select run_uuid, {columns} from {table} where run_uuid in "
+            f"select run_uuid, {columns} from {table} where run_uuid in "  # nosec B608  # constants of this file
             "(select run_uuid from runs where experiment_id = ? and lifecycle_stage = 'active')",
             [experiment],
         )

@@ -14,72 +14,81 @@ from dice_ray.run.train import uses_ray_train
 
 @dataclass(frozen=True)
 class Demand:
-    """The CPUs and GPUs of one trial: of its own process, and of each of its Ray Train workers."""
+    """The CPUs and GPUs of one trial.
 
-    own: int
-    own_gpus: float = 0
-    num_workers: int = 0
-    worker: int = 0
-    worker_gpus: float = 0
+    Attributes:
+        threads: CPUs of each process that trains.
+        gpus: GPUs of each of them.
+        workers: Ray Train workers; without them, the trial trains in its own process. With them, its own process only
+            waits, and holds no CPU: Ray Train counts all CPUs of a machine as free for workers (Ray 2.60).
+        min_workers: With how few of them it goes on.
+    """
+
+    threads: int
+    gpus: float = 0
+    workers: int = 0
+    min_workers: int = 0
 
     @property
-    def threads(self) -> int:
-        return self.worker if self.num_workers else self.own
+    def own(self) -> dict[str, float]:
+        """What Ray Tune reserves for the trial's own process; a byte, since it must be something (Ray 2.60)."""
+        return {"memory": 1} if self.workers else {"cpu": self.threads, "gpu": self.gpus}
 
     @property
-    def cpus(self) -> int:
-        return self.own + self.num_workers * self.worker
+    def all_cpus(self) -> int:
+        return self.threads * max(self.workers, 1)
 
     @property
-    def gpus(self) -> float:
-        return self.own_gpus + self.num_workers * self.worker_gpus
+    def all_gpus(self) -> float:
+        return self.gpus * max(self.workers, 1)
 
     def slots(self, nodes: Sequence[Node]) -> int:
         """How many trials fit on these machines at once.
 
-        Tune would start more: a trial on Ray Train holds only the CPU of its own process while it waits for those of
-        its workers, and trials that wait for each other's CPUs block for minutes (Ray 2.60).
+        Tune would start more: a trial on Ray Train holds nothing while it waits for the CPUs of its workers.
 
         Raises:
             RunError: Not one fits.
         """
         cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
-        if gpus < self.gpus:
+        least = max(self.min_workers, 1)
+        name = "launch.workers" if least == self.workers else "launch.min_workers"
+        if gpus < least * self.gpus:
             raise RunError(
-                f"each trial needs {counted(self.gpus, 'GPU')} (launch.workers x launch.gpus), got {gpus} in all"
+                f"each trial needs {counted(least * self.gpus, 'GPU')} ({name} x launch.gpus), got {gpus} in all"
             )
-        if cpus < self.cpus:
-            with_workers = "launch.workers x launch.threads, and 1 for the process that waits for the workers"
-            what = with_workers if self.num_workers else "launch.threads"
-            raise RunError(f"each trial needs {counted(self.cpus, 'CPU')} ({what}), got {cpus} in all")
-        process = (self.worker, self.worker_gpus) if self.num_workers else (self.own, self.own_gpus)
-        if not any(node.cpus >= process[0] and node.gpus >= process[1] for node in nodes):
+        if cpus < least * self.threads:
+            what = f"{name} x launch.threads" if self.workers else "launch.threads"
+            raise RunError(f"each trial needs {counted(least * self.threads, 'CPU')} ({what}), got {cpus} in all")
+        if (fitting := self._processes(nodes)) < least:
             found = ", ".join(f"{node.cpus} and {node.gpus}" for node in nodes)
             raise RunError(
-                f"one machine must have the {counted(process[0], 'CPU')} (launch.threads) and "
-                f"{counted(process[1], 'GPU')} (launch.gpus) of a process, got {found}"
+                f"one machine must have the {counted(self.threads, 'CPU')} (launch.threads) and "
+                f"{counted(self.gpus, 'GPU')} (launch.gpus) of a process, and {least} must fit: {fitting} do on {found}"
             )
-        return self._fitting(nodes)
+        return max(1, self.fitting(nodes))  # one with fewer workers than it wants
 
     def most_at_once(self, nodes: Sequence[Node], *, is_fixed: bool) -> int:
         """How many trials to keep running or waiting: as many as fit on these machines, and some that wait for more.
 
         Ray's autoscaler starts machines for trials that wait. A sampler suggests those before it knows the results of
         the trials that run, so they are few: a quarter, by which the cluster grows at a time. A trial on Ray Train must
-        not wait: with the CPU of its own process it would block those that run (see `slots`).
+        not wait: Tune would start it, and it would take workers away from those that run (see `slots`).
         """
-        fitting = self._fitting(nodes)
-        waiting = 0 if is_fixed or self.num_workers else math.ceil(fitting / 4)
+        fitting = self.fitting(nodes)
+        waiting = 0 if is_fixed or self.workers else math.ceil(fitting / 4)
         return max(1, fitting + waiting)  # one also where all machines are lost: it waits for the next
 
-    def _fitting(self, nodes: Sequence[Node]) -> int:
-        cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
-        if self.num_workers:
-            return min(cpus // self.cpus, self._slots_on_gpus(gpus, cpus))
-        return sum(min(node.cpus // self.own, self._slots_on_gpus(node.gpus, cpus)) for node in nodes)
+    def fitting(self, nodes: Sequence[Node]) -> int:
+        """How many trials fit, each with all its workers."""
+        return self._processes(nodes) // max(self.workers, 1)
 
-    def _slots_on_gpus(self, gpus: int, most: int) -> int:
-        """Trials that need a fraction of a GPU share one, and none spans two."""
+    def _processes(self, nodes: Sequence[Node]) -> int:
+        """How many processes that train fit: none spans two machines."""
+        return sum(min(node.cpus // self.threads, self._on_gpus(node.gpus, node.cpus)) for node in nodes)
+
+    def _on_gpus(self, gpus: int, most: int) -> int:
+        """Processes that need a fraction of a GPU share one, and none spans two."""
         if not self.gpus:
             return most
         return gpus * math.floor(1 / self.gpus + 1e-9) if self.gpus < 1 else int(gpus // self.gpus)
@@ -96,7 +105,7 @@ def shared(config: RunConfig, nodes: Sequence[Node], num_trials: int) -> Demand:
     if config.launch.threads is None:
         for threads in range(max(node.cpus for node in nodes), 1, -1):
             wider = demand(config, threads)
-            if wider.cpus <= sum(node.cpus for node in nodes) and wider.slots(nodes) >= at_once:
+            if wider.fitting(nodes) >= at_once:
                 return wider
     return needs
 
@@ -107,4 +116,4 @@ def demand(config: RunConfig, threads: int) -> Demand:
     assert launch.threads is not None
     if not uses_ray_train(config):
         return Demand(launch.threads, launch.gpus)
-    return Demand(1, 0, launch.workers, launch.threads, launch.gpus)
+    return Demand(launch.threads, launch.gpus, launch.workers, launch.least_workers)

@@ -143,7 +143,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         seconds_to_start=to_start,
         least_seconds=to_start + _last_end(least, num_at_once) + END,
         seconds=to_start + _last_end(most, num_at_once) + END,
-        memory=num_at_once * max(1, needs.num_workers) * heaviest.peak_memory,
+        memory=num_at_once * max(1, needs.workers) * heaviest.peak_memory,
         free_memory=sum(node.memory for node in ray.nodes),
         disk=ranking.disk_needed(plan, num_runs, num_at_once, max(run.weights for run in runs)),
         free_disk=shutil.disk_usage(above).free,
@@ -217,7 +217,7 @@ def _rehearse(configs: Sequence[RunConfig], needs: Demand) -> tuple[dict[str, _R
     """
     import ray
 
-    threads, gpus = (needs.worker, needs.worker_gpus) if needs.num_workers else (needs.own, needs.own_gpus)
+    threads, gpus = needs.threads, needs.gpus
     task = ray.remote(num_cpus=threads, num_gpus=gpus, max_calls=1, max_retries=0)(_rehearsed)
     different = {_timing_key(config): config.with_threads(threads) for config in configs}
     surroundings = cluster.surroundings()

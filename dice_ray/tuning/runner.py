@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.models.encoder import weight_bytes
-from dice_ray.run import cluster, doctor, head
+from dice_ray.run import cluster, doctor, elastic, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG
@@ -100,6 +100,8 @@ class Session:
                     cluster.announce(self.screen, address)
                     joined = stack.enter_context(started)
                     doctor.check(joined, lambda: self._needs(joined, num_trials))
+                    if self.plan.base().launch.min_workers:
+                        elastic.start_coordinator()
                     if not joined.is_own:
                         stack.enter_context(head.watched(joined.address, self._end_without_head))
                     return joined
@@ -166,7 +168,7 @@ class Session:
         work = Work(self.plan, self.folder.resolve(), needs.threads)
         trainable = tune.with_parameters(TrialActor, work=work)
         tuner = tune.Tuner(
-            tune.with_resources(trainable, {"cpu": needs.own, "gpu": needs.own_gpus}),
+            tune.with_resources(trainable, needs.own),
             tune_config=tune.TuneConfig(
                 search_alg=AsManyAsFit(searcher, needs, ray),
                 scheduler=scheduler,

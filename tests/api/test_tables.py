@@ -31,6 +31,7 @@ def test_a_run_on_frames_is_resumed_predicts_and_is_scored() -> None:
     config = stored_config(runs_folder() / "first")
     assert config is not None
     assert config.data_name == "table"
+    assert not (runs_folder() / ".given").stat().st_mode & 0o077, "the texts are their owner's alone"
     assert config.task.positive_label() == "yes"
     frame = messages(8, 200)
     on_frame = dice_ray.predict("first", frame).plain()

@@ -109,6 +109,14 @@ def test_smaller_sets_of_the_sweep_lie_in_larger_ones() -> None:
     assert {record.id for record in at_100 if record.label == "1"} < {r.id for r in at_9 if r.label == "1"}
 
 
+def test_the_ratio_makes_a_smaller_set_without_copies_where_its_size_is_given() -> None:
+    """Finds a set that ignores its size, or drops records of one class alone."""
+    train = pairs(60, 20)
+    found = set_of(RatioConfig(negatives=9, size=30), train)
+    assert Counter(map(label, found)) == {"0": 27, "1": 3}
+    assert {record.id for record in found} <= {record.id for record in train}
+
+
 def test_no_copy_is_made_of_a_record_of_dev_or_test_and_none_like_one() -> None:
     train = pairs(30, 5)
     plain = {record.content for record in set_of(AddPositiveConfig(), train)}

@@ -1,4 +1,7 @@
-"""Cross entropy that notes each step it trains, so that what is trained twice is seen; a file `hold` makes it wait."""
+"""Cross entropy that notes each step it trains, so that what is trained twice is seen; a file `hold` makes it wait.
+
+A step is noted as the number of workers that share it, once by each of them, and who waits makes a file of that number.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from torch import Tensor
 
 from dice_ray.losses.cross_entropy import CrossEntropyLoss
 from dice_ray.losses.items import Items
+from dice_ray.losses.reduction import num_workers
 from dice_ray.terms import TermFacts
 
 
@@ -20,10 +24,11 @@ class Counted(CrossEntropyLoss):
 
     def losses(self, items: Items) -> Tensor:
         while self._file.with_name("hold").exists():
+            self._file.with_name(f"waits with {num_workers()}").touch()
             time.sleep(0.05)
         if torch.is_grad_enabled():
             with self._file.open("ab") as steps:
-                steps.write(b".")
+                steps.write(str(num_workers()).encode())
         return super().losses(items)
 
 

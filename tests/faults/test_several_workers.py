@@ -1,18 +1,40 @@
-"""A trial of two workers on two machines, one of which is lost and replaced."""
+"""A trial of two workers on two machines, one of which is lost: it waits for another, or goes on with one worker."""
 
 from __future__ import annotations
 
+import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import pytest
 
+from dice_ray.config.schema import LaunchConfig
+from dice_ray.run import train
+from dice_ray.tracking.reader import curves
 from dice_ray.tuning.ledger import Ledger
+from dice_ray.tuning.plan_file import read
 from tests.faults.kill import DRIVER, NUM_STEPS, NUM_TRIALS, driver_of
-from tests.machines import machines
+from tests.machines import Machines, machines
 
-ONE_TRIAL = DRIVER.replace(f"trials={NUM_TRIALS}", "trials=1").replace("quick = {", 'quick = {"launch.workers": 2, ')
+ONE_TRIAL: Final = DRIVER.replace(f"trials={NUM_TRIALS}", "trials=1").replace(
+    "quick = {", 'quick = {"launch.workers": 2, '
+)
+ELASTIC: Final = ONE_TRIAL.replace("quick = {", 'quick = {"launch.min_workers": 1, "model.dropout": 0.0, ')
+
+
+@contextmanager
+def two_machines(folder: Path, script: str) -> Iterator[tuple[Machines, subprocess.Popen[bytes]]]:
+    """A cluster of two machines with a CPU each, and the driver of this script, which runs in the folder."""
+    with (
+        tempfile.TemporaryDirectory(prefix="dr-") as scratch,
+        machines(Path(scratch)) as cluster,
+        driver_of(folder, cluster.environment, cluster.address, script) as driver,
+    ):
+        yield cluster, driver
 
 
 @pytest.mark.ray
@@ -20,16 +42,59 @@ ONE_TRIAL = DRIVER.replace(f"trials={NUM_TRIALS}", "trials=1").replace("quick = 
 def test_a_trial_across_two_machines_goes_on_when_one_of_them_is_replaced(tmp_path: Path) -> None:
     """Finds workers that need one machine, and a trial that is lost or hangs while its cluster is too small for it."""
     steps = tmp_path / "steps"
-    with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as cluster:
-        cluster.add()  # one CPU each: for the process of the trial, and for its two workers
-        with driver_of(tmp_path, cluster.environment, cluster.address, ONE_TRIAL) as driver:
-            while not steps.exists() or steps.stat().st_size < NUM_STEPS:  # of both workers: half of the training
-                assert driver.poll() is None
-                time.sleep(0.05)
-            cluster.lose()
-            cluster.add()
-            assert driver.wait(300) == 0
+    with two_machines(tmp_path, ONE_TRIAL) as (cluster, driver):
+        _wait(lambda: steps.exists() and steps.stat().st_size >= NUM_STEPS, driver)  # half, of both workers
+        cluster.lose()
+        cluster.add()
+        assert driver.wait(300) == 0
     (ended,) = Ledger(tmp_path / "sweep" / "ledger.jsonl").outcomes.values()
     assert ended.state == "done"
     assert len({step for step, _ in ended.curve}) == len(ended.curve) == 4
     assert 2 * NUM_STEPS <= steps.stat().st_size <= 2 * (NUM_STEPS + ended.curve[0][0])
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_an_elastic_trial_goes_on_with_one_worker_and_again_with_two_on_the_same_trajectory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Finds a trial that waits for the lost machine or never uses the new one, and steps that depend on the workers."""
+    steps, hold = tmp_path / "steps", tmp_path / "hold"
+    with two_machines(tmp_path, ELASTIC) as (cluster, driver):
+        _wait(lambda: steps.exists() and steps.stat().st_size >= NUM_STEPS, driver)
+        hold.touch()
+        cluster.lose()
+        _wait((tmp_path / "waits with 1").exists, driver)
+        hold.unlink()
+        _wait(lambda: b"1" in steps.read_bytes(), driver)
+        hold.touch()
+        (tmp_path / "waits with 2").unlink(missing_ok=True)
+        cluster.add()
+        _wait((tmp_path / "waits with 2").exists, driver)
+        hold.unlink()
+        assert driver.wait(300) == 0
+    ledger = Ledger(tmp_path / "sweep" / "ledger.jsonl")
+    (spec,) = [ledger.specs[id_] for id_ in ledger.outcomes]
+    assert steps.read_bytes().strip(b"2").strip(b"1") == b"", "two workers, then one, then two"
+    (tmp_path / "alone").mkdir()
+    monkeypatch.chdir(tmp_path / "alone")
+    config = read(tmp_path / "sweep").config(spec).model_copy(update={"launch": LaunchConfig()})
+    undisturbed = {
+        (evaluation.step, name): value
+        for evaluation in train.evaluations(config, tmp_path / "alone" / "run")
+        for name, value in evaluation.metrics.items()
+        if name == "train/loss" or name.startswith("dev/")
+    }
+    points = curves("sweep", f"sqlite:///{tmp_path / 'mlflow.db'}").set_index(["step", "metric"])["value"].to_dict()
+    found = {key: value for key, value in points.items() if key in undisturbed}
+    assert {name for _, name in found} > {"train/loss", "dev/f1"}
+    assert {step for step, _ in found} == {step for step, _ in undisturbed}
+    assert found == pytest.approx({key: undisturbed[key] for key in found}, rel=1e-5)
+
+
+def _wait(condition: Callable[[], bool], driver: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + 180
+    while not condition():
+        assert driver.poll() is None, "the driver must go on"
+        assert time.monotonic() < until, "the trial must go on"
+        time.sleep(0.02)

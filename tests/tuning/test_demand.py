@@ -9,20 +9,23 @@ from dice_ray.errors import RunError
 from dice_ray.run.cluster import Node
 from dice_ray.tuning.demand import Demand, demand, shared
 
-ONE_WORKER = Demand(1, 0, 1, 4)
-TWO_ON_GPUS = Demand(1, 0, 2, 1, 1)
+ONE_WORKER = Demand(4, 0, 1, 1)
+TWO_ON_GPUS = Demand(1, 1, 2, 2)
+TWO_TO_FOUR = Demand(2, 0, 4, 2)
 
 
 def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> None:
     assert demand(resolve(layers), 1) == Demand(1)
     wide = {"launch.workers": 2, "launch.threads": 3, "launch.gpus": 1}
     found = demand(resolve([*layers, values_layer("--set", wide)]), 8)
-    assert found == Demand(1, 0, 2, 3, 1)
-    assert (found.cpus, found.gpus) == (7, 2)
+    assert found == Demand(3, 1, 2, 2)
+    assert (found.all_cpus, found.all_gpus) == (6, 2)
+    elastic = resolve([*layers, values_layer("--set", {"launch.workers": 4, "launch.min_workers": 2})])
+    assert demand(elastic, 2) == TWO_TO_FOUR
     half = resolve([*layers, values_layer("--set", {"launch.gpus": 0.5})])
     assert demand(half, 1) == Demand(1, 0.5)
     alone = resolve([*layers, values_layer("--set", {"launch.how": "ray_train"})])
-    assert demand(alone, 4) == Demand(1, 0, 1, 4)
+    assert demand(alone, 4) == ONE_WORKER
 
 
 @pytest.mark.parametrize(
@@ -30,6 +33,9 @@ def test_a_trial_demands_what_it_is_launched_with(layers: tuple[Layer, ...]) -> 
     [
         (Demand(1), [Node(2, 0)], 2),
         (ONE_WORKER, [Node(10, 0)], 2),
+        (Demand(3, 0, 2, 2), [Node(4, 0), Node(4, 0), Node(4, 0)], 1),  # none spans two machines
+        (TWO_TO_FOUR, [Node(16, 0)], 2),
+        (TWO_TO_FOUR, [Node(4, 0)], 1),  # with fewer workers than it wants
         (Demand(1, 1), [Node(10, 3)], 3),
         (Demand(1, 0.1), [Node(40, 1)], 10),
         (Demand(1, 0.4), [Node(40, 2)], 4),  # none lies across two
@@ -51,7 +57,7 @@ def test_trials_fit_by_their_demand(needs: Demand, nodes: list[Node], slots: int
         (Demand(1), [Node(1, 0), Node(1, 0)], 2, 3),
         (Demand(1), [Node(16, 0)], 16, 20),
         (Demand(1, 1), [Node(8, 0), Node(8, 4)], 4, 5),
-        (TWO_ON_GPUS, [Node(10, 4)], 2, 2),  # what waits would hold a CPU that the workers of others need
+        (TWO_ON_GPUS, [Node(10, 4)], 2, 2),  # what waits would take the CPUs that the workers of others need
         (Demand(4), [Node(1, 0)], 1, 1),  # all of its machines were lost, and the next one is asked for
     ],
 )
@@ -72,7 +78,7 @@ def test_a_quarter_more_trials_wait_where_machines_may_come(
         ({}, [Node(16, 0), Node(8, 0)], 3, Demand(8)),
         ({"launch.gpus": 1}, [Node(16, 2)], 64, Demand(8, 1)),
         ({"launch.gpus": 0.25}, [Node(16, 1)], 64, Demand(4, 0.25)),
-        ({"launch.workers": 2}, [Node(9, 0)], 1, Demand(1, 0, 2, 4)),
+        ({"launch.workers": 2}, [Node(9, 0)], 1, Demand(4, 0, 2, 2)),
         ({"launch.threads": 3}, [Node(16, 0)], 1, Demand(3)),
     ],
 )
@@ -88,16 +94,26 @@ def test_trials_share_the_cpus_that_would_be_idle(
         (TWO_ON_GPUS, [Node(10, 1)], r"each trial needs 2 GPUs \(launch.workers x launch.gpus\), got 1 in all"),
         (
             ONE_WORKER,
-            [Node(4, 0)],
-            r"each trial needs 5 CPUs \(launch.workers x launch.threads, and 1 for .*, got 4 in all",
+            [Node(3, 0)],
+            r"each trial needs 4 CPUs \(launch.workers x launch.threads\), got 3 in all",
+        ),
+        (TWO_TO_FOUR, [Node(3, 0)], r"each trial needs 4 CPUs \(launch.min_workers x launch.threads\), got 3 in all"),
+        (
+            Demand(3, 0, 2, 2),
+            [Node(4, 0), Node(2, 0)],
+            r"one machine must have the 3 CPUs .* and 2 must fit: 1 do on 4 and 0, 2 and 0",
         ),
         (Demand(4), [Node(3, 0)], r"each trial needs 4 CPUs \(launch.threads\), got 3 in all"),
         (
             Demand(2, 1),
             [Node(4, 0), Node(1, 1)],
-            r"one machine must have the 2 CPUs .* and 1 GPU .* got 4 and 0, 1 and 1",
+            r"one machine must have the 2 CPUs .* and 1 GPU .* and 1 must fit: 0 do on 4 and 0, 1 and 1",
         ),
-        (Demand(4), [Node(3, 0), Node(3, 0)], r"one machine must have the 4 CPUs .* got 3 and 0, 3 and 0"),
+        (
+            Demand(4),
+            [Node(3, 0), Node(3, 0)],
+            r"one machine must have the 4 CPUs .* and 1 must fit: 0 do on 3 and 0, 3 and 0",
+        ),
     ],
 )
 def test_what_fits_nowhere_is_refused(needs: Demand, nodes: list[Node], said: str) -> None:

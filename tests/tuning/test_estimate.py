@@ -108,10 +108,10 @@ def test_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         "results in  dice_ray_runs/x, and in MLflow's experiment x in sqlite:////here/mlflow.db",
         "note: a note",
     ]
-    of_a_study = replace(ESTIMATE, needs=Demand(1, 0, 2, 1, 1), fastest=REHEARSAL, least_seconds=5400.0)
+    of_a_study = replace(ESTIMATE, needs=Demand(1, 1, 2, 2), fastest=REHEARSAL, least_seconds=5400.0)
     print_estimate(replace(of_a_study, stops_early=False), None, as_json=False)
     printed = capsys.readouterr().out
-    assert "each with 3 CPUs and 2 GPUs (2 workers)\ntime        about 1:30:00 (0:04 each, 21 steps, " in printed
+    assert "each with 2 CPUs and 2 GPUs (2 workers)\ntime        about 1:30:00 (0:04 each, 21 steps, " in printed
     assert "cost" not in printed
 
 
@@ -150,7 +150,7 @@ def test_a_dry_run_says_what_a_sweep_takes_and_leaves_nothing(
     *left_out, few_items = found.notes
     assert left_out[0].startswith("Left out: a trial that the space suggests fails in its first steps: ")
     assert few_items.startswith("Warning: too few items of the rarest class: dev has ")
-    assert (found.num_runs, found.num_at_once, found.needs.cpus) == (10, 2, 1)
+    assert (found.num_runs, found.num_at_once, found.needs.all_cpus) == (10, 2, 1)
     assert {found.fastest.num_steps, found.rehearsal.num_steps} == {5, 75}, "those of the space, not of the preset"
     assert found.seconds_to_start + found.fastest.seconds < found.least_seconds < found.seconds
     assert 100 * 2**20 < found.rehearsal.peak_memory < found.memory < found.free_memory
