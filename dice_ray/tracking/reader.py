@@ -38,6 +38,13 @@ def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
     return as_frame(runs)
 
 
+def ended(experiment: str, uri: str | None = None) -> set[str]:
+    """The ids of the runs that have ended by themselves, without a frame of all; raises what `read` raises."""
+    with open_store(uri) as source:
+        runs = source.runs(_experiment_id(source, experiment)).values()
+    return {run.tags[schema.ID] for run in runs if schema.ID in run.tags and run.status in ("FINISHED", "FAILED")}
+
+
 def curves(experiment: str, uri: str | None = None) -> pd.DataFrame:
     """Every metric at every step, one row each, with `CURVE_COLUMNS`; raises what `read` raises."""
     with open_store(uri) as source:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -108,6 +108,11 @@ class History:
         """The trials that the search suggested, without reruns: a search learns from these alone."""
         specs = {id_: spec for id_, spec in self.specs.items() if spec.rerun_of is None}
         return History(specs, {id_: outcome for id_, outcome in self.outcomes.items() if id_ in specs})
+
+    def of(self, ids: Collection[str]) -> History:
+        """These trials and their reruns."""
+        specs = {id_: spec for id_, spec in self.specs.items() if id_ in ids or spec.rerun_of in ids}
+        return History(specs, {id_: self.outcomes[id_] for id_ in specs if id_ in self.outcomes})
 
 
 def missing_cells(cells: Sequence[TrialSpec], history: History) -> list[TrialSpec]:

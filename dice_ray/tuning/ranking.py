@@ -132,19 +132,19 @@ def placeholder_ids(plan: SweepPlan) -> list[str]:
     return [f"best {rank} seed {seed}" for seed in rerun_seeds(plan) for rank in range(min(plan.top, plan.trials))]
 
 
-def retained(plan: SweepPlan, ledger: Ledger) -> set[str]:
+def retained(plan: SweepPlan, history: History) -> set[str]:
     """The trials of a sweep whose checkpoints are kept: the best one, and those that may be run again.
 
     More seeds may be asked for after the search has ended, so the candidates stay until the reruns have ended. A search
     for several objectives has no best trial and keeps all.
     """
     if plan.objectives:
-        return set(ledger.outcomes)
+        return set(history.outcomes)
     # `reruns` is empty without seeds in the plan; `--seeds` may still be given when the sweep is resumed.
-    again = reruns(plan, ledger)
-    are_rerun = bool(again) and all(spec.id in ledger.outcomes for spec in again)
-    candidates = [] if are_rerun else [spec.id for spec in best_to_rerun(plan, ledger)]
-    return {id_ for id_ in (best_in(ledger), *candidates) if id_ is not None}
+    again = reruns(plan, history)
+    are_rerun = bool(again) and all(spec.id in history.outcomes for spec in again)
+    candidates = [] if are_rerun else [spec.id for spec in best_to_rerun(plan, history)]
+    return {id_ for id_ in (best_in(history), *candidates) if id_ is not None}
 
 
 def disk_needed(plan: SweepPlan | StudyPlan, num_runs: int, num_at_once: int, weights: int) -> int:
@@ -167,23 +167,25 @@ def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
     return 1 + min(plan.top, plan.trials)
 
 
-def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Iterable[str]) -> set[str]:
+def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Collection[str]) -> set[str]:
     """Delete the files of these ended trials that no command reads any more.
 
     A study keeps the best checkpoint of every cell, and all of a failed one, which is tried again in its folder.
 
     Returns:
-        The trials of a sweep whose checkpoints were kept, and may go when the next trial ends; none of a study.
+        The trials of a sweep whose checkpoints were kept, and may go when the next trial ends; none of a study, and of
+        a search for several objectives, which keeps all.
     """
     if isinstance(plan, StudyPlan):
         for id_ in ids:
             if ledger.outcomes[id_].state != "failed":
                 _delete(trials / id_, RESUME_FILES)
         return set()
-    kept = retained(plan, ledger)
+    # Among the kept ones and the one that ended, as among all: ranking thousands would take longer than ending a trial.
+    kept = retained(plan, ledger.of(ids))
     for id_ in ids:
         _delete(trials / id_, RESUME_FILES if id_ in kept else (*RESUME_FILES, BEST, ENCODER))
-    return kept
+    return set() if plan.objectives else kept
 
 
 def _delete(folder: Path, names: Collection[str]) -> None:

@@ -24,7 +24,7 @@ from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG
 from dice_ray.tracking import schema
-from dice_ray.tracking.reader import read
+from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import packing
 from dice_ray.tuning.demand import shared
@@ -265,7 +265,6 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
 def _ended_in_mlflow(experiment: str) -> set[str]:
     """The ids of the runs that MLflow holds as ended; empty where it holds nothing or does not answer."""
     try:
-        runs = read(experiment)
+        return ended(experiment)
     except (RunError, UnknownNameError):
         return set()
-    return set(runs.loc[runs["status"].isin(("FINISHED", "FAILED")), "id"])

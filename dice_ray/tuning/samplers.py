@@ -16,6 +16,7 @@ from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, 
 from dice_ray.run.rehearsal import dev_metrics
 from dice_ray.tuning.plan import SweepPlan, paths
 from dice_ray.tuning.space import Space
+from dice_ray.tuning.tpe import BoundedTPE
 from dice_ray.user_code import load
 
 Made = TypeVar("Made")
@@ -153,9 +154,7 @@ class _BruteForce(optuna.samplers.BruteForceSampler):
 
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
-    # Multivariate, and grouped by the parameters that trials have: each branch of the loss has a model of its own.
-    # `constant_liar` keeps trials that run at the same time apart.
-    "tpe": lambda seed: optuna.samplers.TPESampler(multivariate=True, group=True, constant_liar=True, seed=seed),
+    "tpe": BoundedTPE,
     "random": optuna.samplers.RandomSampler,
     "nsga2": lambda seed: optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed),
     BRUTE_FORCE: _BruteForce,

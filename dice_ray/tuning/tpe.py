@@ -1,0 +1,72 @@
+"""TPE that models the best and the latest trials, so that a suggestion costs the same however many trials have ended.
+
+Optuna's models every ended trial anew for each group of parameters at each suggestion: on the space `joint_tuning` that
+takes 43 ms after 100 trials, 74 ms after 300 and 169 ms after 1,000 (Optuna 5.0). TPE compares a density of good trials
+with one of the others. The good ones are the best tenth, 25 at most. So only others are left out here, once over 250
+trials have ended, the oldest ones, to which TPE gives less weight anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from typing import Any, Final
+
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.samplers import TPESampler
+from optuna.samplers._tpe.sampler import _split_trials
+from optuna.trial import FrozenTrial, TrialState
+
+NUM_MODELLED: Final = 250
+"""Ended trials that are modelled at least; of so many, the best tenth are as many as of any larger number."""
+NUM_GOOD: Final = 25
+NUM_AT_ONCE: Final = 50
+"""Trials are left out in batches of this size, since the best ones must be found each time."""
+
+
+class BoundedTPE(TPESampler):
+    """Multivariate TPE, grouped by the parameters that trials have: each branch of the loss has a model of its own.
+
+    `constant_liar` keeps trials that run at the same time apart.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(multivariate=True, group=True, constant_liar=True, seed=seed)
+        self._left_out: set[int] = set()
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return super().infer_relative_search_space(self._part_of(study), trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return super().sample_relative(self._part_of(study), trial, search_space)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        return super().sample_independent(self._part_of(study), trial, param_name, param_distribution)
+
+    def _part_of(self, study: Study) -> Study:
+        trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number not in self._left_out]
+        ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+        if (excess := len(ended) - NUM_MODELLED) >= NUM_AT_ONCE:
+            _, others = _split_trials(study, ended, NUM_GOOD)
+            oldest = {trial.number for trial in others[:excess]}
+            self._left_out |= oldest
+            trials = [trial for trial in trials if trial.number not in oldest]
+        return _PartOfStudy(study, trials)
+
+
+class _PartOfStudy(Study):
+    """A study with some of its trials, for a sampler."""
+
+    # Internals of Optuna 5: samplers read all trials through this method.
+    def __init__(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
+        self.__dict__.update(study.__dict__)
+        self._trials = trials
+
+    def _get_trials(
+        self, deepcopy: bool = True, states: Container[TrialState] | None = None, use_cache: bool = False
+    ) -> list[FrozenTrial]:
+        return [trial for trial in self._trials if states is None or trial.state in states]
