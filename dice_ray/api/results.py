@@ -194,11 +194,11 @@ class Result:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM ended a run, sweep or study; what it had done is stored.
+    """Ctrl-C, SIGTERM or a closed terminal ended a run, sweep or study; what it had done is stored.
 
     Attributes:
         result: Of what was interrupted.
-        status: The exit status of its command, 130 or 143.
+        status: The exit status of its command, 130, 143 or 129.
     """
 
     def __init__(self, result: Result, number: int) -> None:
@@ -209,7 +209,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible(name: str, experiment: str) -> Iterator[Stop]:
-    """Let a run, sweep or study end by Ctrl-C or SIGTERM such that it can be resumed.
+    """Let a run, sweep or study end by Ctrl-C, SIGTERM or SIGHUP such that it can be resumed.
 
     Raises:
         Interrupted: It was interrupted.

@@ -89,7 +89,7 @@ def print_result(
         as_json: Whether to print one JSON document instead of text.
 
     Raises:
-        typer.Exit: The run was interrupted; the exit status is 130, or 143 after SIGTERM.
+        typer.Exit: The run was interrupted; the exit status is 130, 143 after SIGTERM, 129 after SIGHUP.
     """
     from dice_ray.api import Interrupted
 

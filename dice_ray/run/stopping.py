@@ -1,4 +1,4 @@
-"""Ends a run, sweep or study on Ctrl-C or SIGTERM such that it can be resumed.
+"""Ends a run, sweep or study on Ctrl-C, SIGTERM or a closed terminal such that it can be resumed.
 
 Python runs a signal handler between any two instructions of the main thread, also in the middle of an optimizer step.
 So once the work asks whether it should stop, a signal is only noted, and the work ends by itself at the next moment
@@ -22,7 +22,7 @@ GRACE: Final = 6.0
 """Seconds that the work has to end by itself after SIGTERM."""
 RETRY: Final = 0.05
 """Seconds after which a signal that arrived within an import is sent again."""
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop:
@@ -68,12 +68,17 @@ def _imports(frame: FrameType | None) -> bool:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Handle SIGINT and SIGTERM until the end of the block; in a thread other than the main one nothing is handled."""
+    """Handle `SIGNALS` until the end of the block; in a thread other than the main one nothing is handled.
+
+    SIGHUP, of a terminal that is closed, stays ignored below `nohup`.
+    """
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop.handle) for number in SIGNALS}
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    handled = [number for number in SIGNALS if number != signal.SIGHUP or not is_nohup]
+    before = {number: signal.signal(number, stop.handle) for number in handled}
     try:
         yield stop
     finally:

@@ -22,6 +22,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ class Recorder:
         self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._start = time.monotonic()
         self._num_ended_before = sum(id_ in ledger.outcomes for id_ in ids)
+        self._first_start: float | None = None
         self._started: dict[str, float] = {}
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
         self._records: dict[str, RunRecord] = {}
@@ -82,15 +84,15 @@ class Recorder:
     @property
     def counts(self) -> TrialCounts:
         """How many trials are in which state, the best score so far, and what runs."""
-        states = Counter(self._ledger.outcomes[id_].state for id_ in self._ids if id_ in self._ledger.outcomes)
+        states, best_of_arms = self._ended
         score, params = self._best or (None, {})
         arm, num_seeds = "", 0
         if isinstance(self._plan, StudyPlan):
-            score, arm, num_seeds = best_arm(self._ledger, self._ids) or (None, "", 0)
+            score, arm, num_seeds = best_of_arms or (None, "", 0)
             params = {}
         now = time.monotonic()
         num_ended = states.total()
-        since_first = now - min(self._started.values(), default=now)  # Ray may have taken longer to start than a trial
+        since_first = now - (self._first_start or now)  # Ray may have taken longer to start than a trial
         specs = self._ledger.specs
         return TrialCounts(
             running=len(self._running),
@@ -109,6 +111,12 @@ class Recorder:
                 for id_, evaluations in self._running.items()
             ),
         )
+
+    @cached_property
+    def _ended(self) -> tuple[Counter[str], tuple[float, str, int] | None]:
+        """The states of the ended trials and the best arm of a study; kept until the next one ends."""
+        states = Counter[str](self._ledger.outcomes[id_].state for id_ in self._ids if id_ in self._ledger.outcomes)
+        return states, best_arm(self._ledger, self._ids) if isinstance(self._plan, StudyPlan) else None
 
     def open(self, stored: Collection[str], tags: Mapping[str, str] | None = None) -> None:
         """Open the parent run, and send MLflow the ended trials that it lacks.
@@ -131,6 +139,7 @@ class Recorder:
         if trial not in self._ledger.unfinished:
             self._ledger.append(trial)
         self._running[trial.id], self._started[trial.id] = [], time.monotonic()
+        self._first_start = self._first_start or self._started[trial.id]
         self._open_run(trial)
         if has_failed_before:
             self._writer.tags(trial.id, {schema.FAILURE: ""})
@@ -151,6 +160,7 @@ class Recorder:
         if UNREADY in result:
             return
         evaluations = self._running.pop(id_)
+        del self._started[id_]
         failure = error or result.get("failure")
         outcome = TrialOutcome(
             id=id_,
@@ -161,6 +171,7 @@ class Recorder:
             failure=failure,
         )
         self._ledger.append(outcome)
+        self.__dict__.pop("_ended", None)
         self._end_run(outcome, result.get("tags", {}))
         self._retained = clean_up(self._plan, self._ledger, self._trials, {id_} | self._retained)
 

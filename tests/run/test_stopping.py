@@ -27,6 +27,18 @@ def test_a_signal_is_noted_once_the_work_asks_and_a_second_one_is_raised(number:
     assert signal.getsignal(number) is before
 
 
+def test_a_closed_terminal_stops_nothing_below_nohup() -> None:
+    """Finds a run that `nohup` was to keep alive."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signals() as stop:
+            assert not stop()
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_signal_is_raised_while_nothing_asks() -> None:
     with stop_on_signals() as stop, pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGTERM)
