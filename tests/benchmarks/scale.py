@@ -96,8 +96,8 @@ class Marks:
     at: dict[int, Mark] = field(default_factory=dict)
 
     def show(self, state: Any) -> None:
-        if not isinstance(state, str):
-            self.at.setdefault(state.done + state.pruned + state.failed, Mark.now())
+        if not isinstance(state, str) and (ended := state.done + state.pruned + state.failed) not in self.at:
+            self.at[ended] = Mark.now()
 
     def a_trial(self, of: Callable[[Mark], float], first: int, last: int) -> float:
         """The increase of a number for each trial, from about one number of trials to another."""
