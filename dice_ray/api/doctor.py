@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.cluster import Cluster
-    from dice_ray.run.doctor import Check
+    from dice_ray.run.machine_facts import Check
 
 
 def doctor(preset: Preset | None = None, settings: Written = (), *, address: str | None = None) -> list[Check]:
@@ -51,7 +51,7 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
 
 def _size(config: RunConfig, joined: Cluster) -> Check:
     """Whether a trial fits on the machines."""
-    from dice_ray.run.doctor import Check
+    from dice_ray.run.machine_facts import Check
     from dice_ray.tuning.demand import demand, unmeasured
 
     try:
@@ -62,7 +62,8 @@ def _size(config: RunConfig, joined: Cluster) -> Check:
 
 
 def _mlflow() -> Check:
-    from dice_ray.run.doctor import DRIVER, Check
+    from dice_ray.run.doctor import DRIVER
+    from dice_ray.run.machine_facts import Check
     from dice_ray.tracking.store import check_answers
 
     try:

@@ -9,7 +9,8 @@ from pathlib import Path
 from dice_ray.config.schema import RunConfig
 from dice_ray.remote import RUNS, is_url
 from dice_ray.run import cluster
-from dice_ray.run.doctor import MEND, MachineFacts, described, differing
+from dice_ray.run.doctor import MEND
+from dice_ray.run.machine_facts import MachineFacts, described, differing
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -288,6 +288,13 @@ def _init(address: str, options: Mapping[str, Any]) -> None:
         # Ray replaces it by one that ends the process, and keeps it (Ray 2.60).
         if handler is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)
+
+
+def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:
+    """Raises a RunError where no machine has this kind of GPU: Ray would wait for one for ever."""
+    if kind and not any(kind in node.accelerators for node in nodes):
+        found = ", ".join(sorted({each for node in nodes for each in node.accelerators})) or "none"
+        raise RunError(f"a machine must have a GPU {kind} (launch.accelerator_type), got {found}")
 
 
 def node_of(entry: Mapping[str, Any]) -> Node:

@@ -79,6 +79,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 cluster.announce(screen)
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, least_cpus=least_cpus, log=folder / LOG))
                 doctor.check(ray, lambda: doctor.Needs(folder, (config,)))
+                cluster.check_accelerator(ray.nodes, launch.accelerator_type)
                 if launch.min_workers:
                     elastic.start_coordinator()
                 check_gpus(launch.least_workers * launch.num_gpus(auto=0), ray.gpus)

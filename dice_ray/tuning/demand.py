@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, counted
-from dice_ray.run.cluster import ACCELERATOR, Node
+from dice_ray.run.cluster import ACCELERATOR, Node, check_accelerator
 from dice_ray.run.train import uses_ray_train
 
 
@@ -61,13 +61,11 @@ class Demand:
         Raises:
             RunError: Not one fits.
         """
-        if not (suited := self.suitable(nodes)):
-            found = ", ".join(sorted({kind for node in nodes for kind in node.accelerators})) or "none"
-            raise RunError(f"a machine must have a GPU {self.accelerator} (launch.accelerator_type), got {found}")
-        nodes = suited
+        check_accelerator(nodes, self.accelerator)
+        nodes = self.suitable(nodes)
         cpus, gpus = sum(node.cpus for node in nodes), sum(node.gpus for node in nodes)
         least = max(self.min_workers, 1)
-        name = "launch.workers" if least == self.workers else "launch.min_workers"
+        name = "launch.min_workers" if least < self.workers else "launch.workers"
         if gpus < least * self.gpus:
             raise RunError(
                 f"each trial needs {counted(least * self.gpus, 'GPU')} ({name} x launch.gpus), got {gpus} in all"

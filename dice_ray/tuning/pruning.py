@@ -19,6 +19,7 @@ import optuna
 from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 
 from dice_ray.errors import UnknownNameError
+from dice_ray.tuning.part_of_study import PartOfStudy
 from dice_ray.tuning.samplers import made_by
 
 PRUNERS: Final[Mapping[str, Callable[[], BasePruner]]] = {
@@ -53,8 +54,7 @@ def replay(study: optuna.Study, scores: Sequence[float]) -> None:
     asked = study
     if isinstance(study.pruner, SuccessiveHalvingPruner) and study.pruner._min_resource is not None:
         # Which rungs a trial has completed does not depend on the others. With them, n trials would take n^2 steps.
-        asked = copy.copy(study)
-        asked.get_trials = lambda **_: []  # type: ignore[method-assign]
+        asked = PartOfStudy(study, [])
     number = len(study.get_trials(deepcopy=False)) - 1
     for step in range(1, len(scores) + 1):
         trial = copy.copy(study.get_trials(deepcopy=False)[number])

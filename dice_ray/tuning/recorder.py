@@ -1,8 +1,8 @@
 """Records what trials do: in the ledger first, then in MLflow, then on the screen.
 
-`Recorder` has one method for each event in the life of a trial; `RecorderCallback` translates Ray Tune's events into
-them. The order of the three records is an invariant: after a crash the ledger holds everything that MLflow holds, and
-`open` sends MLflow what it lacks.
+`Recorder` has one method for each event in the life of a trial; `callback.py` translates Ray Tune's events into them.
+The order of the three records is an invariant: after a crash the ledger holds everything that MLflow holds, and `open`
+sends MLflow what it lacks.
 
 Ray's events race (Ray 2.60), so the methods accept more than one order:
 
@@ -16,31 +16,22 @@ Ray's events race (Ray 2.60), so the methods accept more than one order:
 
 from __future__ import annotations
 
-import math
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping
 from functools import cached_property
-from pathlib import Path
-from typing import Any
-
-from ray import tune
-from ray.tune.experiment import Trial
 
 from dice_ray.config.load import as_yaml
 from dice_ray.errors import DiceRayError
 from dice_ray.run import store
 from dice_ray.run.build import objective
-from dice_ray.run.cluster import Cluster
-from dice_ray.run.driver import Driver, Screen, TrialCounts
+from dice_ray.run.driver import TrialCounts
 from dice_ray.run.folder import GIVEN_UP, TRIALS, stored_digest, write_atomically
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import schema, surroundings
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
-from dice_ray.tuning import memory, parent_run
+from dice_ray.tuning import parent_run
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.parent_run import record_data
 from dice_ray.tuning.plan import SweepPlan
@@ -255,58 +246,3 @@ class Recorder:
             tags=tags | {schema.STATE: outcome.state} | failure,
             texts={f"test/{file.name}": file.read_text(encoding="utf-8") for file in counts},
         )
-
-
-class RecorderCallback(tune.Callback):
-    """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when it must stop."""
-
-    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, ray: Cluster) -> None:
-        self._recorder, self._screen, self._ray = recorder, screen, ray
-        self._is_stopped = driver.is_stopped
-        self._max_seconds = math.inf if driver.max_hours is None else 3600 * driver.max_hours
-        self._can_leave = ray.is_own or threading.current_thread() is not threading.main_thread()
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Empty: the Tuner pickles its callbacks when it is made, and threads and terminals cannot be pickled."""
-        return {}
-
-    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        self._recorder.started(TrialSpec(**trial.config))
-
-    def on_trial_result(
-        self, iteration: int, trials: list[Trial], trial: Trial, result: TrialResult, **info: Any
-    ) -> None:
-        self._recorder.reported(trial.config["id"], result)
-
-    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        self._recorder.ended(trial.config["id"], trial.last_result)
-
-    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        errors = Path(trial.error_file).read_text(encoding="utf-8")
-        self._recorder.lost(TrialSpec(**trial.config), last_reason(errors), is_final=not trial.should_recover())
-
-    def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        errors = Path(trial.error_file).read_text(encoding="utf-8")
-        if memory.is_hopeless(errors):
-            self._recorder.given_up(trial.config["id"], last_reason(errors))
-
-    def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        counts = self._recorder.counts
-        if self._screen is not None:
-            self._screen.show(counts)
-        if self._is_stopped() or self._ray.lost or self._recorder.unready or counts.elapsed > self._max_seconds:
-            # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
-            # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
-            # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).
-            if self._can_leave:
-                raise KeyboardInterrupt
-            signal.raise_signal(signal.SIGUSR1)
-
-
-def last_reason(errors: str) -> str:
-    """The reason of the last failure in a trial's error file: the first line after the traceback's indented ones."""
-    lines = [line for line in errors.rpartition("Failure # ")[2].splitlines()[1:] if line.strip()]
-    reason = lines.pop()
-    while lines and not lines[-1][0].isspace():
-        reason = lines.pop()
-    return reason

@@ -179,7 +179,7 @@ class Session:
         from ray import tune
 
         from dice_ray.tuning import memory
-        from dice_ray.tuning.recorder import RecorderCallback
+        from dice_ray.tuning.callback import RecorderCallback
         from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher
         from dice_ray.tuning.trial import TrialActor, Work
 

@@ -8,7 +8,6 @@ trials have ended, the oldest ones, to which TPE gives less weight anyway.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from optuna import Study
@@ -16,6 +15,8 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import TPESampler
 from optuna.samplers._tpe.sampler import _split_trials
 from optuna.trial import FrozenTrial, TrialState
+
+from dice_ray.tuning.part_of_study import PartOfStudy
 
 NUM_MODELLED: Final = 250
 """Ended trials that are modelled at least; of so many, the best tenth are as many as of any larger number."""
@@ -55,18 +56,4 @@ class BoundedTPE(TPESampler):
             oldest = {trial.number for trial in others[:excess]}
             self._left_out |= oldest
             trials = [trial for trial in trials if trial.number not in oldest]
-        return _PartOfStudy(study, trials)
-
-
-class _PartOfStudy(Study):
-    """A study with some of its trials, for a sampler."""
-
-    # Internals of Optuna 5: samplers read all trials through this method.
-    def __init__(self, study: Study, trials: Sequence[FrozenTrial]) -> None:
-        self.__dict__.update(study.__dict__)
-        self._trials = trials
-
-    def _get_trials(
-        self, deepcopy: bool = True, states: Container[TrialState] | None = None, use_cache: bool = False
-    ) -> list[FrozenTrial]:
-        return [trial for trial in self._trials if states is None or trial.state in states]
+        return PartOfStudy(study, trials)

@@ -194,7 +194,14 @@ def interrupted(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
     return process.returncode, command.strip()
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [
+        (signal.SIGINT, 130),
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_it(
     tmp_path: Path, number: int, status: int
 ) -> None:

@@ -17,7 +17,7 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.run import arrivals
 from dice_ray.run.arrivals import Admission
 from dice_ray.run.cluster import FOLDER
-from dice_ray.run.doctor import described
+from dice_ray.run.machine_facts import described
 from dice_ray.tuning.ledger import Ledger
 from tests.machines import machine_apart, machines, of_driver
 

@@ -123,12 +123,12 @@ def test_a_folder_that_cannot_be_written_is_said_so(tmp_path: Path) -> None:
 ENCODERS = """
 import json, sys
 from dice_ray.config.load import Layer, resolve
-from dice_ray.run import doctor
+from dice_ray.run import machine_facts
 
-answer = doctor.MachineFacts({}, 0.0)
+answer = machine_facts.MachineFacts({}, 0.0)
 for encoder in sys.argv[1:]:
     layers = [Layer("", {"task": {"sentence_pair": {"positive": "1"}}, "data": {}, "model": {"encoder": encoder}})]
-    doctor._find_contents(resolve(layers), answer)
+    machine_facts.find_contents(resolve(layers), answer)
 print(json.dumps([answer.contents, answer.problems]))
 """
 

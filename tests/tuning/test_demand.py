@@ -91,6 +91,7 @@ def test_trials_share_the_cpus_that_would_be_idle(
 @pytest.mark.parametrize(
     ("needs", "nodes", "said"),
     [
+        (Demand(1, 1), [Node(10, 0)], r"each trial needs 1 GPU \(launch.workers x launch.gpus\), got 0 in all"),
         (TWO_ON_GPUS, [Node(10, 1)], r"each trial needs 2 GPUs \(launch.workers x launch.gpus\), got 1 in all"),
         (
             ONE_WORKER,

@@ -17,9 +17,10 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tracking.writer import Writer
+from dice_ray.tuning.callback import last_reason
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.recorder import Recorder, last_reason
+from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.study_plan import Asked, StudyPlan
 
 if TYPE_CHECKING:

@@ -1,0 +1,74 @@
+"""Ray Tune's callback, which passes the events of trials to a recorder, and ends Tune when it must stop."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune.experiment import Trial
+
+from dice_ray.run.cluster import Cluster
+from dice_ray.run.driver import Driver, Screen
+from dice_ray.tuning import memory
+from dice_ray.tuning.ledger import TrialSpec
+from dice_ray.tuning.recorder import Recorder
+from dice_ray.tuning.trial import TrialResult
+
+
+class RecorderCallback(tune.Callback):
+    """Passes Ray Tune's events to a recorder and its counts to a screen, and interrupts Tune when it must stop."""
+
+    def __init__(self, recorder: Recorder, screen: Screen | None, driver: Driver, ray: Cluster) -> None:
+        self._recorder, self._screen, self._ray = recorder, screen, ray
+        self._is_stopped = driver.is_stopped
+        self._max_seconds = math.inf if driver.max_hours is None else 3600 * driver.max_hours
+        self._can_leave = ray.is_own or threading.current_thread() is not threading.main_thread()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Empty: the Tuner pickles its callbacks when it is made, and threads and terminals cannot be pickled."""
+        return {}
+
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self._recorder.started(TrialSpec(**trial.config))
+
+    def on_trial_result(
+        self, iteration: int, trials: list[Trial], trial: Trial, result: TrialResult, **info: Any
+    ) -> None:
+        self._recorder.reported(trial.config["id"], result)
+
+    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        self._recorder.ended(trial.config["id"], trial.last_result)
+
+    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        errors = Path(trial.error_file).read_text(encoding="utf-8")
+        self._recorder.lost(TrialSpec(**trial.config), last_reason(errors), is_final=not trial.should_recover())
+
+    def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        errors = Path(trial.error_file).read_text(encoding="utf-8")
+        if memory.is_hopeless(errors):
+            self._recorder.given_up(trial.config["id"], last_reason(errors))
+
+    def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        counts = self._recorder.counts
+        if self._screen is not None:
+            self._screen.show(counts)
+        if self._is_stopped() or self._ray.lost or self._recorder.unready or counts.elapsed > self._max_seconds:
+            # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
+            # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
+            # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).
+            if self._can_leave:
+                raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGUSR1)
+
+
+def last_reason(errors: str) -> str:
+    """The reason of the last failure in a trial's error file: the first line after the traceback's indented ones."""
+    lines = [line for line in errors.rpartition("Failure # ")[2].splitlines()[1:] if line.strip()]
+    reason = lines.pop()
+    while lines and not lines[-1][0].isspace():
+        reason = lines.pop()
+    return reason
