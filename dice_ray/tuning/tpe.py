@@ -33,7 +33,9 @@ class BoundedTPE(TPESampler):
 
     def __init__(self, seed: int) -> None:
         super().__init__(multivariate=True, group=True, constant_liar=True, seed=seed)
-        self._left_out: set[int] = set()
+        self._kept: list[int] = []
+        """Of the first `_num_seen` trials, the numbers of those that are modelled."""
+        self._num_seen = 0
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         return super().infer_relative_search_space(self._part_of(study), trial)
@@ -49,11 +51,12 @@ class BoundedTPE(TPESampler):
         return super().sample_independent(self._part_of(study), trial, param_name, param_distribution)
 
     def _part_of(self, study: Study) -> Study:
-        trials = [trial for trial in study.get_trials(deepcopy=False) if trial.number not in self._left_out]
+        of_study = study.get_trials(deepcopy=False)  # in the order of their numbers, without a gap
+        trials = [of_study[number] for number in self._kept] + of_study[self._num_seen :]
         ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.PRUNED)]
         if (excess := len(ended) - NUM_MODELLED) >= NUM_AT_ONCE:
             _, others = _split_trials(study, ended, NUM_GOOD)
             oldest = {trial.number for trial in others[:excess]}
-            self._left_out |= oldest
             trials = [trial for trial in trials if trial.number not in oldest]
+            self._kept, self._num_seen = [trial.number for trial in trials], len(of_study)
         return PartOfStudy(study, trials)
