@@ -5,7 +5,7 @@ are gathered, and the positives are counted over all workers; each worker finds 
 class, and compares its own rows. Micro-batches are no concern here: with mining, `training/step.py` passes all items of
 a worker at once. Of negatives with the score of the threshold the first are kept, in the order of workers and rows.
 
-A threshold needs no ranking: sorting N x C scores took 20 times as long as cross entropy, selecting takes as long as it.
+A threshold needs no ranking: sorting N x C scores took 20 times as long as cross entropy, selecting takes as long.
 """
 
 from __future__ import annotations

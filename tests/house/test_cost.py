@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,12 @@ def test_completion_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("arguments", [["list"], ["validate", "synthetic_pairs"]], ids=" ".join)
 def test_what_only_reads_starts_neither_ray_nor_mlflow(arguments: list[str]) -> None:
     assert not loaded(arguments) & {"ray", "mlflow", "transformers", "datasets", "sklearn", "pandas"}
+
+
+def test_a_first_look_at_files_loads_no_statistics_and_no_model() -> None:
+    """`init` and `inspect` are what a new user tries first, and are mostly imports."""
+    rows = [f"a text {number}\t{number % 2}" for number in range(40)]
+    Path("mine.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    never = HEAVY - {"torch", "numpy", "pandas", "matplotlib"}
+    assert not loaded(["init", "mine.tsv", "--out", "mine.yaml"]) & {*never, "matplotlib", "jinja2"}
+    assert not loaded(["inspect", "mine.yaml"]) & never
