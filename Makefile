@@ -60,7 +60,7 @@ bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_R
 bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
 
-bench-train: $(READY) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
+bench-train: $(READY) ## Time training against Hugging Face's Trainer, about a quarter of an hour; prints JSON last
 	$(BIN)/python -m tests.benchmarks.training
 
 bench-sweep: $(READY) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last

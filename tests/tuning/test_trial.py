@@ -104,7 +104,7 @@ def test_a_search_never_reads_the_test_split(
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_a_trial_depends_on_no_trial_before_it(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     run([SAME, OTHERS[0], FAILS, SAME], layers, tmp_path / "warm")
     assert metrics(tmp_path / "warm", 4) == metrics(tmp_path / "warm", 1)
