@@ -21,7 +21,7 @@ from torch import Tensor
 
 from dice_ray.errors import Problem
 from dice_ray.losses.base import Loss, LossBranch
-from dice_ray.losses.items import Items
+from dice_ray.losses.items import Items, is_readable
 from dice_ray.losses.reduction import gather_rows, sum_over_workers
 from dice_ray.settings import Settings
 
@@ -95,7 +95,7 @@ def select_items(items: Items, ratio: float) -> Tensor:
     all_MC, first = gather_rows(score_NC, -math.inf)
     threshold_C = _largest(all_MC, num_kept_C).masked_fill(num_kept_C == num_negative_C, -torch.finfo(dtype).max)
     kept_MC = all_MC.clone().ge_(threshold_C)
-    if not logits.is_cpu or (kept_MC.sum(0) > num_kept_C).any():
+    if not is_readable(logits) or (kept_MC.sum(0) > num_kept_C).any():
         kept_MC = all_MC.clone().gt_(threshold_C)
         tied_MC = all_MC == threshold_C
         kept_MC += tied_MC & (tied_MC.cumsum(0) <= num_kept_C - kept_MC.sum(0))
@@ -107,7 +107,7 @@ def _largest(score_MC: Tensor, rank_C: Tensor) -> Tensor:
     rank_C = rank_C.clamp(min=1)
     if not len(score_MC):
         return score_MC.new_zeros(len(rank_C))
-    if not score_MC.is_cpu:
+    if not is_readable(score_MC):
         return score_MC.sort(dim=0, descending=True).values.gather(0, rank_C[None] - 1)[0]
     # NumPy's selection takes a tenth of the time of `kthvalue` and `topk`.
     columns = np.array(score_MC.numpy().T, order="C")

@@ -31,10 +31,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dice_ray.losses.items import Items
+from dice_ray.losses.items import Items, is_readable
 from dice_ray.losses.probability import softmax, softmax_and_log_prob, target_log_prob
 
-MAX_SUM, MIN_REST = 1e20, 1e-20
+LEAST, MOST = 1e-20, 1e20
 """Between which the sum of exp(z), and 1 - p, have all their digits in fp32 without the maximum being subtracted."""
 
 
@@ -264,7 +264,7 @@ def _adjusted(logits_NC: Tensor, keep_NC: Tensor | None, form: Form) -> tuple[Te
     if form.decay == 0:
         p_NC = softmax(logits_NC)
         return _counted(p_NC.clone(), keep_NC), p_NC, None
-    top = _small_without_top(logits_NC) if logits_NC.is_cpu and len(logits_NC) else None
+    top = _small_without_top(logits_NC) if is_readable(logits_NC) and len(logits_NC) else None
     label_N1, p_NC, e_NC, others_N1, top_N1, log_rest_N1 = top or _without_top(logits_NC)
     rest_NC = 1 - p_NC
     u_NC = (rest_NC.log_() if form.is_stopped else rest_NC.log()).mul_(form.decay).exp_().mul_(p_NC)
@@ -292,19 +292,21 @@ def _without_top(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Ten
 
 
 def _small_without_top(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor] | None:
-    """As `_without_top`, in half of its time on a CPU; None if exp overflows, or too little is left beside t.
+    """As `_without_top`, in half of its time on a CPU; None if exp overflows or underflows, or for too little beside t.
 
     e is p here. At most one p rounds to 1, and t may be any class where none does: to find t like this takes a third of
     the time of `max`.
     """
     p_NC = logits_NC.to(torch.promote_types(logits_NC.dtype, torch.float32)).exp()
     sum_N1 = p_NC.sum(-1, keepdim=True)
+    if not (sum_N1.amin() > LEAST and sum_N1.amax() < MOST):
+        return None
     p_NC *= sum_N1.reciprocal()
     classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype)
     label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).long()
     top_N1 = p_NC.gather(1, label_N1)
     rest_N1 = p_NC.scatter_(1, label_N1, torch.zeros_like(top_N1)).sum(-1, keepdim=True)
-    if not (sum_N1.amax() < MAX_SUM and rest_N1.amin() > MIN_REST):
+    if rest_N1.amin() < LEAST:
         return None
     return label_N1, p_NC, p_NC, rest_N1, top_N1, rest_N1.log()
 
