@@ -11,10 +11,10 @@ from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_chinese, is_json
 from dice_ray.data.readers.base import lines
-from dice_ray.data.readers.conll import DOCUMENT, split
+from dice_ray.data.readers.conll import BEGIN, DOCUMENT, split
 from dice_ray.data.readers.conllu import NUM_COLUMNS
-from dice_ray.data.readers.tags import TagKind, parsed
-from dice_ray.data.records import TaggedRecord
+from dice_ray.data.readers.tags import TagKind, parsed, word_spans
+from dice_ray.data.records import NestedRecord, TaggedRecord
 from dice_ray.settings import Nested
 
 NUM_LINES: Final = 10 * NUM_ROWS
@@ -40,6 +40,8 @@ def guess_conllu(path: Path, encoding: str) -> Guess | str:
 
 def guess_conll(path: Path, encoding: str) -> Guess | str:
     """CoNLL columns: which column holds the words and which the tags, and what the tags mark."""
+    if next((text for _, text in lines(path, encoding) if text.strip()), "").startswith(BEGIN):
+        return _guess_conll_2012(path, encoding)
     rows, hash_rows, first_break = list[list[str]](), list[list[str]](), NUM_LINES
     for _, text in islice(lines(path, encoding), NUM_LINES):
         cells = split(text)
@@ -78,7 +80,36 @@ def guess_conll(path: Path, encoding: str) -> Guess | str:
             result = attempt(path, encoding, {"conll": written | {"comment": comment}})
     if result.reason:
         return result.reason
-    return guess_tagging(result, kinds[tag], _reasons(word, tag, why_tag, spans or tags))
+    why = _reasons(word, tag, why_tag, spans or tags)
+    (written,) = result.reader.values()
+    with_inner = [number for number in spans if number != tag and kinds[number] == kinds[tag] == "spans"]
+    if inner := [number for number in with_inner if _lies_within(path, encoding, written, number)]:
+        result = attempt(path, encoding, {"conll": written | {"inner": inner}})
+        columns = " and ".join(map(str, inner))
+        why[f"{READER}.conll.inner"] = f"The spans of column {columns} lie within those of column {tag}."
+        return result.reason or guess_nested(result, f"Without `inner`, the task `tagging` reads column {tag} alone.", why)
+    return guess_tagging(result, kinds[tag], why)
+
+
+def _guess_conll_2012(path: Path, encoding: str) -> Guess | str:
+    """CoNLL-2012 (OntoNotes): the word is in column 3 and the brackets of names are in column 10."""
+    result = attempt(path, encoding, {"conll": {"word": 3, "tag": 10, "tags": "brackets"}})
+    why = {READER: "CoNLL-2012: words in column 3, brackets of named entities in column 10."}
+    return result.reason or guess_tagging(result, "brackets", why)
+
+
+def _lies_within(path: Path, encoding: str, written: Nested, column: int) -> bool:
+    """Whether most spans of a column are parts of spans of the column of tags, as in nested annotations."""
+    both = (attempt(path, encoding, {"conll": written | {"tag": number}}) for number in (written.get("tag", -1), column))
+    outer, inner = (
+        [word_spans(record.tags) for record in result.records if isinstance(record, TaggedRecord)] for result in both
+    )
+    num_parts = sum(
+        any(of.first <= span.first and span.end <= of.end and span[1:] != of[1:] for of in around)
+        for around, within in zip(outer, inner, strict=False)
+        for span in within
+    )
+    return 2 * num_parts > sum(map(len, inner)) > 0
 
 
 def _tag_column(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> tuple[int, str]:
@@ -179,6 +210,7 @@ def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
     scheme = {
         "spans": "Tags of spans as O, B-TYPE, I-TYPE.",
         "types": "O, or the type of a span: neighbouring words of one type are taken for one span.",
+        "brackets": "Spans in brackets: (TYPE*, *, *) and (TYPE).",
         "plain": "One tag a word, as parts of speech.",
     }[kind]
     return result.guess(
@@ -190,6 +222,16 @@ def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
         }
         | why,
     )
+
+
+def guess_nested(result: Attempt, alternative: str, why: dict[str, str]) -> Guess:
+    """The guess for words with spans that may nest, which one tag a word cannot express."""
+    num_types = len({span.type for record in result.records if isinstance(record, NestedRecord) for span in record.spans})
+    reasons = {
+        "task": f"Spans lie within other spans. There is a query for each of the {num_types} types, so that a sentence goes "
+        f"through the encoder {num_types} times. {alternative}"
+    }
+    return result.guess({"mrc_ner": {"spans": "nested"}}, reasons | why)
 
 
 def _holds_tags(cells: Sequence[str]) -> bool:
