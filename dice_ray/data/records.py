@@ -23,6 +23,11 @@ class PairRecord:
     label: str
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The label as a text has its labels."""
+        return (self.label,) if self.label else ()
+
+    @property
     def content(self) -> tuple[str, ...]:
         """The input without id and label; records with equal content are duplicates."""
         return self.first, self.second

@@ -17,6 +17,7 @@ ID: Final = "id"
 ONE_HOT: Final = "one_hot "
 """The beginning of the use of a column of one label."""
 APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+NO_GOLD_LABEL: Final = "-"
 Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 
@@ -74,6 +75,10 @@ class PairColumns(ColumnsBranch):
     first: Column = "sentence1"
     second: Column = "sentence2"
     label: Column = "label"
+
+    def labels(self, cell: str) -> list[str]:
+        # SNLI and MNLI write - where the annotators did not agree on a label.
+        return [] if cell.strip() == NO_GOLD_LABEL else super().labels(cell)
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         if len(labels) > 1:
