@@ -303,7 +303,7 @@ def test_records_that_do_not_fit_are_an_error() -> None:
     with pytest.raises(DataError, match="at least one span, or one query, in the training split"):
         built((TaggedRecord("1", ("a",), ("O",)),))
     synthetic = {"task": "mrc_ner", "data": {"source": {"synthetic": {"kind": "pairs"}}}}
-    with pytest.raises(ConfigError, match=f"TaggedRecord or QueryRecord, got {PairRecord.__name__}"):
+    with pytest.raises(ConfigError, match=f"TaggedRecord or NestedRecord or QueryRecord, got {PairRecord.__name__}"):
         resolve([Layer("preset", synthetic)])
     with pytest.raises(DataError, match="after the longest question, of 13 tokens"):
         built(queries={"PER": "a very long query " * 3 + "indeed", "LOC": "x"}, max_length=16)

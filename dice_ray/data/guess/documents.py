@@ -16,11 +16,11 @@ from dice_ray.settings import Nested
 
 def guess_squad(path: Path, encoding: str) -> Guess | str:
     """SQuAD JSON, with the meaning of several answers and the evaluation that fits."""
-    if first_character(path, encoding) != "{":
-        return "it does not begin with {"
+    if first_character(path, encoding) not in ("{", "["):
+        return "it does not begin with { or ["
     return guess_questions(
         lambda settings: attempt(path, encoding, {"squad": settings}),
-        "A JSON object with a list `data` of paragraphs and their questions.",
+        "Paragraphs and their questions in JSON.",
         f"{READER}.squad",
     )
 
