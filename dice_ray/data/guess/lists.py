@@ -1,32 +1,56 @@
-"""Guesses for rows that hold lists: words with their tags, and questions with their answers."""
+"""Guesses for rows that hold lists: words with their tags, texts with their spans, and questions with their answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
-from dice_ray.data.guess.base import READER, Attempt, Guess, attempt
+from dice_ray.data.guess.base import READER, Attempt, Guess
 from dice_ray.data.guess.documents import guess_questions
+from dice_ray.data.guess.spans import guess_span_settings
 from dice_ray.data.guess.tagged import guess_tagging, is_tag_set, tag_kind
-from dice_ray.data.readers.lists import QuestionColumns
+from dice_ray.data.readers.lists import QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.records import TaggedRecord
+from dice_ray.errors import shown
 from dice_ray.settings import Nested
 
+Read: TypeAlias = Callable[[Nested], Attempt]
+"""Reads the first rows with this value of the reader's `columns`."""
+MIN_WORDS: Final = 2
+"""Words of a text, on average, from which it may be a sentence of tagged words."""
+CONTEXTS: Final = ("context", "passage", "paragraph")
+QUESTIONS: Final = ("question", "query")
+ANSWERS: Final = ("answers", "answer", "answer_text")
+STARTS: Final = ("answer_start", "start")
+MIN_SHARE: Final = 0.99
+"""The share of answers that must stand in their contexts: those of yes and no do not."""
 
-def guess_tagged_rows(path: Path, encoding: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
-    """Rows with a list of words and an equally long list of tags: the last column of span tags, else of plain tags."""
-    lists = [column for column in rows[0] if all(isinstance(row.get(column), list) for row in rows)]
-    texts = [column for column in lists if all(type(item) is str for row in rows for item in row[column])]
+
+def guess_lists(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+    """The first guess that fits, or the reason why the last one does not; `setting` is the path of `columns`."""
+    found: Guess | str = "no rows"
+    for guesser in (guess_tagged_rows, guess_span_rows, guess_question_rows):
+        if isinstance(found := guesser(read, setting, rows), Guess):
+            return found
+    return found
+
+
+def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+    """Rows with the words of a sentence and as many tags: the last column of span tags, else of plain tags."""
+    columns = {column: [_pieces(row.get(column)) for row in rows] for column in rows[0]}
+    columns = {column: cells for column, cells in columns.items() if None not in cells}
+    texts = [column for column, cells in columns.items() if all(type(item) is str for cell in cells for item in cell)]
     if not texts:
         return "no column of lists of texts"
-    words = max(texts, key=lambda column: len({word for row in rows for word in row[column]}))
+    words = max(texts, key=lambda column: len({word for cell in columns[column] for word in cell}))
     attempts: dict[str, Attempt] = {}
     reason = f"beside the lists {words!r} no column of as many tags"
-    for column in lists:
-        if column == words or any(len(row[column]) != len(row[words]) for row in rows):
+    for column, cells in columns.items():
+        if column == words or any(len(cell) != len(of) for cell, of in zip(cells, columns[words], strict=True)):
             continue
-        result = _attempt(path, encoding, reader, words, column, "plain")
+        if not _may_be_tags(rows, column, cells):
+            continue
+        result = read(_written(words, column, "plain", _numbers(cells)))
         if result.reason:
             reason = result.reason
         elif is_tag_set(_tags(result)):
@@ -37,30 +61,88 @@ def guess_tagged_rows(path: Path, encoding: str, reader: str, rows: Sequence[Map
         return reason
     column = (spans or list(attempts))[-1]
     others = [other for other in attempts if other != column]
-    alternatives = f"Other candidate columns: {', '.join(map(repr, others))}." if others else ""
-    why = {READER: "A list of words and a list of tags in each row.", f"{READER}.{reader}.columns": alternatives}
+    notes = [f"Other candidate columns: {', '.join(map(repr, others))}."] if others else []
+    if names := _numbers(columns[column]):
+        notes.append(
+            f"The tags are numbers, whose names the file does not give: with `names: [O, B-PER, ...]` for 0 to "
+            f"{len(names) - 1} and without `scheme`, spans are scored."
+        )
+    why = {READER: "A list of words and a list of tags in each row.", setting: " ".join(notes)}
     kind = kinds[column]
-    result = attempts[column] if kind == "plain" else _attempt(path, encoding, reader, words, column, kind)
+    result = attempts[column] if kind == "plain" else read(_written(words, column, kind, names))
     return guess_tagging(result, kind, why)
 
 
-def guess_question_rows(path: Path, encoding: str, reader: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
-    """Rows with a question, its context and its answers, in the columns of SQuAD on the hub."""
-    columns = QuestionColumns()
-    if missing := [name for name in (columns.question, columns.context, columns.answers) if name not in rows[0]]:
-        return f"no column {missing[0]!r}"
-    written: Nested = {} if columns.id in rows[0] else {"id": None}
+def guess_span_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+    """Rows with a text and a list of its spans."""
+    defaults = SpanColumns()
+    reason = "no column of lists of spans"
+    for spans in rows[0]:
+        cells = [row[spans] for row in rows if row.get(spans)]
+        if spans in (text for text in rows[0] if all(isinstance(row.get(text), str) for row in rows)):
+            continue
+        if not cells or not all(isinstance(cell, list | dict) for cell in cells):
+            continue
+        for text in (column for column in rows[0] if all(isinstance(row.get(column), str) for row in rows)):
+            written: Nested = ({} if text == defaults.text else {"text": text}) | (
+                {} if spans == defaults.spans else {"spans": spans}
+            )
+            found = guess_span_settings(lambda more, written=written: read({"spans": written | more}), setting)
+            if isinstance(found, Guess):
+                return found
+            reason = found
+    return reason
+
+
+def guess_question_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
+    """Rows with a question, its context and its answers, as SQuAD is stored on the hub or in tables."""
+    defaults = QuestionColumns()
+    names = {"question": QUESTIONS, "context": CONTEXTS, "answers": ANSWERS, "start": STARTS}
+    found = {use: next((name for name in known if name in rows[0]), None) for use, known in names.items()}
+    if missing := [use for use in ("question", "context", "answers") if found[use] is None]:
+        return f"no column for the {missing[0]}"
+    texts = [(str(row.get(found["context"])), row[found["answers"]]) for row in rows if row.get(found["answers"])]
+    answers = [(context, answer) for context, answer in texts if not isinstance(answer, list | dict)]
+    num_there = sum(isinstance(answer, str) and answer in context for context, answer in answers)
+    if num_there < MIN_SHARE * len(answers):
+        return f"answers such as {shown(answers[0][1])} are not in their contexts"
+    if not answers:
+        found["start"] = None
+    written: Nested = {use: name for use, name in found.items() if name != getattr(defaults, use)}
+    written |= {} if defaults.id in rows[0] else {"id": None}
     return guess_questions(
-        lambda settings: attempt(path, encoding, {reader: {"columns": {"question": written | settings}}}),
+        lambda settings: read({"question": written | settings}),
         "A question, its context and its answers in each row.",
-        f"{READER}.{reader}.columns.question",
+        f"{setting}.question",
     )
 
 
-def _attempt(path: Path, encoding: str, reader: str, words: str, tags: str, scheme: str) -> Attempt:
-    written = ({} if words == "tokens" else {"words": words}) | ({} if tags == "tags" else {"tags": tags})
-    written |= {} if scheme == "spans" else {"scheme": scheme}
-    return attempt(path, encoding, {reader: {"columns": {"tagged": written}}})
+def _pieces(value: Any) -> list[Any] | None:
+    """A list, or the pieces of a text between spaces; None for anything else."""
+    return value if isinstance(value, list) else value.split() if isinstance(value, str) else None
+
+
+def _may_be_tags(rows: Sequence[Mapping[str, Any]], column: str, cells: Sequence[Sequence[Any]]) -> bool:
+    """Whether cells may be tags: lists of texts or numbers, or texts of several span tags."""
+    if all(isinstance(row[column], list) for row in rows):
+        return all(type(item) in (str, int) for cell in cells for item in cell)
+    tags = [tag for cell in cells for tag in cell]
+    return len(tags) >= MIN_WORDS * len(cells) and tag_kind(tags) == "spans"
+
+
+def _numbers(cells: Sequence[Sequence[Any]]) -> list[str]:
+    """The names of tags that are numbers; empty if they are texts, or an object gives their names."""
+    numbers = {item for cell in cells for item in cell}
+    if not numbers or not all(type(number) is int and number >= 0 for number in numbers):
+        return []
+    return [str(number) for number in range(max(numbers) + 1)]
+
+
+def _written(words: str, tags: str, scheme: str, names: Sequence[str]) -> Nested:
+    defaults = TaggedColumns()
+    written = ({} if words == defaults.words else {"words": words}) | ({} if tags == defaults.tags else {"tags": tags})
+    written |= {} if scheme == defaults.scheme else {"scheme": scheme}
+    return {"tagged": written | ({"names": list(names)} if names else {})}
 
 
 def _tags(result: Attempt) -> list[str]:

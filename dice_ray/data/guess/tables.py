@@ -7,14 +7,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Guess, attempt, first_character, is_json
+from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_json
 from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Given, choose, guess_classification
-from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
+from dice_ray.data.guess.lists import guess_lists
+from dice_ray.data.guess.spans import choose_span_rows, guess_span_settings
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.guess.words import choose_words
 from dice_ray.data.readers.base import Bad
 from dice_ray.data.readers.columns import Column
 from dice_ray.data.readers.json_rows import flat, json_rows
+from dice_ray.data.readers.lists import literal
 from dice_ray.data.readers.rows import table_rows
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.errors import DataError, UnknownNameError
@@ -46,6 +48,11 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
                     f"{READER}.tables.quoting": why_quoting,
                 }
                 return guess_tagging(result, words[1], why)
+        if header and not given.columns:
+            settings = {"quoting": quoting} | ({} if delimiter == "\t" else {"delimiter": delimiter})
+            found = _guess_cells(path, encoding, settings, named)
+            if isinstance(found, Guess):
+                return found
         try:
             chosen = choose(named, given)
         except UnknownNameError as error:  # it may be a table with another delimiter
@@ -72,6 +79,20 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
     if missing is not None:
         raise missing
     return reason
+
+
+def _guess_cells(
+    path: Path, encoding: str, settings: Nested, rows: Sequence[Mapping[Column, str]]
+) -> Guess | str:
+    """A table with a span in each row, or with lists in its cells."""
+
+    def read(columns: Nested) -> Attempt:
+        return attempt(path, encoding, {"tables": settings | {"columns": columns}})
+
+    setting = f"{READER}.tables.columns"
+    if (columns := choose_span_rows(rows)) is not None:
+        return guess_span_settings(lambda more: read({"span_rows": columns | more}), f"{setting}.span_rows")
+    return guess_lists(read, setting, [{str(name): literal(cell) for name, cell in row.items()} for row in rows])
 
 
 def _cells(path: Path, encoding: str, delimiter: str) -> tuple[list[list[str]], bool, str] | None:
@@ -158,9 +179,11 @@ def guess_columnar(path: Path, encoding: str, reader: str, given: Given = NOTHIN
 def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], given: Given) -> Guess | str:
     """Rows with named columns: tagged words, questions, or texts with labels."""
     rows = [row for row in rows if isinstance(row, dict)]
-    for guesser in (guess_tagged_rows, guess_question_rows) if rows and not given.columns else ():
-        if isinstance(guess := guesser(path, encoding, reader, rows), Guess):
-            return guess
+    if rows and not given.columns:
+        setting = f"{READER}.{reader}.columns"
+        found = guess_lists(lambda columns: attempt(path, encoding, {reader: {"columns": columns}}), setting, rows)
+        if isinstance(found, Guess):
+            return found
     chosen = choose(rows, given)
     if isinstance(chosen, str):
         return chosen

@@ -188,18 +188,6 @@ def guess_word_tag(path: Path, encoding: str) -> Guess | str:
     return reason
 
 
-def guess_spans(path: Path, encoding: str) -> Guess | str:
-    """Texts with spans of characters, in JSON."""
-    if not is_json(path, encoding) and first_character(path, encoding) not in ("[", "{"):
-        return "it is no JSON"
-    result = attempt(path, encoding, {"spans": {}})
-    if result.reason:
-        return result.reason
-    if all(set(record.tags) == {"O"} for record in result.records if isinstance(record, TaggedRecord)):
-        return "no text has a span"
-    return guess_tagging(result, "spans", {READER: "Texts with spans of characters, which become tags of words."})
-
-
 def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
     """The guess for tagged words; Chinese words with plain tags are tagged by character, as they are scored."""
     words = [word for record in result.records[:1000] if isinstance(record, TaggedRecord) for word in record.words]

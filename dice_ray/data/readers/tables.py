@@ -13,12 +13,17 @@ from pydantic import Field
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns
-from dice_ray.data.readers.words import WordColumns
+from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns, literal
+from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest, shown
 from dice_ray.settings import Choice
 
-TableColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | WordColumns, Choice()]
+TableColumnsConfig: TypeAlias = Annotated[
+    PairColumns | TextColumns | WordColumns | TaggedColumns | SpanColumns | SpanRows | QuestionColumns, Choice()
+]
+LISTS = frozenset({"words", "tags", "spans", "answers", "start"})
+"""The uses of columns whose cells may hold lists, as JSON or Python write them."""
 SWALLOWED = "quotes around several lines, each of which could be a row (if they are, `quoting: false`)"
 
 
@@ -61,11 +66,17 @@ class TablesConfig(TextReaderBranch):
         indices = {use: self._index(path, line, first, column) for use, column in used.items()}
         cells = chain([] if self.header else [head], rows)
         by_use = ((line, self._by_use(line, row, len(first), indices)) for line, row in cells)
-        if isinstance(self.columns, WordColumns):
+        if isinstance(self.columns, WordColumns | SpanRows):
             yield from self.columns.sentences(by_use)
             return
         for line, values in by_use:
-            yield values if isinstance(values, Bad) else self._record(self.columns, line, values)
+            if isinstance(values, Bad):
+                yield values
+            elif isinstance(self.columns, ListBranch):
+                lists = {use: literal(cell) if use in LISTS else cell for use, cell in values.items()}
+                yield self.columns.record(line, lists)
+            else:
+                yield self._record(self.columns, line, values)
 
     def _by_use(self, line: int, row: list[str] | Bad, width: int, indices: Mapping[str, int]) -> dict[str, str] | Bad:
         """The used cells of a row."""
