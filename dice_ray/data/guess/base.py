@@ -34,7 +34,7 @@ class Guess:
     """The reader and the task of a file, as a preset writes them.
 
     Attributes:
-        reader: The value of `data.source.files.reader`.
+        reader: The value of `data.source.files.reader`; or `hub` with the value of `data.source.hub`.
         task: The value of `task`.
         why: Reasons and alternatives by the path of the setting that they explain; may hold paths that are not set.
         records: The records of the first rows.

@@ -113,7 +113,8 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     pair = (own_texts[0], own_texts[1]) if len(own_texts) > 1 else _pair(texts)
     named = [column for column in texts if _rank(column, TEXTS) < len(TEXTS)]
     distinct = {value.lower() for value in _distinct(values[label])}
-    if pair is None and len(texts) == 2 and not named and (len(distinct) == 2 or distinct <= INFERENCES):
+    is_one = not any(isinstance(cell, list) for cell in values[label])
+    if pair is None and len(texts) == 2 and not named and is_one and (len(distinct) == 2 or distinct <= INFERENCES):
         pair = texts[0], texts[1]
     others = [column for column in dict.fromkeys([*labels, *texts]) if column not in (label, *(pair or ()))]
     if pair:

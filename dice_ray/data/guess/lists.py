@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from dice_ray.data.guess.base import READER, Attempt, Guess
@@ -43,14 +44,16 @@ def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]
     if not texts:
         return "no column of lists of texts"
     words = max(texts, key=lambda column: len({word for cell in columns[column] for word in cell}))
-    attempts: dict[str, Attempt] = {}
+    attempts, names = dict[str, Attempt](), dict[str, list[str]]()
     reason = f"beside the lists {words!r} no column of as many tags"
     for column, cells in columns.items():
         if column == words or any(len(cell) != len(of) for cell, of in zip(cells, columns[words], strict=True)):
             continue
         if not _may_be_tags(rows, column, cells):
             continue
-        result = read(_written(words, column, "plain", _numbers(cells)))
+        result = read(_written(words, column, "plain"))
+        if result.reason and (numbers := _numbers(cells)):  # without names: class labels of `datasets` have some
+            result, names[column] = read(_written(words, column, "plain", numbers)), numbers
         if result.reason:
             reason = result.reason
         elif is_tag_set(_tags(result)):
@@ -62,15 +65,20 @@ def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]
     column = (spans or list(attempts))[-1]
     others = [other for other in attempts if other != column]
     notes = [f"Other candidate columns: {', '.join(map(repr, others))}."] if others else []
-    if names := _numbers(columns[column]):
+    if numbers := names.get(column, []):
         notes.append(
-            f"The tags are numbers, whose names the file does not give: with `names: [O, B-PER, ...]` for 0 to "
-            f"{len(names) - 1} and without `scheme`, spans are scored."
+            "The file has numbers for tags, and no names: words are scored. To score spans, write their names as `names: "
+            f"[O, B-PER, ...]` for 0 to {len(numbers) - 1}, without `scheme`, and `task: tagging`."
         )
     why = {READER: "A list of words and a list of tags in each row.", setting: " ".join(notes)}
     kind = kinds[column]
-    result = attempts[column] if kind == "plain" else read(_written(words, column, kind, names))
-    return guess_tagging(result, kind, why)
+    result = attempts[column] if kind == "plain" else read(_written(words, column, kind))
+    found = guess_tagging(result, kind, why)
+    if numbers and 2 * _tags(result).count("0") > len(_tags(result)):
+        why_task = "Numbers for tags, of which 0 is taken for words of no interest, as most words have it."
+        task: Nested = {"tagging": {"tags": "plain", "background": "0"}}
+        return replace(found, task=task, why=found.why | {"task": why_task})
+    return found
 
 
 def guess_span_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
@@ -131,14 +139,14 @@ def _may_be_tags(rows: Sequence[Mapping[str, Any]], column: str, cells: Sequence
 
 
 def _numbers(cells: Sequence[Sequence[Any]]) -> list[str]:
-    """The names of tags that are numbers; empty if they are texts, or an object gives their names."""
+    """The numbers up to the largest one, as names of tags that are numbers; empty if they are texts."""
     numbers = {item for cell in cells for item in cell}
     if not numbers or not all(type(number) is int and number >= 0 for number in numbers):
         return []
     return [str(number) for number in range(max(numbers) + 1)]
 
 
-def _written(words: str, tags: str, scheme: str, names: Sequence[str]) -> Nested:
+def _written(words: str, tags: str, scheme: str, names: Sequence[str] = ()) -> Nested:
     defaults = TaggedColumns()
     written = ({} if words == defaults.words else {"words": words}) | ({} if tags == defaults.tags else {"tags": tags})
     written |= {} if scheme == defaults.scheme else {"scheme": scheme}

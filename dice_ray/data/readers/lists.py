@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, NotJsonError, RowResult, parse_json
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.spans import SpanSettings, annotated
 from dice_ray.data.readers.squad import Several, answered_question
@@ -154,25 +153,6 @@ class QuestionColumns(ListBranch):
         if "answers" not in values:
             return Kept(line, question)
         return answered_question(line, question, answers or [], self.several)
-
-
-def literal(cell: str) -> Any:
-    """The value of a cell that holds a list or an object as JSON or Python write it, else the cell; None if it is empty.
-
-    >>> literal("['a', 'b']"), literal('{"text": ["a"]}'), literal("a [b]"), literal("")
-    (['a', 'b'], {'text': ['a']}, 'a [b]', None)
-    """
-    if not cell.strip().startswith(("[", "{", "(")):
-        return cell or None
-    try:
-        return parse_json(cell)
-    except NotJsonError:
-        pass
-    try:
-        value = ast.literal_eval(cell.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return cell
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _split(value: Any) -> Any:

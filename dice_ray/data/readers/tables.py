@@ -12,8 +12,8 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
-from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns
-from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns, literal
+from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns, literal
+from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest, shown
