@@ -166,7 +166,9 @@ def record_text(record: Record) -> str:
 
 def documents(records: Sequence[Record]) -> dict[str, str]:
     """The document of each record, by the record's id; empty if no document has several records."""
-    known = {each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord | NestedRecord)}
+    known = {
+        each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord | NestedRecord)
+    }
     return known if any(known.values()) and len(set(known.values())) < len(known) else {}
 
 

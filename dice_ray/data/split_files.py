@@ -97,11 +97,8 @@ class FilesConfig(Branch):
         if is_url(expanded(self.folder)):
             return {split: fetched(urls, _setting(split))[0] for split, urls in self._urls().items()}
         folder = expand_path(self.folder)
-        takes_folder = isinstance(self.reader, SpansConfig)
-        return {
-            split: path if takes_folder and (path := folder / name).is_dir() else _existing_file(folder, name, _setting(split))
-            for split, name in self._names().items()
-        }
+        takes_folders = isinstance(self.reader, SpansConfig)
+        return {split: _existing(folder, name, _setting(split), takes_folders) for split, name in self._names().items()}
 
     def _urls(self) -> dict[str, list[str]]:
         """The URLs of the files that are read for each split."""
@@ -116,9 +113,9 @@ def _setting(split: str) -> str:
     return f"data.source.files.{split}"
 
 
-def _existing_file(folder: Path, name: str, setting: str) -> Path:
+def _existing(folder: Path, name: str, setting: str, takes_folders: bool) -> Path:
     path = folder / name
-    if path.is_file():
+    if path.is_file() or (takes_folders and path.is_dir()):
         return path
     if not folder.is_dir():
         raise DataError(f"{setting}: there must be a file {path}, but there is no folder {folder}")

@@ -86,7 +86,7 @@ def windows(
 
 
 def text_rows(
-    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str] | Sequence[tuple[str, str]], max_length: int, stride: int
+    tokenizer: PreTrainedTokenizerBase, texts: Sequence[str] | Sequence[tuple[str, ...]], max_length: int, stride: int
 ) -> list[Row]:
     """The rows of `windows` without the places of tokens: faster. A pair is one row, whose longer text is truncated."""
     if texts and not isinstance(texts[0], str):

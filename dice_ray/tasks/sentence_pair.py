@@ -26,7 +26,7 @@ from dice_ray.metrics.objectives import OF_TWO, beta, check_score, metric_of
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
-from dice_ray.tasks.rows import classification_places, labels_of, pair_rows, padded
+from dice_ray.tasks.rows import classification_places, labels_of, padded, pair_rows
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.user_code import Address
 

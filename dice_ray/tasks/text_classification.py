@@ -159,7 +159,7 @@ class TextTask(Task[Classified]):
                     "task.text_classification.labels=several takes any number"
                 )
             labels.append(self.target([indices[label] for label in record.labels]))
-        texts = [record.text if isinstance(record, TextRecord) else record.content for record in records]
+        texts: list[Any] = [record.content if isinstance(record, PairRecord) else record.text for record in records]
         rows = text_rows(tokenizer, texts, self.config.max_length, self.config.stride)
         for row in rows:
             row["label"] = labels[row["record"]]

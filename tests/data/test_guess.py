@@ -480,7 +480,7 @@ def test_annotations_of_brat_are_not_a_table() -> None:
         f"T{n}\tPER {n} {n + 9}\tAda Byron {n}\n" if n % 2 else f"T{n}\tLOC {n}\tNew Delhi {n}\n" for n in range(40)
     ]
     Path("a.ann").write_text("".join(rows_))
-    with pytest.raises(DataError, match="brat's annotations must be converted"):
+    with pytest.raises(DataError, match=r"a file of brat is read with the others of its folder, give \."):
         guess(Path("a.ann"))
 
 

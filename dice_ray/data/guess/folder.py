@@ -1,4 +1,4 @@
-"""The files of the splits in a folder, by their names, and folders that are read whole: brat's, and those of `datasets`."""
+"""The files of the splits in a folder, by their names, and folders that are read whole: of brat, and of `datasets`."""
 
 from __future__ import annotations
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from dice_ray.data.guess.base import READER, Attempt, Guess
 from dice_ray.data.guess.documents import guess_questions
 from dice_ray.data.guess.spans import guess_span_settings
 from dice_ray.data.guess.tagged import guess_tagging, is_tag_set, tag_kind
-from dice_ray.data.readers.lists import QuestionColumns, SpanColumns, TaggedColumns
+from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
+from dice_ray.data.readers.spans import annotated
 from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import shown
 from dice_ray.settings import Nested
@@ -23,6 +25,8 @@ CONTEXTS: Final = ("context", "passage", "paragraph")
 QUESTIONS: Final = ("question", "query")
 ANSWERS: Final = ("answers", "answer", "answer_text")
 STARTS: Final = ("answer_start", "start")
+NUM_LOOKED_AT: Final = 20
+"""The cells from which a column may be one of spans."""
 MIN_SHARE: Final = 0.99
 """The share of answers that must stand in their contexts: those of yes and no do not."""
 
@@ -38,8 +42,11 @@ def guess_lists(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> 
 
 def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
     """Rows with the words of a sentence and as many tags: the last column of span tags, else of plain tags."""
-    columns = {column: [_pieces(row.get(column)) for row in rows] for column in rows[0]}
-    columns = {column: cells for column, cells in columns.items() if None not in cells}
+    columns = {
+        column: [_pieces(row[column]) for row in rows]
+        for column in rows[0]
+        if all(isinstance(row.get(column), list | str) for row in rows)
+    }
     texts = [column for column, cells in columns.items() if all(type(item) is str for cell in cells for item in cell)]
     if not texts:
         return "no column of lists of texts"
@@ -67,8 +74,8 @@ def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]
     notes = [f"Other candidate columns: {', '.join(map(repr, others))}."] if others else []
     if numbers := names.get(column, []):
         notes.append(
-            "The file has numbers for tags, and no names: words are scored. To score spans, write their names as `names: "
-            f"[O, B-PER, ...]` for 0 to {len(numbers) - 1}, without `scheme`, and `task: tagging`."
+            "The file has numbers for tags, and no names: words are scored. To score spans, write their names as "
+            f"`names: [O, B-PER, ...]` for 0 to {len(numbers) - 1}, without `scheme`, and `task: tagging`."
         )
     why = {READER: "A list of words and a list of tags in each row.", setting: " ".join(notes)}
     kind = kinds[column]
@@ -83,19 +90,15 @@ def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]
 
 def guess_span_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
     """Rows with a text and a list of its spans."""
-    defaults = SpanColumns()
     reason = "no column of lists of spans"
+    texts = [column for column in rows[0] if all(isinstance(row.get(column), str) for row in rows)]
     for spans in rows[0]:
         cells = [row[spans] for row in rows if row.get(spans)]
-        if spans in (text for text in rows[0] if all(isinstance(row.get(text), str) for row in rows)):
+        if spans in texts or not cells or not all(map(_may_be_spans, cells[:NUM_LOOKED_AT])):
             continue
-        if not cells or not all(isinstance(cell, list | dict) for cell in cells):
-            continue
-        for text in (column for column in rows[0] if all(isinstance(row.get(column), str) for row in rows)):
-            written: Nested = ({} if text == defaults.text else {"text": text}) | (
-                {} if spans == defaults.spans else {"spans": spans}
-            )
-            found = guess_span_settings(lambda more, written=written: read({"spans": written | more}), setting)
+        for text in texts:
+            written = _without_defaults(SpanColumns(), text=text, spans=spans)
+            found = guess_span_settings(partial(_read_spans, read, written), setting)
             if isinstance(found, Guess):
                 return found
             reason = found
@@ -106,8 +109,8 @@ def guess_question_rows(read: Read, setting: str, rows: Sequence[Mapping[str, An
     """Rows with a question, its context and its answers, as SQuAD is stored on the hub or in tables."""
     defaults = QuestionColumns()
     names = {"question": QUESTIONS, "context": CONTEXTS, "answers": ANSWERS, "start": STARTS}
-    found = {use: next((name for name in known if name in rows[0]), None) for use, known in names.items()}
-    if missing := [use for use in ("question", "context", "answers") if found[use] is None]:
+    found = {use: name for use, known in names.items() for name in known[::-1] if name in rows[0]}
+    if missing := [use for use in ("question", "context", "answers") if use not in found]:
         return f"no column for the {missing[0]}"
     texts = [(str(row.get(found["context"])), row[found["answers"]]) for row in rows if row.get(found["answers"])]
     answers = [(context, answer) for context, answer in texts if not isinstance(answer, list | dict)]
@@ -115,8 +118,8 @@ def guess_question_rows(read: Read, setting: str, rows: Sequence[Mapping[str, An
     if num_there < MIN_SHARE * len(answers):
         return f"answers such as {shown(answers[0][1])} are not in their contexts"
     if not answers:
-        found["start"] = None
-    written: Nested = {use: name for use, name in found.items() if name != getattr(defaults, use)}
+        found.pop("start", None)
+    written = _without_defaults(defaults, **found)
     written |= {} if defaults.id in rows[0] else {"id": None}
     return guess_questions(
         lambda settings: read({"question": written | settings}),
@@ -125,9 +128,9 @@ def guess_question_rows(read: Read, setting: str, rows: Sequence[Mapping[str, An
     )
 
 
-def _pieces(value: Any) -> list[Any] | None:
-    """A list, or the pieces of a text between spaces; None for anything else."""
-    return value if isinstance(value, list) else value.split() if isinstance(value, str) else None
+def _pieces(value: list[Any] | str) -> list[Any]:
+    """A list, or the pieces of a text between spaces."""
+    return value.split() if isinstance(value, str) else value
 
 
 def _may_be_tags(rows: Sequence[Mapping[str, Any]], column: str, cells: Sequence[Sequence[Any]]) -> bool:
@@ -147,10 +150,22 @@ def _numbers(cells: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def _written(words: str, tags: str, scheme: str, names: Sequence[str] = ()) -> Nested:
-    defaults = TaggedColumns()
-    written = ({} if words == defaults.words else {"words": words}) | ({} if tags == defaults.tags else {"tags": tags})
-    written |= {} if scheme == defaults.scheme else {"scheme": scheme}
+    written = _without_defaults(TaggedColumns(), words=words, tags=tags, scheme=scheme)
     return {"tagged": written | ({"names": list(names)} if names else {})}
+
+
+def _read_spans(read: Read, written: Nested, settings: Nested) -> Attempt:
+    return read({"spans": written | settings})
+
+
+def _may_be_spans(cell: Any) -> bool:
+    found = annotated({"text": "", "spans": cell})
+    return found is not None and found.spans is not None
+
+
+def _without_defaults(columns: ListBranch, **settings: str) -> Nested:
+    """The settings that are not the default ones."""
+    return {name: value for name, value in settings.items() if value != getattr(columns, name)}
 
 
 def _tags(result: Attempt) -> list[str]:

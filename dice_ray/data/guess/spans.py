@@ -66,7 +66,11 @@ def choose_span_rows(rows: Sequence[Mapping[Column, str]]) -> Nested | None:
     places = [row[column] for row in rows for column in (found["start"], found["end"]) if column is not None]
     if not all(not place.strip() or place.strip().removesuffix(".0").isdecimal() for place in places):
         return None
-    return {use: column for use, column in found.items() if column is not None and column != use or use == "id" and column}
+    return {
+        use: column
+        for use, column in found.items()
+        if (column is not None and column != use) or (use == "id" and column)
+    }
 
 
 def _num_wrong(result: Attempt) -> int:

@@ -52,9 +52,9 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
             found = _guess_cells(path, encoding, settings, named)
             if isinstance(found, Guess):
                 return found
-        named, with_lists = _with_lists(named)
+        with_values, with_lists = _with_lists(named)
         try:
-            chosen = choose(named, given)
+            chosen = choose(with_values, given)
         except UnknownNameError as error:  # it may be a table with another delimiter
             missing = missing or error
             continue
@@ -83,9 +83,7 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
     return reason
 
 
-def _guess_cells(
-    path: Path, encoding: str, settings: Nested, rows: Sequence[Mapping[Column, str]]
-) -> Guess | str:
+def _guess_cells(path: Path, encoding: str, settings: Nested, rows: Sequence[Mapping[Column, str]]) -> Guess | str:
     """A table with a span in each row, or with lists in its cells."""
 
     def read(columns: Nested) -> Attempt:
@@ -178,11 +176,16 @@ def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) ->
     if first_character(path, encoding) not in ("{", "["):
         return "it does not begin with { or ["
     rows = list[Any]()
-    for _, row in islice(json_rows(path, encoding), NUM_ROWS):
-        if not isinstance(row, Bad):
-            rows.append(flat(row))
-        elif not rows:
-            return f"line {row.place}: {row.actual}"
+    try:
+        for _, row in islice(json_rows(path, encoding), NUM_ROWS):
+            if not isinstance(row, Bad):
+                rows.append(flat(row))
+            elif not rows:
+                return f"line {row.place}: {row.actual}"
+    except DataError as error:
+        if rows:  # it is JSON, which no other reader reads
+            raise
+        return str(error).removeprefix(f"{path}, ")
     read, setting = _reading(path, encoding, "jsonl")
     return guess_named_rows(read, setting, rows, given, "Objects with the same keys.")
 

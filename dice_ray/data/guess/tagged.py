@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_chinese, is_json
+from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
 from dice_ray.data.readers.base import lines
 from dice_ray.data.readers.conll import BEGIN, DOCUMENT, split
 from dice_ray.data.readers.conllu import NUM_COLUMNS
@@ -21,6 +21,9 @@ NUM_LINES: Final = 10 * NUM_ROWS
 MAX_TAGS: Final = 300
 """The largest number of distinct values of a column of tags."""
 SEPARATORS: Final = ("_", "/", "|", "#")
+PENN: Final = re.compile(r"=====+\s*$|\[ \S+/\S+ ")
+NUM_PENN: Final = 100
+"""The first lines, of which one has a noun phrase in brackets."""
 TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
 
 
@@ -87,7 +90,9 @@ def guess_conll(path: Path, encoding: str) -> Guess | str:
         result = attempt(path, encoding, {"conll": written | {"inner": inner}})
         columns = " and ".join(map(str, inner))
         why[f"{READER}.conll.inner"] = f"The spans of column {columns} lie within those of column {tag}."
-        return result.reason or guess_nested(result, f"Without `inner`, the task `tagging` reads column {tag} alone.", why)
+        return result.reason or guess_nested(
+            result, f"Without `inner`, the task `tagging` reads column {tag} alone.", why
+        )
     return guess_tagging(result, kinds[tag], why)
 
 
@@ -100,7 +105,9 @@ def _guess_conll_2012(path: Path, encoding: str) -> Guess | str:
 
 def _lies_within(path: Path, encoding: str, written: Nested, column: int) -> bool:
     """Whether most spans of a column are parts of spans of the column of tags, as in nested annotations."""
-    both = (attempt(path, encoding, {"conll": written | {"tag": number}}) for number in (written.get("tag", -1), column))
+    both = (
+        attempt(path, encoding, {"conll": written | {"tag": number}}) for number in (written.get("tag", -1), column)
+    )
     outer, inner = (
         [word_spans(record.tags) for record in result.records if isinstance(record, TaggedRecord)] for result in both
     )
@@ -174,6 +181,10 @@ def guess_parallel(path: Path, encoding: str) -> Guess | str:
 def guess_word_tag(path: Path, encoding: str) -> Guess | str:
     """Words followed by a separator and their tag."""
     reason = ""
+    if any(PENN.match(text) for _, text in islice(lines(path, encoding), NUM_PENN)):
+        result = attempt(path, encoding, {"word_tag": {"separator": "/", "layout": "penn"}})
+        why = {READER: "The Penn Treebank: words with their tags, noun phrases in square brackets."}
+        return result.reason or guess_tagging(result, "plain", why)
     for separator in SEPARATORS:
         result = attempt(path, encoding, {"word_tag": {} if separator == "_" else {"separator": separator}})
         tags = [tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags]
@@ -214,10 +225,12 @@ def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
 
 def guess_nested(result: Attempt, alternative: str, why: dict[str, str]) -> Guess:
     """The guess for words with spans that may nest, which one tag a word cannot express."""
-    num_types = len({span.type for record in result.records if isinstance(record, NestedRecord) for span in record.spans})
+    num_types = len(
+        {span.type for record in result.records if isinstance(record, NestedRecord) for span in record.spans}
+    )
     reasons = {
-        "task": f"Spans lie within other spans. There is a query for each of the {num_types} types, so that a sentence goes "
-        f"through the encoder {num_types} times. {alternative}"
+        "task": f"Spans lie within other spans. There is a query for each of the {num_types} types, so that a sentence "
+        f"goes through the encoder {num_types} times. {alternative}"
     }
     return result.guess({"mrc_ner": {"spans": "nested"}}, reasons | why)
 

@@ -153,14 +153,22 @@ def blocks(path: Path, encoding: str = UTF_8) -> Iterator[str]:
 
 @contextmanager
 def _as_text(path: Path, encoding: str, line: Callable[[], int]) -> Iterator[tuple[BinaryIO, str]]:
-    """The bytes of a text file and how to treat those that are not of the encoding; failures become errors of a line."""
+    """The bytes of a text file, and how to treat those that are not of the encoding; failures are errors of a line."""
     if (found := binary_format(path)) is not None:
         raise unreadable(path, "the file", "text", f"a file of {found}")
     try:
-        with opened(path) as file:
+        with readable(path, line) as file:
             yield file, "strict" if is_wide(encoding) else "surrogateescape"
     except UnicodeError as error:
         raise unreadable(path, line(), encoding, f"{error}: set another `encoding`") from None
+
+
+@contextmanager
+def readable(path: Path, line: Callable[[], int] = lambda: 1) -> Iterator[BinaryIO]:
+    """The bytes of a file; a damaged compressed file is an error of this line."""
+    try:
+        with opened(path) as file:
+            yield file
     except (EOFError, OSError) as error:
         kind = compression(path)
         if kind is None:
@@ -206,7 +214,6 @@ def parse_json(text: str) -> Any:
     Raises:
         NotJsonError: The text is no JSON, or is too deep or has too long a number for the parser.
     """
-
     try:
         return json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
@@ -141,7 +142,7 @@ class TextColumns(ColumnsBranch):
 
 
 def literal(cell: str) -> Any:
-    """The value of a cell that holds a list or an object as JSON or Python write it, else the cell; None if it is empty.
+    """The value of a cell that holds a list or an object as JSON or Python write it, else its text; None if empty.
 
     >>> literal("['a', 'b']"), literal('{"text": ["a"]}'), literal("a [b]"), literal("")
     (['a', 'b'], {'text': ['a']}, 'a [b]', None)
@@ -153,10 +154,11 @@ def literal(cell: str) -> Any:
     except NotJsonError:
         pass
     try:
-        value = ast.literal_eval(cell.strip())
+        with warnings.catch_warnings(action="ignore"):  # of a backslash in a text
+            value = ast.literal_eval(cell.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return cell
-    return list(value) if isinstance(value, tuple) else value
+    return value if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else cell
 
 
 ColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns, Choice()]

@@ -131,7 +131,7 @@ class _Document:
             if self.take(",]") == "]":
                 return
 
-    def keys(self) -> Iterator[str]:
+    def fields(self) -> Iterator[str]:
         """The keys of an object; after each of them its value must be taken."""
         self.take("{")
         if self.peek() == "}":
@@ -194,7 +194,7 @@ def _rows(document: _Document) -> Iterator[Any]:
         document.end()
         return
     root, names = dict[str, Any](), list[str]()
-    for key in document.keys():
+    for key in document.fields():
         if document.peek() != "[":
             root[key] = document.value()
             continue
@@ -235,6 +235,6 @@ def _transposed(root: dict[str, Any]) -> Iterable[dict[str, Any]]:
     are_equally_long = all(isinstance(column, list) for column in columns) and len(set(map(len, columns))) == 1
     are_rows = are_equally_long and len(columns) > 1 and len(columns[0]) > 1
     # Else it may be a single row with a list of words and a list of tags.
-    if not are_rows or not any(_has_text(dict(enumerate(column[:20]))) for column in columns):
+    if not are_rows or not any(isinstance(value, str) and " " in value for column in columns for value in column[:20]):
         return [root]
     return (dict(zip(root, values, strict=True)) for values in zip(*columns, strict=True))

@@ -1,4 +1,4 @@
-"""Columns that hold lists, as on the hub: words with their tags, texts with their spans, questions with their answers."""
+"""Columns that hold lists, as on the hub: words with tags, texts with spans, and questions with answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult
-from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.spans import SpanSettings, annotated
 from dice_ray.data.readers.squad import Several, answered_question
 from dice_ray.data.readers.tags import TagKind, tagged_record
@@ -48,8 +47,8 @@ class TaggedColumns(ListBranch):
     """A list of words and a list of tags.
 
     Attributes:
-        words: The column of the words: a list, or a text with spaces between the words.
-        tags: The column of the tags: strings, or numbers; a list, or a text with spaces between them.
+        words: The column of the words: a list; in a table also a text with spaces between the words.
+        tags: The column of the tags: a list of strings or numbers; in a table also a text with spaces between them.
         scheme: What the tags mark.
         names: The tags that the numbers mean, 0 first; not needed for class labels, which store their names.
     """
@@ -64,12 +63,12 @@ class TaggedColumns(ListBranch):
     names: tuple[str, ...] = ()
 
     def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
-        words = _split(values["words"])
+        words = values["words"]
         if not _all(words, str):
             return Bad(line, f"a list of texts as {self.words!r}", shown(words))
         if "tags" not in values:
             return tagged_record(line, words, None, self.scheme, values.get("id")) if words else Drop(line, "no words")
-        if (tags := _split(values["tags"])) is None:
+        if (tags := values["tags"]) is None:
             return Drop(line, UNLABELLED)
         if not _all(tags, str) and not _all(tags, int):
             return Bad(line, f"a list of tags as {self.tags!r}", shown(tags))
@@ -153,11 +152,6 @@ class QuestionColumns(ListBranch):
         if "answers" not in values:
             return Kept(line, question)
         return answered_question(line, question, answers or [], self.several)
-
-
-def _split(value: Any) -> Any:
-    """A text as the list of its words, anything else as it is."""
-    return words_of(value) if isinstance(value, str) else value
 
 
 def _answers(value: Any, start: Any) -> list[Any] | str | None:

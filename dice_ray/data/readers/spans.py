@@ -1,4 +1,4 @@
-"""Texts with annotated spans: JSON of annotation tools (doccano, Prodigy, spaCy, Label Studio and others), brat folders.
+"""Texts with annotated spans: JSON of annotation tools (doccano, Prodigy, spaCy, Label Studio, ...), folders of brat.
 
 Whatever form an annotation has, it becomes an `Annotated`: a text with spans of characters, or words with spans of
 words. One function makes the record of it.
@@ -12,7 +12,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowPlace, RowResult, TextReaderBranch, blocks, unreadable
+from dice_ray.data.readers.base import (
+    Bad,
+    Drop,
+    Kept,
+    Labels,
+    RowPlace,
+    RowResult,
+    TextReaderBranch,
+    blocks,
+    unreadable,
+)
 from dice_ray.data.readers.json_rows import json_rows
 from dice_ray.data.readers.tags import in_order
 from dice_ray.data.records import NestedRecord, Record, TaggedRecord, WordSpan
@@ -151,7 +161,9 @@ class SpansConfig(SpanSettings, TextReaderBranch):
             for number, text in enumerate("".join(blocks(path, self.encoding)).split("\n"), start=1):
                 if text.strip():
                     found = Annotated(text, _of_line(spans, start, start + len(text)))
-                    yield self.span_record(f"{path.name} line {number}", f"{path.stem}.{number}", found, labels, path.stem)
+                    yield self.span_record(
+                        f"{path.name} line {number}", f"{path.stem}.{number}", found, labels, path.stem
+                    )
                 start += len(text) + 1
 
 
@@ -224,8 +236,9 @@ def _span(value: Mapping[str, Any]) -> AnnotatedSpan | None:
     start, end, types = (next((value[key] for key in keys if key in value), None) for keys in (STARTS, ENDS, TYPES))
     type_ = types[0] if isinstance(types, list) and types else types
     text = value.get("text")
-    is_span = type(start) is int and type(end) is int and isinstance(type_, str) and type_
-    return AnnotatedSpan(start, end, type_, text if isinstance(text, str) else None) if is_span else None
+    if type(start) is not int or type(end) is not int or not isinstance(type_, str) or not type_:
+        return None
+    return AnnotatedSpan(start, end, type_, text if isinstance(text, str) else None)
 
 
 def _brat_spans(lines: Iterable[tuple[int, str]]) -> Iterator[AnnotatedSpan]:

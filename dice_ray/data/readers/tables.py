@@ -13,6 +13,7 @@ from pydantic import Field
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns, literal
+from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.records import Record
@@ -22,7 +23,8 @@ from dice_ray.settings import Choice
 TableColumnsConfig: TypeAlias = Annotated[
     PairColumns | TextColumns | WordColumns | TaggedColumns | SpanColumns | SpanRows | QuestionColumns, Choice()
 ]
-LISTS = frozenset({"words", "tags", "spans", "answers", "start"})
+WORDS = frozenset({"words", "tags"})
+LISTS = WORDS | {"spans", "answers", "start"}
 """The uses of columns whose cells may hold lists, as JSON or Python write them."""
 SWALLOWED = "quotes around several lines, each of which could be a row (if they are, `quoting: false`)"
 
@@ -73,8 +75,7 @@ class TablesConfig(TextReaderBranch):
             if isinstance(values, Bad):
                 yield values
             elif isinstance(self.columns, ListBranch):
-                lists = {use: literal(cell) if use in LISTS else cell for use, cell in values.items()}
-                yield self.columns.record(line, lists)
+                yield self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()})
             else:
                 yield self._record(self.columns, line, values)
 
@@ -151,3 +152,9 @@ class TablesConfig(TextReaderBranch):
                 yield line, Bad(line, "fields quoted as CSV (or `quoting: false`)", problem)
             elif row:
                 yield line, row
+
+
+def _parsed(use: str, cell: str) -> Any:
+    """The list in a cell, if its column may hold lists; of words and tags also as a text with spaces between them."""
+    value = literal(cell) if use in LISTS else cell
+    return words_of(value) if use in WORDS and isinstance(value, str) else value

@@ -55,7 +55,7 @@ def test_a_document_is_parsed_item_by_item_also_across_blocks(tmp_path: Path, mo
     """Items, numbers and escapes that two blocks share, and a document that is larger than its longest item."""
     monkeypatch.setattr(base, "BLOCK", 7)
     path = tmp_path / "a.json"
-    rows = [{"text": "caf\u00e9 \U0001f600 \"x\"", "n": -1234567.5e3, "deep": [[{}]]}, {"text": "", "n": 12345678901}]
+    rows = [{"text": 'caf\u00e9 \U0001f600 "x"', "n": -1234567.5e3, "deep": [[{}]]}, {"text": "", "n": 12345678901}]
     for indent in (None, 1):
         path.write_text(json.dumps({"n": 1234567890, "data": rows * 3}, indent=indent))
         assert [row for _, row in json_rows(path, "utf-8")] == rows * 3

@@ -295,8 +295,8 @@ CORPUS = {
     "question: a start less": Malformed(
         JSONL_QUESTION, QUESTION + question(text=["Ann"], answer_start=[]), ("line 2", "equally long"), kept=1
     ),
-    "question: answers in a text": Malformed(
-        JSONL_QUESTION, QUESTION + question("Ann"), ("line 2", "`text` and `answer_start`", "'Ann'"), kept=1
+    "question: a number as answer": Malformed(
+        JSONL_QUESTION, QUESTION + question(7), ("line 2", "`text` and `answer_start`", "7"), kept=1
     ),
     "question: no starts": Malformed(
         JSONL_QUESTION, QUESTION + question(text=["Ann"]), ("line 2", "`text` and `answer_start`"), kept=1
@@ -334,7 +334,9 @@ CORPUS = {
     "squad: an empty answer": Malformed(
         SQUAD, squad(asked({"text": "", "answer_start": 0})), ("qas[1]", "a `text`"), 1
     ),
-    "squad: no offset": Malformed(SQUAD, squad(asked({"text": "Ann", "answer_start": None})), ("qas[1]", "`answer_start`", "None"), kept=1),
+    "squad: no offset": Malformed(
+        SQUAD, squad(asked({"text": "Ann", "answer_start": None})), ("qas[1]", "`answer_start`", "None"), kept=1
+    ),
     "squad: an offset in words": Malformed(
         SQUAD, squad(asked({"text": "Ann", "answer_start": "0"})), ("`answer_start`",), 1
     ),
