@@ -309,10 +309,7 @@ def test_nested_spans_of_a_sentence_are_those_of_its_queries(nested: tuple[Query
     assert types == ["LOC", "ORG"], "there is no query for a type without spans in the training split"
     for type_, row in zip(types, ours.rows, strict=True):
         assert [row[key] for key in keys] == [by_type[type_][key] for key in keys]
-    gold = [
-        dict.fromkeys(zip(row["gold"][::2], row["gold"][1::2], strict=True), 0.9)
-        for row in ours.rows
-    ]
+    gold = [dict.fromkeys(zip(row["gold"][::2], row["gold"][1::2], strict=True), 0.9) for row in ours.rows]
     assert scored(ours, *gold).metrics["f1"] == 1
     predicted = ours.task.predict(ours.records, ours.rows, gold, {})
     assert [item["end_position"] for item in json.loads(predicted.text())] == [[3], [3, 3]]
