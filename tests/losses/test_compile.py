@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from dice_ray.losses import LossConfig
+from dice_ray.losses import LossConfig, SelfAdjustingDiceConfig
 from dice_ray.losses.base import LossBranch
 from dice_ray.losses.mining import MiningConfig
 from dice_ray.settings import branches_of
@@ -60,11 +60,21 @@ CASES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "term", "mining"), CASES)
-def test_a_loss_compiles_as_one_graph(config: LossBranch, term: str, mining: float) -> None:
+def test_a_loss_is_traced_as_one_graph(config: LossBranch, term: str, mining: float) -> None:
+    check(config, term, mining, "aot_eager")  # it traces forward and backward, and compiles neither: quick
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("term", ["several classes", "two classes"])
+def test_the_compiled_code_of_a_loss_gives_its_value_and_gradient(term: str) -> None:
+    check(SelfAdjustingDiceConfig(), term, 0.0, "inductor")
+
+
+def check(config: LossBranch, term: str, mining: float, backend: str) -> None:
     loss = MiningConfig(ratio=mining).wrap(config.build(TERMS[term]))
     logits, targets, mask = example(term)
     torch._dynamo.reset()
-    compiled = torch.compile(loss, fullgraph=True)
+    compiled = torch.compile(loss, fullgraph=True, backend=backend)
     found = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the compiler itself
