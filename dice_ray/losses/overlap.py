@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dice_ray.losses.items import Items
+from dice_ray.losses.items import Items, is_readable
 from dice_ray.losses.probability import softmax, softmax_and_log_prob, target_log_prob
 
 MAX_SPREAD = 60.0
@@ -260,7 +260,7 @@ def _without_top(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Ten
     """`label_N1` of the most probable class t; `p_NC` and `e_NC` without it, that is 0 for t; the sum of e, and
     log((1 - p_t) / p_t).
     """
-    if logits_NC.is_cpu and logits_NC.numel() and logits_NC.amax() - logits_NC.amin() < MAX_SPREAD:
+    if is_readable(logits_NC) and logits_NC.numel() and logits_NC.amax() - logits_NC.amin() < MAX_SPREAD:
         # Nothing underflows, so that e may be p. At most one p rounds to 1, and any class may be t where none does: on
         # a CPU, finding t in this way takes a third of the time of `max`.
         p_NC = softmax(logits_NC)
