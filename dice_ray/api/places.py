@@ -88,8 +88,8 @@ def place(run: str) -> Place:
     from dice_ray.run.folder import TRIALS, holds_plan, holds_run
 
     parent, *rest = run.split("/")
-    if "\0" in run or any(len(part.encode(errors="surrogateescape")) > 255 for part in run.split("/")):
-        raise UnknownNameError("run", run, [])  # no file system has it
+    if not run.isprintable() or any(len(part.encode()) > 255 for part in (parent, *rest)):
+        raise UnknownNameError("run", run, [])  # file systems would refuse it, each with an error of its own
     if holds_plan(runs_folder() / parent):
         return _place_of_trial(parent, "/".join(rest))
     folder = next((folder for folder in (runs_folder() / run, Path(run)) if holds_run(folder)), None)

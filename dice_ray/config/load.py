@@ -89,7 +89,7 @@ def parse_yaml(text: str) -> Any:
     except RecursionError:
         raise NotYamlError("it is nested too deep") from None
     except Exception as error:
-        # Beside its own errors PyYAML lets through those of Python: a ValueError for 2024-13-45 and for a number of 5000
+        # Beside its own errors PyYAML lets through those of Python: a ValueError for 2024-13-45 and a number of 5000
         # digits, an AttributeError for `!!timestamp x`, a KeyError for `!!bool x`, an IndexError for `!!int ''`.
         raise NotYamlError(
             str(error) if isinstance(error, yaml.YAMLError | ValueError) else "a value is malformed"

@@ -149,9 +149,9 @@ def _damage_named(file: Path) -> Iterator[None]:
 
 def _check_inside(entry: RunEntry, folder: Path) -> None:
     """Raise a ValueError for a model that is elsewhere: the folder of a model is deleted once the store has it."""
-    if isinstance(entry, Model) and (model := Path(entry.folder)).exists():
-        if not model.resolve().is_relative_to(folder.resolve()):
-            raise ValueError(f"the model {entry.folder} lies outside of {folder}")
+    model = Path(entry.folder) if isinstance(entry, Model) else None
+    if model and model.exists() and not model.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"the model {model} lies outside of {folder}")
 
 
 def _unsent(lines: list[str], at: int) -> list[RunEntry]:

@@ -122,8 +122,8 @@ class Checkpoints:
             state = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
             raise RunError(
-                f"{path} must be a checkpoint of dice_ray: it is damaged, or holds objects, which are not loaded as they "
-                "can run code"
+                f"{path} must be a checkpoint of dice_ray: it is damaged, or holds objects, which are not loaded as "
+                "they can run code"
             ) from error
         except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
             raise RunError(f"{path} must be a checkpoint of dice_ray: {reason_of(error)[:200]}") from error

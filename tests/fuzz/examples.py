@@ -91,7 +91,14 @@ def _table(delimiter: str) -> str:
     )
 
 
-CONLLU: Final = "# newdoc\n# text = a b\n1\ta\t_\tDET\tDT\t_\t_\t_\t_\t_\n2-3\tb\t_\t_\t_\t_\t_\t_\t_\t_\n2\tb\t_\tNOUN\tNN\t_\t_\t_\t_\t_\n\n"
+CONLLU: Final = "\n".join(
+    [
+        "# newdoc",
+        "# text = a b",
+        *("\t".join(line.split()) for line in ("1 a _ DET DT _ _ _ _ _", "2-3 b _ _ _ _ _ _ _ _")),
+    ]
+    + ["\t".join(["2", "b", "_", "NOUN", "NN", "_", "_", "_", "_", "_"]), "", ""]
+)
 KAGGLE: Final = "Sentence #,Word,POS,Tag\nSentence: 1,Ada,NNP,B-per\n,ran,VBD,O\nSentence: 2,I,PRP,O\n"
 TEXT: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "csv": ({"tables": {"quoting": True, "delimiter": ","}}, [_table(","), _table(",").replace("today", "to\nday")]),

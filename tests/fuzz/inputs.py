@@ -1,4 +1,4 @@
-"""Strategies of Hypothesis: values of any kind, bytes altered in places, JSON and YAML with other values in their places."""
+"""Strategies of Hypothesis: values of any kind, bytes with altered parts, and JSON with other values in its places."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ values = st.recursive(
 
 @st.composite
 def altered_bytes(draw: st.DrawFn, examples: Sequence[bytes]) -> bytes:
-    """One of these with parts deleted, repeated, replaced, cut off or mixed with another one; sometimes pure garbage."""
+    """One of these with parts deleted, repeated, replaced, cut off or mixed with another; sometimes pure garbage."""
     content = draw(st.sampled_from(examples))
     if draw(st.integers(0, 30)) == 0:
         return draw(st.binary(max_size=300))

@@ -92,7 +92,7 @@ def ledgers() -> st.SearchStrategy[Any]:
 
 
 def read_ledger(given: bytes, folder: Path) -> None:
-    """What a resumed sweep does with its ledger: it ranks the trials, and deletes the files of those it does not keep."""
+    """What a resumed sweep does: it ranks the trials, and deletes the files of those that it does not keep."""
     run = _empty(folder / "runs/mine")
     (run / LEDGER).write_bytes(given)
     ledger = ledger_in(run)
@@ -233,10 +233,9 @@ def strange_store(given: Any, folder: Path) -> str:
         database.execute("pragma synchronous=off")
         for (table, column), number, value in changes:
             with suppress(sqlite3.Error, OverflowError, UnicodeError):
-                database.execute(
-                    f"update {table} set {column} = ? where rowid = (select rowid from {table} limit 1 offset ? % (select count(*) from {table}))",
-                    [value, number],
-                )
+                (rows,) = database.execute(f"select count(*) from {table}").fetchone()
+                row = f"(select rowid from {table} limit 1 offset {number % rows})"
+                database.execute(f"update {table} set {column} = ? where rowid = {row}", [value])
         for number, name, value in tags:
             with suppress(sqlite3.Error, OverflowError, UnicodeError):
                 database.execute(

@@ -1,4 +1,4 @@
-"""What an input must not do: raise what is no error of dice_ray, take long, take much memory, touch or ask anything outside."""
+"""What an input must not do: raise other errors than dice_ray's, take long or much memory, touch anything outside."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ SECONDS: Final = 5.0
 WAIT: Final = 60
 MEMORY: Final = 1 << 30
 """Bytes of the whole process, libraries included."""
-WRITING: Final = {"os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown", "os.utime"}  # fmt: skip
+CHANGES: Final = ("remove", "rename", "rmdir", "mkdir", "link", "symlink", "truncate", "chmod", "chown", "utime")
+TOOLS: Final = ("uname", "fc-list")
+"""What `platform` and matplotlib ask once, for MLflow's user agent and for fonts."""
+CHANGING: Final = {f"os.{name}" for name in CHANGES}
 OURS: Final = ("dice_ray", "analysis", "search_spaces")
 
 
@@ -36,8 +39,8 @@ class Watch:
         faults: The first description of each fault by its place in the code, with the shortest input.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
+        self.folder, self.seconds = folder, seconds
         self.faults: dict[str, tuple[str, str]] = {}
         self._outside: str | None = None
         self._is_on = False
@@ -53,7 +56,7 @@ class Watch:
         except DiceRayError as error:
             if fault := _fault_of_message(str(error)):
                 self._note(f"message of {_place(error)}", f"{fault}: {str(error)[:300]!r}", given)
-        except (Exception, TookLongError) as error:
+        except (Exception, TookLongError) as error:  # noqa: BLE001  what it was is the result
             self._note(f"{type(error).__name__} at {_place(error)}", str(error)[:300], given)
         if self._outside:
             self._note(self._outside, "outside of the folder", given)
@@ -65,7 +68,7 @@ class Watch:
     def _limits(self) -> Iterator[None]:
         self._outside, self._is_on = None, True
         faulthandler.dump_traceback_later(WAIT, exit=True)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, self.seconds)
         try:
             yield
         finally:
@@ -80,7 +83,7 @@ class Watch:
             self.faults[place] = (what, shown)
 
     def _took_long(self, number: int, frame: FrameType | None) -> None:
-        raise TookLongError(f"more than {SECONDS:g} s")
+        raise TookLongError(f"more than {self.seconds:g} s")
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._is_on or self._outside:
@@ -92,7 +95,7 @@ class Watch:
             )
             if self._is_outside(path) and (writes or "outside" in str(path)):
                 self._outside = f"{'writes' if writes else 'reads'} {path}"
-        elif event in WRITING or event.startswith("shutil."):
+        elif event in CHANGING:
             if any(self._is_outside(path) for path in arguments if isinstance(path, str | bytes | os.PathLike)):
                 self._outside = f"{event} {arguments}"
         elif event == "sqlite3.connect":
@@ -101,7 +104,7 @@ class Watch:
         elif (
             (event == "socket.connect" and "127.0.0.1" not in str(arguments[1]))
             or event in ("os.system", "os.exec")
-            or (event == "subprocess.Popen" and "uname" not in str(arguments))
+            or (event == "subprocess.Popen" and arguments[0] not in TOOLS)
         ):
             self._outside = f"{event} {arguments[1:]}"
 
