@@ -21,9 +21,10 @@ def load(folder: Path, attention: Literal["eager", "sdpa"] = "sdpa") -> tuple[Pr
     """The encoder with random weights, and its tokenizer."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     # sdpa is the default of the library wherever a family supports it; requesting it explicitly fails elsewhere.
     implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
-    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), **implementation)
+    encoder = AutoModel.from_config(settings, **implementation)
     freeze_unused_parameters(encoder, tokenizer)
     return encoder, tokenizer

@@ -95,9 +95,12 @@ CONLLU: Final = "\n".join(
     [
         "# newdoc",
         "# text = a b",
-        *("\t".join(line.split()) for line in ("1 a _ DET DT _ _ _ _ _", "2-3 b _ _ _ _ _ _ _ _")),
+        *(
+            line.replace(" ", "\t")
+            for line in ("1 a _ DET DT _ _ _ _ _", "2-3 b _ _ _ _ _ _ _ _", "2 b _ NOUN NN _ _ _ _ _")
+        ),
+        "\n",
     ]
-    + ["\t".join(["2", "b", "_", "NOUN", "NN", "_", "_", "_", "_", "_"]), "", ""]
 )
 KAGGLE: Final = "Sentence #,Word,POS,Tag\nSentence: 1,Ada,NNP,B-per\n,ran,VBD,O\nSentence: 2,I,PRP,O\n"
 TEXT: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
