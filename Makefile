@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Where it is set, as in containers, each process that imports torch and Ray would start 12 seconds later.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo audit docs picture test check test-slow test-browser test-faults mutate bench-losses bench-data bench-report bench-train \
+.PHONY: help demo audit docs picture test check test-slow test-browser test-faults fuzz mutate bench-losses bench-data bench-report bench-train \
   bench-sweep bench-scale bench-search bench-tpe bench-tracking bench-uncertainty bench-partly tree
 
 help: ## List these commands
@@ -47,6 +47,9 @@ test-browser: $(READY) ## Test the report page in Chromium (Debian's package chr
 
 test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
 	$(BIN)/python -m tests.faults
+
+fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about 10 minutes on two cores; prints JSON last
+	$(BIN)/python -m tests.fuzz
 
 mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last
 	$(BIN)/python -m tests.mutations

@@ -26,9 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dice_ray.errors import BusyError, RunError
+from pydantic import TypeAdapter
+
+from dice_ray.errors import BusyError, RunError, first_line
 from dice_ray.remote import without_password
-from dice_ray.tracking.entries import End, Open, RunEntry, as_line, from_line
+from dice_ray.tracking.entries import End, Model, Open, RunEntry, as_line, from_line
 from dice_ray.tracking.store import store_uri
 
 _SENT: Final = "sent"
@@ -69,10 +71,13 @@ class Spool:
         self._file.seek(0)
         whole, newline, _ = self._file.read().rpartition(b"\n")
         self._file.truncate(len(whole) + len(newline))
-        lines = whole.decode().split("\n") if newline else []
+        lines: list[str] = []
         try:
             with _damage_named(self.path):
+                lines = whole.decode().split("\n") if newline else []
                 self.unsent = _unsent(lines[1:], modified_ms)
+                for entry in self.unsent:
+                    _check_inside(entry, folder)
         except RunError:
             self._file.close()
             raise
@@ -122,11 +127,11 @@ def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
         RunError: A spool is damaged.
     """
     for file in sorted(folder.rglob("unsent-*.jsonl")):
-        with file.open(encoding="utf-8") as lines:
+        with file.open("rb") as lines:
             head = lines.readline()
-        if head.endswith("\n"):
+        if head.endswith(b"\n"):
             with _damage_named(file):
-                spool = UnsentSpool(file, **json.loads(head))
+                spool = TypeAdapter(UnsentSpool).validate_python({**json.loads(head), "file": file})
             yield spool
 
 
@@ -135,11 +140,18 @@ def _damage_named(file: Path) -> Iterator[None]:
     """Turn an error of parsing a spool's lines into a RunError that names the file."""
     try:
         yield
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise RunError(
-            f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged ({error}): move it "
-            "away; the entries in it are lost"
+            f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged "
+            f"({first_line(error)}): move it away; the entries in it are lost"
         ) from error
+
+
+def _check_inside(entry: RunEntry, folder: Path) -> None:
+    """Raise a ValueError for a model that is elsewhere: the folder of a model is deleted once the store has it."""
+    model = Path(entry.folder) if isinstance(entry, Model) else None
+    if model and model.exists() and not model.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"the model {model} lies outside of {folder}")
 
 
 def _unsent(lines: list[str], at: int) -> list[RunEntry]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, reason_of
 
 LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
 RESUME_FILES = (LAST, _BEFORE)
@@ -135,10 +135,17 @@ class Checkpoints:
         try:
             # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, LookupError, OSError) as error:
-            raise RunError(f"{path} must be a checkpoint of dice_ray: {' '.join(str(error).split())[:200]}") from error
+        except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
+            raise RunError(
+                f"{path} must be a checkpoint of dice_ray: it is damaged, or holds objects, which are not loaded as "
+                "they can run code"
+            ) from error
+        except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
+            raise RunError(f"{path} must be a checkpoint of dice_ray: {reason_of(error)[:200]}") from error
         if not isinstance(state, dict):
             raise RunError(f"{path} must be a checkpoint of dice_ray: it holds a {type(state).__name__}")
         if missing := sorted(keys - state.keys()):
             raise RunError(f"{path} must be a checkpoint of dice_ray: it lacks {', '.join(missing)}")
+        if not isinstance(state["model"], dict) or not all(map(torch.is_tensor, state["model"].values())):
+            raise RunError(f"{path} must be a checkpoint of dice_ray: its `model` must be weights by their names")
         return state

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -135,7 +136,7 @@ class Ledger(History):
         for number, line in enumerate(self._complete_lines(), start=1):
             try:
                 self._add(_LINE.validate_python(json.loads(line)))
-            except (ValueError, ValidationError) as error:
+            except (ValueError, ValidationError, RecursionError) as error:
                 raise RunError(
                     f"{path}, line {number}: must be the start or end of a trial, got {line[:80]!r}: "
                     f"{first_line(error)}"
@@ -153,6 +154,8 @@ class Ledger(History):
             os.fsync(file.fileno())
 
     def _add(self, event: TrialSpec | TrialOutcome) -> None:
+        if not re.fullmatch(r"\w[\w. -]*", event.id):
+            raise ValueError(f"the id of a trial must be a name of a folder, got {event.id!r}")
         if isinstance(event, TrialSpec):
             if event.id in self.specs and event.id not in self.outcomes:
                 raise ValueError(f"{event.id} has started already")

@@ -9,6 +9,7 @@ from typing import Final
 import yaml
 from pydantic import ValidationError
 
+from dice_ray.config.load import NotYamlError, parse_yaml
 from dice_ray.errors import Problem, RunError
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
@@ -69,8 +70,8 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
     if not path.exists():
         raise RunError(f"{folder} must hold the plan of a sweep or study: there is no {path.name}")
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        values = parse_yaml(path.read_text(encoding="utf-8"))
+    except (NotYamlError, UnicodeDecodeError) as error:
         raise _not_a_plan(path, [f"it must be YAML in UTF-8: {' '.join(str(error).split())}"]) from error
     kind = values.get("kind") if isinstance(values, dict) else None
     if kind not in ("sweep", "study"):

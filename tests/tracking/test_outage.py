@@ -181,9 +181,11 @@ def test_everything_is_stored_once_whenever_the_server_is_away(
 
 
 def test_a_run_is_scored_while_the_server_is_away(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
+    """Finds a password of the store's URI too, in whatever a run leaves on the disk, in MLflow and in messages."""
+    uri = server.uri.replace("://", "://me:s3cret@")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     server.start()
     quick = {"data.source.synthetic.size": 100, "training.epochs": 1}
@@ -192,15 +194,27 @@ def test_a_run_is_scored_while_the_server_is_away(
     scored = dice_ray.evaluate("mine")
     assert scored.not_stored is not None
     assert re.match(r"MLflow is away \(.*\): the scores wait in dice_ray_runs/mine, `dice-ray runs`", scored.not_stored)
-    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", server.uri)  # as if its driver were running
-    assert re.match(r"not stored in MLflow: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").not_stored or "")
+    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", uri)  # as if its driver were running
+    not_stored = dice_ray.evaluate("mine", "dev").not_stored or ""
+    assert re.match(r"not stored in MLflow: .* 2 entries were not: ", not_stored)
     busy.close(is_sent=False)
+    with pytest.raises(RunError, match=r"reading http://\*\*\*@127") as unread:
+        read("train")
+    waiting = b"".join(file.read_bytes() for file in (tmp_path / "dice_ray_runs").rglob("*") if file.is_file())
     server.start()
     assert api.send_waiting() == []
     (row,) = read("train").to_dict("records")
     assert {name: row[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
     assert list(texts(read("train"), "test/items.csv")) == ["mine"]
     assert dice_ray.evaluate("mine", "dev").not_stored is None
+    api.write_report(api.report("train"), ["train"])
+    left = b"".join(
+        file.read_bytes() for place in (tmp_path, server.folder) for file in place.rglob("*") if file.is_file()
+    )
+    assert b"dev/best_f1" in left, "the files hold the store and its artifacts"
+    said = f"{scored.not_stored}{not_stored}{unread.value}{capfd.readouterr()}"
+    assert b"s3cret" not in waiting + left
+    assert "s3cret" not in said
 
 
 def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_restored(uri: str, tmp_path: Path) -> None:

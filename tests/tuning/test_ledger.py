@@ -70,6 +70,11 @@ def test_nothing_of_a_torn_line_stays(path: Path) -> None:
         ('{"event": "end", "id": "0009", "state": "done"}', "0009 must have started"),
         (FOCAL.model_dump_json(), "0001 has started already"),
         ("", "line 2"),
+        (
+            FOCAL.model_copy(update={"id": "../../mine"}).model_dump_json(),
+            "must be a name of a folder, got '../../mine'",
+        ),
+        ("[" * 100_000, "line 2"),
     ],
 )
 def test_other_damage_names_its_line(path: Path, line: str, said: str) -> None:
