@@ -63,7 +63,7 @@ bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_R
 bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
 
-bench-train: $(READY) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
+bench-train: $(READY) ## Time training against Hugging Face's Trainer, about a quarter of an hour; prints JSON last
 	$(BIN)/python -m tests.benchmarks.training
 
 bench-partly: $(READY) ## Time adapters and frozen layers against training all of MiniLM, on $DICE_RAY_DATA; prints JSON last

@@ -38,10 +38,13 @@ from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import SweepPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
+from tests.tracking.stores import copied
 
 if TYPE_CHECKING:
     import pandas as pd
     from mlflow.entities import Run
+
+pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes as long as a short run
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
 PRESET = """
@@ -268,9 +271,10 @@ def driven(folder: Path, drive: Callable[[], Result]) -> Driven:
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+def swept(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Driven:
     """It reads files by a path relative to the folder that it is started in."""
     folder = tmp_path_factory.mktemp("swept")
+    copied(migrated, folder)
     write_data(folder, WORDS)
     settings = SHORT | {"tracking.text": True}
     given: dict[str, Any] = {"space": "loss_tuning:focal", "trials": 3, "top": 1, "register": "m"}
@@ -279,8 +283,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Driven:
 
 
 @pytest.fixture(scope="module")
-def studied(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+def studied(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Driven:
     folder = tmp_path_factory.mktemp("studied")
+    copied(migrated, folder)
     write_data(folder, WORDS, f"{folder}/data")
     (folder / "mine.py").write_text(STUDY)
     with standing(folder), kept_ray.in_place():
@@ -431,7 +436,7 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
     (tmp_path / "mine.yaml").write_text(plan.config)
     assert api.validate("mine.yaml") == api.validate("synthetic_pairs", settings)
     (tmp_path / "mine.yaml").unlink()
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "mlflow.db"]
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
     dice_ray.train("synthetic_pairs", settings | {"training.epochs": 1}, name="mine")

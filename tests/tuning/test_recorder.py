@@ -26,6 +26,8 @@ from dice_ray.tuning.study_plan import Asked, StudyPlan
 if TYPE_CHECKING:
     from mlflow.entities import Run
 
+pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes as long as a short run
+
 FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
 DICE = TrialSpec(id="0002", params={"loss": "dice"}, seed=4)
 COLUMNS = {"pair": {"first": "a", "second": "b", "label": "label"}}
