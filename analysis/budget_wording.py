@@ -19,6 +19,7 @@ from dice_ray.errors import RunError, counted
 
 COVERED: Final = "seeds and the draw of the search"
 NOT_COVERED: Final = "other test items, other data sets, other search spaces"
+DESIGN: Final = "tuned each, with the search repeated: all arms have the same settings drawn from a search space"
 QUESTION: Final = "Can the arms be told apart at equal tuning budget?"
 ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
     "nothing": "TOO FEW RUNS",
@@ -92,6 +93,7 @@ def _card(of: AtBudget, name: str, findings: Findings) -> Card:
     facts = {
         "data": of.place,
         "metric": of.metric,
+        "design": DESIGN,
         "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws} drawn" if of.arms else "",
         "seeds": str(of.num_seeds or ""),
         "certainty": f"covers {COVERED}; not {NOT_COVERED}" if is_decided(of) else "",
