@@ -14,6 +14,7 @@ from analysis.columns import parent_tag
 from analysis.findings import Findings
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.tables.base import ScoreFormat
+from analysis.variance import SETTINGS
 from analysis.verdict import MoreSeeds, ToldApart
 from dice_ray.errors import RunError, counted
 
@@ -71,7 +72,10 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
     if is_decided(of):
         yield f"This certainty covers {COVERED}; it does not cover {NOT_COVERED}."
     if total := sum(of.variances.values()):
-        shares = ", ".join(f"{name} {100 * variance / total:.0f} %" for name, variance in of.variances.items())
+        names = {SETTINGS: f"{SETTINGS} ({of.varied[0]})"} if len(of.varied) == 1 else {}
+        shares = ", ".join(
+            f"{names.get(name, name)} {100 * variance / total:.0f} %" for name, variance in of.variances.items()
+        )
         yield f"Shares of the variance of {of.metric} of single runs: {shares}."
     if of.num_collapsed and of.outcome != "all_collapsed":
         counts = ", ".join(f"{name} ({num})" for name, num in of.num_collapsed.items())
