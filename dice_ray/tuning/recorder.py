@@ -221,9 +221,13 @@ class Recorder:
             if trial.variant is not None:
                 tags[schema.VARIANT] = trial.variant
                 name = f"{trial.variant}: {name}"
-            if isinstance(self._plan, StudyPlan) and trial.arm in self._plan.tuned:
-                tags[schema.TUNED] = self._plan.tuned[trial.arm]
-                tags |= {schema.CONTROL: of} if (of := self._plan.controls.get(trial.arm)) else {}
+            if isinstance(self._plan, StudyPlan):
+                origins = {
+                    schema.SHARED: self._plan.shared,
+                    schema.TUNED: self._plan.tuned.get(trial.arm),
+                    schema.CONTROL: self._plan.controls.get(trial.arm),
+                }
+                tags |= {tag: origin for tag, origin in origins.items() if origin}
         try:
             config = self._plan.config(trial)
             params, config_yaml = flat(config), as_yaml(config)

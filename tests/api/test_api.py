@@ -148,6 +148,8 @@ def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
         dice_ray.ablate("loss_comparison", encoders=["tiny", "minilm"], tuned_from=["sweep"])
     with pytest.raises(InputError, match="runs all arms with the same settings: give no --tuned-from"):
         dice_ray.ablate("tuning_budget", tuned_from=["sweep"])
+    with pytest.raises(InputError, match="runs all arms with the same settings: give no --tune-shared"):
+        dice_ray.ablate("tuning_budget", tune_shared="sweep")
 
 
 def test_a_name_goes_on_with_its_own_run_alone() -> None:
