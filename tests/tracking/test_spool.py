@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.checksums import sealed
 from dice_ray.errors import BusyError, RunError
-from dice_ray.tracking.entries import End, Open, Points, RunEntry, Tags
+from dice_ray.tracking.entries import End, Open, Points, RunEntry, Tags, as_line
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.writer import Writer
@@ -145,9 +146,12 @@ def test_the_error_names_a_damaged_file(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     spool.close(is_sent=False)
     whole = spool.path.read_text()
-    spool.path.write_text(f"{whole}no entry\n")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
-        Spool(tmp_path, "a", "sqlite:////a.db")
-    spool.path.write_text(f"no head\n{whole}")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
-        list(unsent_spools(tmp_path))
+    entry = sealed(as_line(Tags("a", {"x": "y"}))).encode()
+    for damaged in (b"no entry", b"\xff", entry.replace(b"y", b"z")):
+        spool.path.write_bytes(whole.encode() + damaged + b"\n")
+        with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
+            Spool(tmp_path, "a", "sqlite:////a.db")
+    for head in (b"no head", b"\xff", whole.encode().replace(b"a.db", b"b.db").rstrip()):
+        spool.path.write_bytes(head + b"\n" + whole.encode())
+        with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
+            list(unsent_spools(tmp_path))
