@@ -1,7 +1,7 @@
 """Checksums of the files that a run is resumed from: a flipped bit in a number would be read as another number.
 
-A line of JSON has its checksum as the last key, a text in its first line, a comment. What an earlier version of dice_ray
-wrote has none, and is read as it is.
+A line of JSON has its checksum as the last key, a text in its first line, a comment. What an earlier version of
+dice_ray wrote has none, and is read as it is.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The table of faults: many at random moments, what survived them, and what was lost or doubled; the last line is JSON.
 
-Run as `python -m tests.faults [--tries N] [--only ROW ...] [--jobs N] [--anew]`. Each try is appended to a file, so that a
-table that was interrupted goes on where it was.
+Run as `python -m tests.faults [--tries N] [--only ROW ...] [--jobs N] [--anew]`. Each try is appended to a file, so
+that a table that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -64,7 +64,17 @@ def tried(name: str, tries: int, results: Path) -> None:
     if done >= tries:
         return
     print(f"{time.strftime('%H:%M:%S')} {name}: {tries - done} tries", flush=True)
-    command = [sys.executable, "-m", "tests.faults", "--row", name, "--tries", str(tries - done), "--results", results]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.faults",
+        "--row",
+        name,
+        "--tries",
+        str(tries - done),
+        "--results",
+        str(results),
+    ]
     if name in MOUNTING:
         command = ["unshare", "--user", "--map-root-user", "--mount", *command]
     with (

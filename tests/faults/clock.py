@@ -1,4 +1,4 @@
-"""The clock of the driver, of Ray and of the trials set back by an hour at random moments; the monotonic clock goes on."""
+"""The clock of the driver, Ray and the trials set back by an hour at random moments, but not the monotonic one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are full from a random moment on, freed after seconds or not: one clear error, and nothing is lost afterwards.
+"""Disks that are full from a random moment on, freed after seconds or not: one clear error, and nothing is lost.
 
 Each try is a whole run of `dice-ray train`, and the disk of its folder, cache, store or temporary files is one of a few
 MiB. Only `a sweep's folder` is that of a sweep on Ray, where the ledger is on the disk that is full.

@@ -1,4 +1,4 @@
-"""Processes killed and signals sent at random moments: of the driver, a trial, Ray and its workers, and whole machines."""
+"""Processes killed and signals sent at random moments: the driver, a trial, Ray and its workers, and whole machines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def part_of_ray_killed(name: str, sweep: Sweep, driver: subprocess.Popen[bytes])
     start = time.monotonic()
     code = driver.wait(100)
     seconds = time.monotonic() - start
-    said = re.search(rf"its process {name} was killed, .*: `dice-ray resume {NAME}` goes on from there$", sweep.messages)
+    said = re.search(
+        rf"its process {name} was killed, .*: `dice-ray resume {NAME}` goes on from there$", sweep.messages
+    )
     assert code == 1, f"the driver ended with {code}: {sweep.messages[-200:]}"
     assert said, f"the message must say how to go on: {sweep.messages[-300:]}"
     assert "Traceback" not in sweep.messages
@@ -64,13 +66,12 @@ def head_killed(cluster: Machines, sweep: Sweep, driver: subprocess.Popen[bytes]
     seconds = time.monotonic() - start
     assert code == 1, f"the driver ended with {code}: {sweep.messages[-200:]}"
     assert f"dice-ray resume {NAME} --address HOST:PORT" in sweep.messages, sweep.messages[-300:]
+    assert "RUNNING" not in set(read(NAME, sweep.store)["status"]), "runs are left RUNNING in MLflow"
     assert seconds <= BOUND, f"noticed after {seconds:.0f} s, more than {BOUND}"
     return seconds
 
 
-def signalled(
-    number: int, times: int, patience: float, sweep: Sweep, driver: subprocess.Popen[bytes]
-) -> float:
+def signalled(number: int, times: int, patience: float, sweep: Sweep, driver: subprocess.Popen[bytes]) -> float:
     """Seconds until the driver has ended by itself; what is left after the patience is killed.
 
     Ctrl-C in a terminal reaches all processes of the driver's group.

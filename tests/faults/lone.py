@@ -77,7 +77,6 @@ class Driver:
 @contextmanager
 def driver(folder: Path, *words: str, output: str = "driver.txt", **environment: str) -> Iterator[Driver]:
     """`dice-ray` with these words; nothing of it is left after the block."""
-    import mlflow.store.tracking.sqlalchemy_store
     import transformers  # noqa: F401
 
     import dice_ray.run.single  # noqa: F401
@@ -131,7 +130,7 @@ def checked(
     names: tuple[str, ...] = (NAME,),
     others: tuple[str, ...] = (),
 ) -> Try:
-    """Each run of these names has ended, and each of its evaluations is in MLflow once; beside them there may be others."""
+    """Each run of these names has ended, and each of its evaluations is in MLflow once; there may be others."""
     runs, points = read("train", store), curves("train", store)
     states = [(id_, status) for id_, status in zip(runs["id"], runs["status"], strict=True) if id_ not in others]
     if sorted(states) != [(name, "FINISHED") for name in sorted(names)]:

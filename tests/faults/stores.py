@@ -1,4 +1,4 @@
-"""MLflow away, refusing, answering nonsense or not at all, while runs write to it: everything arrives once in the end."""
+"""MLflow away, refusing, answering nonsense or nothing, while runs write to it: everything arrives once in the end."""
 
 from __future__ import annotations
 

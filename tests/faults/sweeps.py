@@ -1,4 +1,4 @@
-"""Sweeps that are disturbed while they run: their drivers, random moments, and what they have lost or doubled at the end."""
+"""Sweeps that are disturbed while they run: their drivers, random moments, and what is lost or doubled at the end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -198,14 +199,14 @@ def _points(ended: TrialOutcome) -> Iterator[tuple[str, int, str, float]]:
 
 
 Kill: TypeAlias = Callable[[Sweep, "subprocess.Popen[bytes]"], float | None]
-"""Disturbs a sweep now; the seconds until it is noticed. Raises AssertionError where it is not noticed as it should be."""
+"""Disturbs a sweep now; the seconds until it is noticed. Raises AssertionError where it is noticed wrongly."""
 Make: TypeAlias = Callable[[Path, Path], Sweep]
 
 
 def killed_in_turn(
     folder: Path, tries: int, kill: Kill, make: Make = Sweep, *, in_startup: bool = True
 ) -> Iterator[Try]:
-    """Tries that end the driver: a sweep is resumed after each of them, and the next one hits it again until it ends."""
+    """Tries that end the driver: a sweep is resumed after each, and the next one hits it again until it ends."""
     while tries > 0:
         kills: list[Try] = []
         before: list[Ledger] = []
@@ -220,7 +221,7 @@ def killed_in_turn(
                         kills.append(tried(moment, kill, sweep, driver))
                         before.append(sweep.ledger)
                         again += len(before[-1].unfinished)
-            whole = checked(lambda: sweep.check(before, again, sweep.finish()))
+            whole = checked(partial(_finished, sweep, before, again))
         tries -= len(kills)
         yield from sharing(kills, whole)
         if not kills:
@@ -242,12 +243,16 @@ def survived_in_turn(
                     before.append(sweep.ledger)
                     kills.append(tried(moment, kill, sweep, driver))
                 code = driver.wait(SECONDS)
-            whole = checked(lambda: sweep.check(before, sweep.cpus * len(kills), code, workers=workers))
+            whole = checked(partial(sweep.check, before, sweep.cpus * len(kills), code, workers=workers))
         tries -= len(kills)
         yield from sharing(kills, whole)
         if not kills:
             yield Try("the driver ended before any fault", faults=(whole.faults or ("no fault",)))
             return
+
+
+def _finished(sweep: Sweep, before: Sequence[Ledger], again: int) -> Try:
+    return sweep.check(before, again, sweep.finish())
 
 
 def tried(moment: str, kill: Kill, sweep: Sweep, driver: subprocess.Popen[bytes]) -> Try:

@@ -28,9 +28,7 @@ def two_machines(folder: Path, settings: tuple[str, ...]) -> Iterator[tuple[Mach
     """A cluster of two machines with a CPU each, and a sweep of one trial with the driver that runs it."""
     with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as cluster:
         options, environment = ("--address", cluster.address), cluster.environment
-        sweep = Sweep(
-            folder, Path(scratch), num_trials=1, settings=settings, options=options, environment=environment
-        )
+        sweep = Sweep(folder, Path(scratch), num_trials=1, settings=settings, options=options, environment=environment)
         with sweep.driver() as driver:
             yield cluster, sweep, driver
 

@@ -1,4 +1,4 @@
-"""Files torn at every tenth of their length, and with flipped bits: all before the tear is read, or one error names it."""
+"""Files torn at every tenth of their length, and with flipped bits: what is before is read, or one error names it."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def last_checkpoint(folder: Path) -> Stored:
     """`last.pt` alone; where there is an earlier one, that is read in its place."""
     checkpoints = Checkpoints(folder)
     model = {"weight": torch.randn(20, 30)}
-    state = {"model": model, "optimizer": {"state": torch.randn(20, 30)}, "scaler": {}, "step": 2, "tally": {}}
-    state |= {"history": [[2, {"dev/f1": 0.5}]], "rng": [torch.get_rng_state()]}
+    state: dict[str, Any] = {"model": model, "optimizer": {"state": torch.randn(20, 30)}, "step": 2}
+    state |= {"scaler": {}, "tally": {}, "history": [[2, {"dev/f1": 0.5}]], "rng": [torch.get_rng_state()]}
     checkpoints.save_last(state, finished=False)
     return Stored(folder / "last.pt", lambda: [checkpoints.last(model)], [state])
 
@@ -123,7 +123,7 @@ def ledger(folder: Path) -> Stored:
 
     def read() -> list[Any]:
         found = Ledger(written.path)
-        by_kind = {"begin": found.specs, "end": found.outcomes}
+        by_kind: dict[str, Any] = {"begin": found.specs, "end": found.outcomes}
         return [by_kind[event.event][event.id] for event in events if event.id in by_kind[event.event]]
 
     return Stored(written.path, read, events, num_heads=0)

@@ -14,7 +14,7 @@ class Try:
 
     Attributes:
         moment: What was done and when, in words.
-        seconds: Until the fault was noticed, or the work went on without what had gone; None where there is no such time.
+        seconds: Until the fault was noticed, or the work went on without what was lost; None where there is none.
         lost: How much is missing that was written before or should have come: trials, runs, points.
         doubled: How much is there twice.
         faults: What else is wrong, in words.

@@ -1,4 +1,4 @@
-"""Mistakes in a user's loss and space: the trial fails alone with its reason, or the driver ends with one clear line."""
+"""Mistakes in a user's loss and space: the trial fails alone with its reason, or the driver ends with one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real MLflow server on loopback that can be killed and started again, and a proxy before it that disturbs its answers."""
+"""A real MLflow server on loopback that can be killed and started again, and a proxy that disturbs its answers."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,6 +65,19 @@ def test_a_run_that_was_left_open_can_be_resumed(uri: str, tmp_path: Path) -> No
         writer.open("mine", name="mine", params={}, tags={})
         writer.metrics("mine", 1, {"dev/f1": 0.5})
         writer.end("mine", "FINISHED")
+    assert read("train", uri)["status"].tolist() == ["FINISHED"]
+
+
+def test_a_copy_of_a_killed_runs_folder_does_not_end_the_run_that_has_finished(uri: str, tmp_path: Path) -> None:
+    """Its spool says that the run is open, and would end it as KILLED."""
+    spool = Spool(tmp_path / "run", "train", uri)
+    spool.add(Open("mine", "mine", {}, {}, None, 1000))
+    spool.close(is_sent=False)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    with Writer("train", uri, tmp_path / "run") as writer:
+        writer.open("mine", name="mine", params={}, tags={})
+        writer.end("mine", "FINISHED")
+    Writer("train", uri, tmp_path / "copy").close()
     assert read("train", uri)["status"].tolist() == ["FINISHED"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.checksums import unsealed_text
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
 from dice_ray.settings import Flat
