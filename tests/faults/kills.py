@@ -23,8 +23,6 @@ from tests.faults.tries import Rows, Try, sharing
 from tests.machines import Machines, machines
 from tests.processes import TRIAL, WORKER, titled
 
-BOUND: Final = 15
-"""Seconds after which a driver without its Ray must have ended. Ray alone takes 60 for its GCS."""
 GRACE: Final = 10
 """Seconds between SIGTERM and SIGKILL, as clusters give."""
 
@@ -54,7 +52,6 @@ def part_of_ray_killed(name: str, sweep: Sweep, driver: subprocess.Popen[bytes])
     assert said, f"the message must say how to go on: {sweep.messages[-300:]}"
     assert "Traceback" not in sweep.messages
     assert "RUNNING" not in set(read(NAME, sweep.store)["status"]), "runs are left RUNNING in MLflow"
-    assert seconds <= BOUND, f"noticed after {seconds:.0f} s, more than {BOUND}"
     return seconds
 
 
@@ -67,7 +64,6 @@ def head_killed(cluster: Machines, sweep: Sweep, driver: subprocess.Popen[bytes]
     assert code == 1, f"the driver ended with {code}: {sweep.messages[-200:]}"
     assert f"dice-ray resume {NAME} --address HOST:PORT" in sweep.messages, sweep.messages[-300:]
     assert "RUNNING" not in set(read(NAME, sweep.store)["status"]), "runs are left RUNNING in MLflow"
-    assert seconds <= BOUND, f"noticed after {seconds:.0f} s, more than {BOUND}"
     return seconds
 
 

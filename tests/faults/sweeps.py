@@ -139,9 +139,7 @@ class Sweep:
         """The processes in which trials train now."""
         return [trial for trial in titled(*TRIAL, below=driver.pid) if title(trial).endswith(".train")]
 
-    def check(
-        self, before: Sequence[Ledger], again: int, code: int, failed: Collection[str] = (), workers: int = 1
-    ) -> Try:
+    def check(self, before: Sequence[Ledger], again: int, code: int, failed: Collection[str] = ()) -> Try:
         """In what the ledger and MLflow are not those of a sweep that nothing has disturbed.
 
         Args:
@@ -149,7 +147,6 @@ class Sweep:
             again: How many trials went on from their last checkpoint, at most.
             code: The exit status of the last driver.
             failed: What the reason of a failure may begin with.
-            workers: Which share each trial, and note each step.
         """
         if code:
             return Try("", lost=1, faults=(f"the driver ended with {code}: {self.messages[-200:]}",))
@@ -174,11 +171,14 @@ class Sweep:
         points = points[points["id"] != NAME]  # of which MLflow has the outcome
         stored = Counter(points[["id", "step", "metric", "value"]].itertuples(index=False, name=None))
         noted = Counter(point for ended in ledger.outcomes.values() for point in _points(ended))
-        lost["points"], doubled["points"] = (noted - stored).total(), (stored - noted).total()
+        lost["points"], doubled["points"] = (noted - stored).total(), points.duplicated(["id", "step", "metric"]).sum()
+        # A trial that hangs or takes too much memory fails when it is tried again, without what it had reported before.
+        if unknown := {id_ for id_, *_ in stored - noted if ledger.outcomes[id_].state != "failed"}:
+            faults.append(f"MLflow has other points than the ledger: {sorted(unknown)}")
         if not failed:
             stops = [[0, *(step for step, _ in ended.curve)] for ended in ledger.outcomes.values()]
-            least = workers * sum(steps[-1] for steps in stops)
-            most = least + workers * again * max(step - last for steps in stops for last, step in pairwise(steps))
+            least = sum(steps[-1] for steps in stops)
+            most = least + again * max(step - last for steps in stops for last, step in pairwise(steps))
             lost["steps"], doubled["steps"] = max(0, least - self.steps), max(0, self.steps - most)
         faults += [f"{number} {what} lost" for what, number in lost.items() if number]
         faults += [f"{number} {what} doubled" for what, number in doubled.items() if number]
@@ -230,9 +230,9 @@ def killed_in_turn(
 
 
 def survived_in_turn(
-    folder: Path, tries: int, kill: Kill, make: Make = Sweep, *, most: int = NUM_TRIALS, workers: int = 1
+    folder: Path, tries: int, kill: Kill, make: Make = Sweep, *, most: int = NUM_TRIALS, failed: Collection[str] = ()
 ) -> Iterator[Try]:
-    """Tries that the driver survives, so many at most in one sweep."""
+    """Tries that the driver survives, so many at most in one sweep; trials may fail for these reasons."""
     while tries > 0:
         kills: list[Try] = []
         before: list[Ledger] = []
@@ -243,7 +243,7 @@ def survived_in_turn(
                     before.append(sweep.ledger)
                     kills.append(tried(moment, kill, sweep, driver))
                 code = driver.wait(SECONDS)
-            whole = checked(partial(sweep.check, before, sweep.cpus * len(kills), code, workers=workers))
+            whole = checked(partial(sweep.check, before, sweep.cpus * len(kills), code, failed))
         tries -= len(kills)
         yield from sharing(kills, whole)
         if not kills:

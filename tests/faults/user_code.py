@@ -27,14 +27,8 @@ def one_trial_fails(fault: str, reason: str, folder: Path, tries: int) -> Iterat
     """In one sweep the fault hits one trial after the other, at a random step; the others end."""
 
     def make(folder: Path, scratch: Path) -> Sweep:
-        environment = {}
-        if fault == "memory":
-            memory = psutil.virtual_memory()
-            limit = (memory.total - memory.available + ROOM) / memory.total
-            assert limit < 0.9, "the machine must have more free memory"
-            environment = {"RAY_memory_usage_threshold": f"{limit:.4f}"}
         timeout = ("--trial-timeout", str(TIMEOUT)) if fault == "hang" else ()
-        return Sweep(folder, scratch, num_trials=tries + SPARE, only_tune=timeout, environment=environment)
+        return Sweep(folder, scratch, num_trials=tries + SPARE, only_tune=timeout)
 
     kills: list[Try] = []
     with fresh(folder, make) as sweep:
@@ -63,7 +57,7 @@ def _failures(sweep: Sweep) -> int:
 
 
 def goes_on(fault: str, sweep: Sweep, driver: subprocess.Popen[bytes]) -> float:
-    """Seconds until the trial goes on, in another process where the fault has ended its own."""
+    """Seconds until the trial goes on, in another process where the fault has ended its own, or the next trial."""
     (sweep.folder / "fault").write_text(fault)
     start = time.monotonic()
     sweep.wait_for(driver, lambda: not (sweep.folder / "fault").exists())
@@ -86,6 +80,13 @@ def driver_ends(fault: str, sweep: Sweep, driver: subprocess.Popen[bytes]) -> fl
     return time.monotonic() - start
 
 
+def with_little_memory(folder: Path, scratch: Path) -> Sweep:
+    memory = psutil.virtual_memory()
+    limit = (memory.total - memory.available + ROOM) / memory.total
+    assert limit < 0.9, "the machine must have more free memory"
+    return Sweep(folder, scratch, environment={"RAY_memory_usage_threshold": f"{limit:.4f}"})
+
+
 def with_own_space(folder: Path, scratch: Path) -> Sweep:
     return Sweep(folder, scratch, space="tests.faults.counted:rate")
 
@@ -100,7 +101,9 @@ ROWS: Final[Rows] = {
     "os._exit in a user's loss": partial(survived_in_turn, kill=partial(goes_on, "exit"), most=NUM_TRIALS),
     "a fork in a user's loss": partial(survived_in_turn, kill=partial(goes_on, "fork"), most=NUM_TRIALS),
     "a hang in a user's loss, with --trial-timeout": partial(one_trial_fails, "hang", "a trial must end within"),
-    "out of memory in one trial": partial(one_trial_fails, "memory", "out of memory: "),
+    "out of memory in one trial": partial(
+        survived_in_turn, kill=partial(goes_on, "memory"), make=with_little_memory, failed=("out of memory: ",)
+    ),
     "NaN in a user's space": _in_space("NaN"),
     "an exception in a user's space": _in_space("exception"),
     "os._exit in a user's space": _in_space("exit"),

@@ -95,7 +95,7 @@ class Proxy(ThreadingHTTPServer):
         """Say nothing of clients that are gone."""
 
 
-NO_JSON: Final = (b"<html>", b"null", b"[]", b'{"run": ', b"3", b'"run"', b"")
+NO_JSON: Final = (b"<html>", b"null", b"[]", b'{"run": ', b"3", b'"run"')
 
 
 class _Forward(BaseHTTPRequestHandler):
