@@ -171,7 +171,8 @@ class Sweep:
         points = points[points["id"] != NAME]  # of which MLflow has the outcome
         stored = Counter(points[["id", "step", "metric", "value"]].itertuples(index=False, name=None))
         noted = Counter(point for ended in ledger.outcomes.values() for point in _points(ended))
-        lost["points"], doubled["points"] = (noted - stored).total(), points.duplicated(["id", "step", "metric"]).sum()
+        lost["points"] = (noted - stored).total()
+        doubled["points"] = int(points.duplicated(["id", "step", "metric"]).sum())
         # A trial that hangs or takes too much memory fails when it is tried again, without what it had reported before.
         if unknown := {id_ for id_, *_ in stored - noted if ledger.outcomes[id_].state != "failed"}:
             faults.append(f"MLflow has other points than the ledger: {sorted(unknown)}")
