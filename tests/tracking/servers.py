@@ -77,8 +77,9 @@ class Proxy(ThreadingHTTPServer):
     """A proxy before a server, which answers with its own `status`, or with a `fault`, where one of them is set.
 
     Attributes:
-        fault: One of `away` (no answer; to stop the server takes 5 s), `hang` (no answer until it is over), `half` (the answer breaks off), `late error` (the server has
-            done what it was asked for, and the answer is 500), `no JSON`.
+        fault: One of `away` (no answer; to stop the server would take 5 s), `hang` (no answer until it is over), `half`
+            (the answer breaks off), `late error` (the server has done what it was asked for, and the answer is 500),
+            `no JSON`.
     """
 
     daemon_threads = True
