@@ -29,13 +29,13 @@ tokenizer, encoder = AutoTokenizer.from_pretrained("FOLDER"), AutoModel.from_pre
 heads = load_file(cached_file("FOLDER", "heads.safetensors"))
 hidden = encoder(**tokenizer("A text.", return_tensors="pt")).last_hidden_state""",
 }
-PAIR = '{"text": "The first sentence.", "text_pair": "The second."}'
 POOLED = {
     "auto": "the hidden state of the classification token",
     "first": "the hidden state of the first token",
     "last": "the hidden state of the last token",
     "mean": "the mean of the hidden states of all tokens",
 }
+PAIR = '{"text": "The first sentence.", "text_pair": "The second."}'
 
 
 def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float]) -> str:
