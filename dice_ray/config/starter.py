@@ -27,6 +27,8 @@ BATCH_SIZE = 32
 MIN_STEPS = 200
 MAX_EPOCHS = 20
 NUM_SHOWN = 3
+HUB = "hub"
+"""The source of folders that `datasets` reads."""
 BALANCED = 1.5
 """Up to this ratio between the classes, either way, losses for imbalanced data make little difference."""
 
@@ -58,6 +60,7 @@ def start(
     below: Layer | None = None,
     name: str | None = None,
     on_bad_row: OnBadRow | None = None,
+    url: str | None = None,
 ) -> Starter:
     """Guess how to read the file, beyond what is given, and check the guess on all rows of all files.
 
@@ -69,16 +72,19 @@ def start(
         below: A preset of which all but the files is kept; the task too, unless the positive label is given.
         name: Of the data; by default that of the file.
         on_bad_row: By default malformed rows are skipped if each file has few of them; repeated ids are among them.
+        url: Of the folder that the files were fetched from.
 
     Raises:
         DataError: A file does not exist, no reader can read the file or one of its rows, or the training split lacks a
             label.
     """
     for other in (dev, test):
-        if other is not None and not other.is_file():
+        if other is not None and not other.exists():
             raise DataError(f"there must be a file {other}, but it does not exist")
     guessed = guess(file, given)
-    values = _values(guessed, file, {"dev": dev, "test": test})
+    if HUB in guessed.reader and (dev or test):
+        raise InputError(f"dev and test must be splits of the folder {file}, got files")
+    values = _values(guessed, file, {"dev": dev, "test": test}, url)
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)
     name = name or file.name.partition(".")[0]
@@ -100,7 +106,7 @@ def start(
 
 def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunConfig, Splits, str]:
     """The configuration and the data, with malformed rows skipped if there are few, and the first malformed row."""
-    files = values["data"]["source"]["files"]
+    (files,) = values["data"]["source"].values()
     files |= {} if on_bad_row is None else {"on_bad_row": on_bad_row}
 
     def load() -> tuple[RunConfig, Splits]:
@@ -123,13 +129,13 @@ def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunCo
         return config, splits, str(error)
 
 
-def target(file: Path, out: Path | None, overwrite: bool) -> Path:
-    """The path of the preset for a file.
+def target(name: str, out: Path | None, overwrite: bool) -> Path:
+    """The path of the preset for a file of this name.
 
     Raises:
         InputError: It is not a YAML file in an existing folder, or it exists and is not to be overwritten.
     """
-    out = out or Path(f"{file.name.partition('.')[0]}.yaml")
+    out = out or Path(f"{name.partition('.')[0]}.yaml")
     if out.suffix not in (".yaml", ".yml") or not out.absolute().parent.is_dir():
         raise InputError(f"a preset must be a .yaml file in a folder that exists, got {out}")
     if out.exists() and not overwrite:
@@ -137,12 +143,14 @@ def target(file: Path, out: Path | None, overwrite: bool) -> Path:
     return out
 
 
-def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None]) -> Nested:
+def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None], url: str | None) -> Nested:
+    if HUB in guessed.reader:
+        return {"task": guessed.task, "data": {"source": guessed.reader}, "model": {"encoder": "tiny"}}
     folder = file.resolve().parent
-    files: Nested = {"folder": str(folder).replace("$", "$$"), "train": file.name}
+    files: Nested = {"folder": (url or str(folder)).replace("$", "$$"), "train": file.name}
     for split, other in others.items():
         if other is not None:
-            files[split] = os.path.relpath(other.resolve(), folder)
+            files[split] = other.name if url else os.path.relpath(other.resolve(), folder)
     files["reader"] = guessed.reader
     return {"task": guessed.task, "data": {"source": {"files": files}}, "model": {"encoder": "tiny"}}
 
@@ -180,9 +188,8 @@ def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
         )
     if bad_row:
         num = sum(read.num_malformed for read in splits.report.read.values())
-        why["data.source.files.on_bad_row"] = (
-            f"Malformed rows are skipped and counted: {num}, the first one at {bad_row}."
-        )
+        reason = f"Malformed rows are skipped and counted: {num}, the first one at {bad_row}."
+        why |= {f"data.source.{source}.on_bad_row": reason for source in ("files", HUB)}
     return {path: reason.strip() for path, reason in why.items() if reason}
 
 

@@ -21,7 +21,7 @@ import torch
 from pydantic import Field, StringConstraints, field_validator, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import QueryRecord, TaggedRecord
+from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
 from dice_ray.errors import DataError, nearest
 from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts
@@ -47,6 +47,8 @@ from dice_ray.terms import Link, Term, TermFacts
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from dice_ray.models.encoder import ModelConfig
+
 QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 SpanProbabilities: TypeAlias = dict[tuple[int, int], float]
 """The probability of each predicted span of a row: the index of its first word in the row, and how many follow."""
@@ -69,11 +71,11 @@ class TermWeights(Settings):
 
 
 class MrcNerConfig(WindowedBranch):
-    """Find the spans of each type with a query for it, in tagged sentences or in a file of queries.
+    """Find the spans of each type with a query for it, in tagged sentences, nested spans or a file of queries.
 
     Attributes:
-        queries: The name of shipped queries, or a query for each type. By default the queries of the file, and for
-            tagged sentences the names of the types.
+        queries: The name of shipped queries, or a query for each type. By default the queries of the file, and where it
+            has none the names of the types.
         spans: Whether spans may share words. `flat` keeps the most probable of those that do, whatever their types.
         weights: The weight of each term. Without `match`, a start is paired with the nearest end.
         max_span: The longest span that is predicted, in words; longer gold spans are missed.
@@ -83,7 +85,7 @@ class MrcNerConfig(WindowedBranch):
 
     name = "mrc_ner"
     metric = "f1"
-    records = (TaggedRecord, QueryRecord)
+    records = (TaggedRecord, NestedRecord, QueryRecord)
 
     queries: str | dict[str, QueryText] | None = None
     spans: Literal["flat", "nested"] = "flat"
@@ -271,12 +273,12 @@ class MrcNer(Task[SpanRecord]):
             for name in self.weights
         )
 
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
         heads = {
-            "start": PlaceHead(width, 1, dropout, places="place"),
-            "end": PlaceHead(width, 1, dropout, places="place"),
-            "match": SpanHead(width, dropout, self.config.max_span, places="place", spans="candidate"),
-            "answerable": PlaceHead(width, 1, dropout, places="classification"),
+            "start": PlaceHead(width, 1, model.dropout, places="place"),
+            "end": PlaceHead(width, 1, model.dropout, places="place"),
+            "match": SpanHead(width, model.dropout, self.config.max_span, places="place", spans="candidate"),
+            "answerable": PlaceHead(width, 1, model.dropout, places="classification"),
         }
         return {name: heads[name] for name in self.weights}
 
@@ -342,7 +344,7 @@ class MrcNer(Task[SpanRecord]):
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
         predicted = self._predicted(records, rows, decoded)
-        tagged = [record for record in records if isinstance(record, TaggedRecord)]
+        tagged = [record for record in records if not isinstance(record, QueryRecord)]
         if self.config.spans == "flat" and len(tagged) == len(records):
             return Conll([tagged_words(record.words, predicted[record.id]) for record in tagged])
         return Json(

@@ -26,12 +26,14 @@ from dice_ray.metrics.objectives import OF_TWO, beta, check_score, metric_of
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
-from dice_ray.tasks.rows import classification_places, encodings, inputs_of, labels_of, padded
+from dice_ray.tasks.rows import classification_places, labels_of, padded, pair_rows
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.user_code import Address
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+    from dice_ray.models.encoder import ModelConfig
 
 
 class SentencePairConfig(TaskBranch):
@@ -107,16 +109,12 @@ class SentencePair(Task[PairRecord]):
         return [text for record in records for text in (record.first, record.second)]
 
     def encode(self, records: Sequence[PairRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        pairs = [(record.first, record.second) for record in records]
         indices = {label: index for index, label in enumerate(self.classes)}
-        rows = []
-        encoded = encodings(tokenizer, pairs, self.config.max_length, side=tokenizer.truncation_side, places=False)
-        for number, (record, encoding) in enumerate(zip(records, encoded, strict=True)):
+        rows = pair_rows(tokenizer, [record.content for record in records], self.config.max_length)
+        for record, row in zip(records, rows, strict=True):
             if record.label and record.label not in indices:
                 raise DataError(f"pair {record.id}: its label must be one of {self.classes}, got {record.label!r}")
-            cut = bool(encoding.overflowing)
-            inputs = inputs_of(encoding, tokenizer)
-            rows.append({**inputs, "record": number, "cut": cut, "label": indices.get(record.label, NO_TARGET)})
+            row["label"] = indices.get(record.label, NO_TARGET)
         return rows
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
@@ -130,8 +128,9 @@ class SentencePair(Task[PairRecord]):
         counts = (len(rows) - positives, positives)
         return (TermFacts("label", self.config.link, self.classes, counts, background=0),)
 
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
-        return {"label": TextHead(width, 2 if self.config.link == "softmax" else 1, dropout)}
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        num_logits = 2 if self.config.link == "softmax" else 1
+        return {"label": TextHead(width, num_logits, model.dropout, model.pooling)}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
         logits_BC = logits["label"]

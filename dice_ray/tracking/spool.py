@@ -26,9 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dice_ray.errors import BusyError, RunError
+from pydantic import TypeAdapter
+
+from dice_ray.checksums import sealed, unsealed
+from dice_ray.errors import BusyError, RunError, first_line
 from dice_ray.remote import without_password
-from dice_ray.tracking.entries import End, Open, RunEntry, as_line, from_line
+from dice_ray.tracking.entries import End, Model, Open, RunEntry, as_line, from_line
 from dice_ray.tracking.store import store_uri
 
 _SENT: Final = "sent"
@@ -69,19 +72,22 @@ class Spool:
         self._file.seek(0)
         whole, newline, _ = self._file.read().rpartition(b"\n")
         self._file.truncate(len(whole) + len(newline))
-        lines = whole.decode().split("\n") if newline else []
+        lines: list[str] = []
         try:
             with _damage_named(self.path):
-                self.unsent = _unsent(lines[1:], modified_ms)
+                lines = whole.decode().split("\n") if newline else []
+                self.unsent = _unsent([_unsealed(line) for line in lines[1:]], modified_ms)
+                for entry in self.unsent:
+                    _check_inside(entry, folder)
         except RunError:
             self._file.close()
             raise
         if not lines:
-            self._write(json.dumps({"experiment": experiment, "store": store}))
+            self._write(sealed(json.dumps({"experiment": experiment, "store": store})))
 
     def add(self, entry: RunEntry) -> None:
         """Append an entry; it is not lost if the process is killed now."""
-        self._write(as_line(entry))
+        self._write(sealed(as_line(entry)))
 
     def mark_sent(self) -> None:
         """Mark that the store holds everything that was added."""
@@ -122,11 +128,12 @@ def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
         RunError: A spool is damaged.
     """
     for file in sorted(folder.rglob("unsent-*.jsonl")):
-        with file.open(encoding="utf-8") as lines:
+        with file.open("rb") as lines:
             head = lines.readline()
-        if head.endswith("\n"):
+        if head.endswith(b"\n"):
             with _damage_named(file):
-                spool = UnsentSpool(file, **json.loads(head))
+                head_values = json.loads(unsealed(head.decode().rstrip("\n")))
+                spool = TypeAdapter(UnsentSpool).validate_python({**head_values, "file": file})
             yield spool
 
 
@@ -135,11 +142,22 @@ def _damage_named(file: Path) -> Iterator[None]:
     """Turn an error of parsing a spool's lines into a RunError that names the file."""
     try:
         yield
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise RunError(
-            f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged ({error}): move it "
-            "away; the entries in it are lost"
+            f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged "
+            f"({first_line(error)}): move it away; the entries in it are lost"
         ) from error
+
+
+def _check_inside(entry: RunEntry, folder: Path) -> None:
+    """Raise a ValueError for a model that is elsewhere: the folder of a model is deleted once the store has it."""
+    model = Path(entry.folder) if isinstance(entry, Model) else None
+    if model and model.exists() and not model.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"the model {model} lies outside of {folder}")
+
+
+def _unsealed(line: str) -> str:
+    return line if line == _SENT else unsealed(line)
 
 
 def _unsent(lines: list[str], at: int) -> list[RunEntry]:

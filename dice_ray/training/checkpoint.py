@@ -6,7 +6,8 @@ the fsync a file system may store the rename before the content, which leaves an
 
 `last.pt` becomes `before.pt` before a new `last.pt` takes its place. Between the two renames there is only `before.pt`,
 so a run resumes from either, and from `before.pt` where `last.pt` is damaged. A finished run keeps `last.pt` alone.
-Only rank 0 writes; every worker reads.
+Only rank 0 writes; every worker reads. torch writes a zip archive with the checksums of its members but does not check
+them (torch 2.13): a flipped bit would be another weight.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import os
 import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, reason_of
 
 LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
 RESUME_FILES = (LAST, _BEFORE)
@@ -33,6 +35,19 @@ def sync(file: Path) -> None:
     """Block until a file's content is on the disk; call it before a rename that makes the file visible."""
     with file.open("rb") as content:
         os.fsync(content.fileno())
+
+
+def check_kept(state: Mapping[str, Any], kept: str, file: Path) -> None:
+    """The weights that a checkpoint leaves out must be those that it was trained with.
+
+    Raises:
+        RunError: They are not.
+    """
+    if (stored := state.get("kept", "")) != kept:
+        raise RunError(
+            f"{file} holds only the weights that were trained, and needs the same model.encoder as before: its weights "
+            f"were changed (digest {stored} then, {kept} now); restore them, or train a new run"
+        )
 
 
 class Checkpoints:
@@ -51,13 +66,14 @@ class Checkpoints:
             )
         self.folder = folder
 
-    def last(self, like: Mapping[str, torch.Tensor]) -> dict[str, Any] | None:
+    def last(self, like: Mapping[str, torch.Tensor], kept: str = "") -> dict[str, Any] | None:
         """The newest usable state, `None` if there is no checkpoint; with a warning if `last.pt` cannot be used.
 
         Also deletes temporary files that a killed process left.
 
         Args:
             like: The weights of the run's model; those of a checkpoint must have the same names and shapes.
+            kept: The digest of the weights that checkpoints leave out.
 
         Raises:
             RunError: Checkpoints exist, but none can be used.
@@ -74,6 +90,7 @@ class Checkpoints:
                     if key not in like or key not in stored or like[key].shape != stored[key].shape:
                         model = "must be a checkpoint of this run's model"
                         raise RunError(f"{self.folder / name} {model}, but {key} differs")
+                check_kept(state, kept, self.folder / name)
             except RunError as error:
                 errors.append(error)
             else:
@@ -118,12 +135,32 @@ class Checkpoints:
     def _load(self, name: str, keys: set[str]) -> dict[str, Any]:
         path = self.folder / name
         try:
+            _check_whole(path)
             # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, LookupError, OSError) as error:
-            raise RunError(f"{path} must be a checkpoint of dice_ray: {' '.join(str(error).split())[:200]}") from error
+        except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
+            reason = "it is damaged, or holds objects, which are not loaded as they can run code"
+            raise _no_checkpoint(path, reason) from error
+        except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
+            raise _no_checkpoint(path, reason_of(error)[:200]) from error
         if not isinstance(state, dict):
-            raise RunError(f"{path} must be a checkpoint of dice_ray: it holds a {type(state).__name__}")
+            raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
         if missing := sorted(keys - state.keys()):
-            raise RunError(f"{path} must be a checkpoint of dice_ray: it lacks {', '.join(missing)}")
+            raise _no_checkpoint(path, f"it lacks {', '.join(missing)}")
+        if not isinstance(state["model"], dict) or not all(map(torch.is_tensor, state["model"].values())):
+            raise _no_checkpoint(path, "its `model` must be weights by their names")
         return state
+
+
+def _check_whole(path: Path) -> None:
+    """Raises a ValueError where a member of the archive has another checksum than it was written with."""
+    with zipfile.ZipFile(path) as archive:
+        if damaged := archive.testzip():
+            raise ValueError(f"its part {damaged} is damaged")
+
+
+def _no_checkpoint(path: Path, reason: str) -> RunError:
+    return RunError(
+        f"{path} must be a whole checkpoint of dice_ray: {reason}. Restore it from a copy, or delete the folder, and "
+        "the run begins anew"
+    )

@@ -148,6 +148,8 @@ def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
         dice_ray.ablate("loss_comparison", encoders=["tiny", "minilm"], tuned_from=["sweep"])
     with pytest.raises(InputError, match="runs all arms with the same settings: give no --tuned-from"):
         dice_ray.ablate("tuning_budget", tuned_from=["sweep"])
+    with pytest.raises(InputError, match="runs all arms with the same settings: give no --tune-shared"):
+        dice_ray.ablate("tuning_budget", tune_shared="sweep")
 
 
 def test_a_name_goes_on_with_its_own_run_alone() -> None:
@@ -375,6 +377,12 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     (before,) = read("train").to_dict("records")
     (tmp_path / "new.tsv").write_text("sentence1\tsentence2\nthe router is broken\tit is urgent\n")
     assert dice_ray.predict("mine", "new.tsv").text().startswith("id\tlabel\tprobability_0\tprobability_1\n2\t")
+
+    at_url = f"{tmp_path.as_uri()}/new.tsv"
+    assert dice_ray.predict("mine", at_url).text() == dice_ray.predict("mine", "new.tsv").text()
+    (tmp_path / "labelled.tsv").write_text("sentence1\tsentence2\tlabel\nthe router is broken\tit is urgent\t1\n")
+    on_file = dice_ray.evaluate("mine", "labelled.tsv").scores.metrics
+    assert dice_ray.evaluate("mine", f"{tmp_path.as_uri()}/labelled.tsv").scores.metrics == on_file
 
     for _ in range(2):  # scored again, it is stored once
         scored = dice_ray.evaluate("mine", items=tmp_path / "items.csv")

@@ -123,6 +123,22 @@ def test_other_folders_and_dollars_are_found() -> None:
     assert sources.load(api.validate("c/mine.yaml").data).report.sizes == {"train": 60, "dev": 20}
 
 
+def test_files_at_urls_are_named_by_the_folder_s_url(tmp_path: Path) -> None:
+    """Finds a preset that names the copies, which another machine does not have."""
+    url = tmp_path.as_uri()
+    table("train.tsv", 60), table("test.tsv", 20)
+    _, preset = api.init(f"{url}/train.tsv", test=f"{url}/test.tsv")
+    assert preset == Path("train.yaml")
+    config = api.validate(preset)
+    assert isinstance(config.data.source, FilesConfig)
+    assert (config.data.source.folder, config.data.source.test) == (url, "test.tsv")
+    assert sources.load(config.data).report.sizes == {"train": 54, "dev": 6, "test": 20}
+    with pytest.raises(InputError, match=r"files at URLs must be in one folder, .*, got file.*train\.tsv, test\.tsv"):
+        api.init(f"{url}/train.tsv", test="test.tsv", overwrite=True)
+    with pytest.raises(DataError, match=r"FILE: there must be a file .*trian\.tsv, .*did you mean 'train\.tsv'"):
+        api.init(f"{url}/trian.tsv")
+
+
 def test_a_label_of_one_text_is_not_drawn_for_dev() -> None:
     lines = [f"a thing number {n}\t{n % 2 if n < 50 else n}" for n in range(80)]
     Path("train.tsv").write_text("\n".join(["text\tlabel", *lines]))
@@ -299,6 +315,32 @@ def test_a_folder_is_read_by_the_names_of_its_files(tmp_path: Path) -> None:
         (folder / name).unlink()
     with pytest.raises(DataError, match=r"a file must be named train, and the files are tweets-test.tsv, tweets-val"):
         api.init(folder, overwrite=True)
+
+
+def test_a_folder_of_brat_and_one_of_datasets_make_presets_that_load(tmp_path: Path) -> None:
+    """Both were refused; a preset must find the folder again, and read all splits of it."""
+    import datasets
+
+    for split in ("train", "dev"):
+        for number in range(9):
+            path = tmp_path / "brat" / split / f"{number}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"\nAda {number} sings in Bonn.\nAnd so on.\n")
+            path.with_suffix(".ann").write_text("T1\tPER 1 4\tAda\nT2\tLOC 16 20\tBonn\nR1\tin Arg1:T1 Arg2:T2\n")
+    starter, out = api.init(tmp_path / "brat", out=tmp_path / "brat.yaml")
+    assert {split: facts.num_records for split, facts in starter.inspection.splits.items()} == {"train": 18, "dev": 18}
+    assert starter.inspection.splits["train"].labels == {"O": 72, "B-PER": 9, "B-LOC": 9}
+    assert api.inspect([out])[0].splits == starter.inspection.splits
+    names = datasets.ClassLabel(names=["no", "yes"])
+    features = datasets.Features(text=datasets.Value("string"), label=names)
+    rows = datasets.Dataset.from_dict({"text": [f"a nice {n}" for n in range(40)], "label": [n % 2 for n in range(40)]})
+    saved = datasets.DatasetDict(train=rows.cast(features), validation=rows.cast(features))
+    saved.save_to_disk(str(tmp_path / "saved"))
+    starter, out = api.init(tmp_path / "saved", out=tmp_path / "saved.yaml")
+    assert starter.inspection.splits["dev"].labels == {"no": 20, "yes": 20}
+    assert api.inspect([out])[0].splits == starter.inspection.splits
+    with pytest.raises(InputError, match="dev and test must be splits of the folder"):
+        api.init(tmp_path / "saved", dev=out, out=tmp_path / "other.yaml")
 
 
 def test_data_can_be_inspected_with_other_settings() -> None:

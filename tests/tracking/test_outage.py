@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread, Timer
 
@@ -27,63 +21,8 @@ from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
-from tests.tracking.stores import copied, fill, free_port
-
-SERVE = """
-import os, sys
-import mlflow.server as server
-os.environ[server.BACKEND_STORE_URI_ENV_VAR] = sys.argv[2]
-os.environ[server.ARTIFACT_ROOT_ENV_VAR] = "mlflow-artifacts:/"
-os.environ[server.SERVE_ARTIFACTS_ENV_VAR] = "true"
-os.environ[server.ARTIFACTS_DESTINATION_ENV_VAR] = sys.argv[3]
-import uvicorn
-from mlflow.server.fastapi_app import app
-uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]))
-"""
-"""The worker of `mlflow server`, without the processes around it."""
-
-
-class Server:
-    """MLflow's server on loopback, which can be killed and started again on the same store."""
-
-    def __init__(self, folder: Path, store: str) -> None:
-        self.port, self.folder, self.store = free_port(), folder, store
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        if self.process is not None:
-            return
-        arguments = [str(self.port), self.store, str(self.folder / "artifacts")]
-        environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        with (self.folder / "server.log").open("ab") as log:
-            command = [sys.executable, "-c", SERVE, *arguments]
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        until(self._answers)
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.uri}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-
-def until(holds: Callable[[], bool], seconds: float = 200) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+from tests.tracking.servers import Proxy, Server, until
+from tests.tracking.stores import copied, fill
 
 
 @pytest.fixture(scope="module")
@@ -93,50 +32,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator
     server = Server(folder, copied(migrated, folder))
     yield server
     server.stop()
-
-
-class Proxy(ThreadingHTTPServer):
-    """A proxy before a server, which answers with its own `status` where that is set, and nothing while it is away.
-
-    To be away costs nothing; to kill the server and start it again takes 5 s of CPU time.
-    """
-
-    def __init__(self, target: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Forward)
-        self.target, self.status, self.is_away = target, 0, False
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Forward(BaseHTTPRequestHandler):
-    server: Proxy
-
-    def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        status, content = self.server.status, b"<html>the proxy's own page</html>"
-        if self.server.is_away:
-            return
-        if not status:
-            headers = {"Content-Type": self.headers.get("Content-Type", "application/json")}
-            request = urllib.request.Request(self.server.target + self.path, body or None, headers, method=self.command)
-            try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    status, content = answer.status, answer.read()
-            except urllib.error.HTTPError as error:
-                status, content = error.code, error.read()
-            except OSError:  # the server was killed
-                return
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_POST = do_PUT = do_PATCH = do_GET
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
 
 
 @pytest.fixture
@@ -205,7 +100,7 @@ def test_everything_is_stored_once_whenever_the_server_is_away(proxy: Proxy, ser
     until(lambda: writer.failure is not None)
     server.start()
     until(lambda: is_stored("b", 2))  # the same process sends it
-    proxy.is_away = True
+    proxy.fault = "away"
     report("b", range(3, 6))
     writer.end("a", "FINISHED")
     writer.end("b", "FAILED")
@@ -215,7 +110,7 @@ def test_everything_is_stored_once_whenever_the_server_is_away(proxy: Proxy, ser
     (spool,) = unsent_spools(tmp_path)
     assert spool.experiment == "away"
 
-    proxy.is_away = False
+    proxy.fault = ""
     Writer("away", proxy.uri, tmp_path / "run").close()  # a later process
     assert list(unsent_spools(tmp_path)) == []
     runs = read("away", server.uri)
@@ -231,24 +126,38 @@ def test_everything_is_stored_once_whenever_the_server_is_away(proxy: Proxy, ser
 
 
 def test_a_run_is_scored_while_the_server_is_away(
-    proxy: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    proxy: Proxy, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", proxy.uri)
+    """Finds a password of the store's URI too, in whatever a run leaves on the disk, in MLflow and in messages."""
+    uri = proxy.uri.replace("://", "://me:s3cret@")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     quick = {"data.source.synthetic.size": 100, "training.epochs": 1}
     dice_ray.train("synthetic_pairs", quick, name="mine")
-    proxy.is_away = True
+    proxy.fault = "away"
     scored = dice_ray.evaluate("mine")
     assert scored.not_stored is not None
     assert re.match(r"MLflow is away \(.*\): the scores wait in dice_ray_runs/mine, `dice-ray runs`", scored.not_stored)
-    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", proxy.uri)  # as if its driver were running
-    assert re.match(r"not stored in MLflow: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").not_stored or "")
+    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", uri)  # as if its driver were running
+    not_stored = dice_ray.evaluate("mine", "dev").not_stored or ""
+    assert re.match(r"not stored in MLflow: .* 2 entries were not: ", not_stored)
     busy.close(is_sent=False)
-    proxy.is_away = False
+    with pytest.raises(RunError, match=r"reading http://\*\*\*@127") as unread:
+        read("train")
+    waiting = b"".join(file.read_bytes() for file in (tmp_path / "dice_ray_runs").rglob("*") if file.is_file())
+    proxy.fault = ""
     assert api.send_waiting() == []
     (row,) = read("train").to_dict("records")
     assert {name: row[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
     assert list(texts(read("train"), "test/items.csv")) == ["mine"]
     assert dice_ray.evaluate("mine", "dev").not_stored is None
+    api.write_report(api.report("train"), ["train"])
+    left = b"".join(
+        file.read_bytes() for place in (tmp_path, server.folder) for file in place.rglob("*") if file.is_file()
+    )
+    assert b"dev/best_f1" in left, "the files hold the store and its artifacts"
+    said = f"{scored.not_stored}{not_stored}{unread.value}{capfd.readouterr()}"
+    assert b"s3cret" not in waiting + left
+    assert "s3cret" not in said
 
 
 def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_restored(uri: str, tmp_path: Path) -> None:

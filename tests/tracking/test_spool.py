@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.checksums import sealed
 from dice_ray.errors import BusyError, RunError
-from dice_ray.tracking.entries import End, Open, Points, RunEntry, Tags
+from dice_ray.tracking.entries import End, Model, Open, Points, RunEntry, Tags, as_line
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.writer import Writer
@@ -66,6 +68,19 @@ def test_a_run_that_was_left_open_can_be_resumed(uri: str, tmp_path: Path) -> No
     assert read("train", uri)["status"].tolist() == ["FINISHED"]
 
 
+def test_a_copy_of_a_killed_runs_folder_does_not_end_the_run_that_has_finished(uri: str, tmp_path: Path) -> None:
+    """Its spool says that the run is open, and would end it as KILLED."""
+    spool = Spool(tmp_path / "run", "train", uri)
+    spool.add(Open("mine", "mine", {}, {}, None, 1000))
+    spool.close(is_sent=False)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    with Writer("train", uri, tmp_path / "run") as writer:
+        writer.open("mine", name="mine", params={}, tags={})
+        writer.end("mine", "FINISHED")
+    Writer("train", uri, tmp_path / "copy").close()
+    assert read("train", uri)["status"].tolist() == ["FINISHED"]
+
+
 def test_above_the_mark_only_open_runs_are_read_again(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     opened = Open("still", "still", {}, {}, None, 1)
@@ -115,6 +130,43 @@ def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
     assert "secret" not in first.path.read_text()
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[1, 2]",
+        b'"entry"',
+        b'{"entry": "Tags", "key": ["a"], "tags": {}}',
+        b'{"entry": "Points", "key": "a", "points": [{"metric": "m", "value": "high", "step": 1, "at": 1}]}',
+        b'{"entry": "Tags", "key": "\xff", "tags": {}}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_line_that_is_no_entry_is_named(line: bytes, tmp_path: Path) -> None:
+    """Finds a traceback in place of the file's name, at the line or when its entry is sent."""
+    spool = Spool(tmp_path, "a", "sqlite:////a.db")
+    spool.close(is_sent=False)
+    head = spool.path.read_bytes()
+    spool.path.write_bytes(head + line + b"\n")
+    with pytest.raises(RunError, match=r"unsent-.*\.jsonl must hold the entries .* but is damaged"):
+        Spool(tmp_path, "a", "sqlite:////a.db")
+    spool.path.write_bytes(line + b"\n" + head)
+    with pytest.raises(RunError, match=r"unsent-.*\.jsonl must hold the entries .* but is damaged"):
+        list(unsent_spools(tmp_path))
+
+
+def test_a_model_outside_of_the_folder_is_neither_sent_nor_deleted(tmp_path: Path) -> None:
+    for where, is_inside in ((tmp_path / "run/model", True), (tmp_path / "photos", False)):
+        where.mkdir(parents=True)
+        spool = Spool(tmp_path / "run", "a", "sqlite:////a.db")
+        spool.add(Model("a", str(where), "mine"))
+        spool.close(is_sent=False)
+        if is_inside:
+            assert Spool(tmp_path / "run", "a", "sqlite:////a.db").unsent == [Model("a", str(where), "mine")]
+        else:
+            with pytest.raises(RunError, match=r"the model .*photos lies outside of .*run"):
+                Spool(tmp_path / "run", "a", "sqlite:////a.db")
+
+
 def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:
     """Texts of the data wait in it, and other users of the machine could read them."""
     before = os.umask(0)
@@ -145,9 +197,12 @@ def test_the_error_names_a_damaged_file(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     spool.close(is_sent=False)
     whole = spool.path.read_text()
-    spool.path.write_text(f"{whole}no entry\n")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
-        Spool(tmp_path, "a", "sqlite:////a.db")
-    spool.path.write_text(f"no head\n{whole}")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
-        list(unsent_spools(tmp_path))
+    entry = sealed(as_line(Tags("a", {"x": "y"}))).encode()
+    for damaged in (b"no entry", b"\xff", entry.replace(b"y", b"z")):
+        spool.path.write_bytes(whole.encode() + damaged + b"\n")
+        with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
+            Spool(tmp_path, "a", "sqlite:////a.db")
+    for head in (b"no head", b"\xff", whole.encode().replace(b"a.db", b"b.db").rstrip()):
+        spool.path.write_bytes(head + b"\n" + whole.encode())
+        with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
+            list(unsent_spools(tmp_path))

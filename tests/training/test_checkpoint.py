@@ -98,6 +98,34 @@ def test_the_previous_checkpoint_replaces_a_damaged_one(tmp_path: Path, fault: s
         checkpoints.last(WEIGHTS)
 
 
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (state(1, tally=Path("an object")), "holds objects, which are not loaded as they can run code"),
+        (state(1, model=[1]), "its `model` must be weights by their names"),
+        (state(1, model={"weight": 3}), "its `model` must be weights by their names"),
+        (
+            b"\x80\x02cbuiltins\nexec\n(Vopen('ran', 'w')\ntR.",
+            "holds objects, which are not loaded as they can run code",
+        ),
+        (b"\x80\x00", "must be a checkpoint of dice_ray: "),
+        (b"\x80\x02]q", "must be a checkpoint of dice_ray: "),
+        (b"\x80\x02jabc", "must be a checkpoint of dice_ray: "),
+    ],
+)
+def test_what_is_no_checkpoint_is_refused_and_runs_nothing(tmp_path: Path, content: Any, reason: str) -> None:
+    """Finds an error of torch that passes as a traceback, its advice to load code, and code that is run."""
+    if isinstance(content, bytes):
+        (tmp_path / "best.pt").write_bytes(content)
+    else:
+        torch.save(content | {"decisions": {}}, tmp_path / "best.pt")
+    with pytest.raises(RunError, match=r"best\.pt must be a checkpoint of dice_ray") as raised:
+        Checkpoints(tmp_path).best()
+    assert reason in str(raised.value)
+    assert "weights_only" not in str(raised.value)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_run_with_a_truncated_checkpoint_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
     whole = timeless(train.evaluations(small(), tmp_path / "whole"))
     run = train.evaluations(small(), tmp_path / "torn")
@@ -106,7 +134,7 @@ def test_a_run_with_a_truncated_checkpoint_ends_like_an_uninterrupted_one(tmp_pa
     run.close()
     path = tmp_path / "torn/last.pt"
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.warns(UserWarning, match=r"last\.pt must be a checkpoint"):
+    with pytest.warns(UserWarning, match=r"last\.pt must be a whole checkpoint"):
         assert timeless(train.evaluations(small(), tmp_path / "torn")) == whole
 
 

@@ -24,17 +24,19 @@ from dice_ray.data.readers.base import (
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.json_rows import flat, json_rows
-from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
+from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.opened import binary_format
 from dice_ray.data.records import Record
 from dice_ray.errors import first_line, nearest, shown
 from dice_ray.settings import Choice
 
-RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
+RowColumnsConfig: TypeAlias = Annotated[
+    PairColumns | TextColumns | TaggedColumns | SpanColumns | QuestionColumns, Choice()
+]
 """The columns of rows with named columns, some of which may hold lists."""
 BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
-LABELS = frozenset({"label", "tags", "answers"})
+LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
 LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
 
@@ -117,7 +119,9 @@ def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iter
             else:
                 stream = pa.ipc.open_stream(path)
                 yield stream.schema, lambda names: (batch.select(names) for batch in stream)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:  # an OSError without a number is one of Arrow's own
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise unreadable(path, "the file", kind, first_line(error)) from None
 
 
