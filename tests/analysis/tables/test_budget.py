@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from analysis.budget import at_budget
@@ -53,7 +55,12 @@ def test_the_settings_are_named_by_what_they_vary() -> None:
     """Finds a loss, a seed or a shared value named as the cause, and an unnamed learning rate."""
     frame = drawn_settings(DEV, TEST)
     draw = frame["tags.variant"].astype("float64")
-    own = {"loss": frame["arm"], "training.seed": frame["seed"], "training.epochs": 3, "training.lr": draw / 1000}
+    own: dict[str, Any] = {
+        "loss": frame["arm"],
+        "training.seed": frame["seed"],
+        "training.epochs": 3,
+        "training.lr": draw / 1000,
+    }
     frame = frame.assign(**{f"params.{path}": value for path, value in own.items()})
     (table,) = variance_components(Findings(frame))
     by_source = table.shown.set_index("source")["what varies"]
