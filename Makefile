@@ -45,7 +45,7 @@ test-slow: $(READY) ## Run the tests that take over 25 s each or kill processes,
 test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser
 
-test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
+test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes, resumable; prints JSON last
 	$(BIN)/python -m tests.faults
 
 mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last

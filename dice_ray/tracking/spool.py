@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from dice_ray.checksums import sealed, unsealed
 from dice_ray.errors import BusyError, RunError
 from dice_ray.remote import without_password
 from dice_ray.tracking.entries import End, Open, RunEntry, as_line, from_line
@@ -69,19 +70,19 @@ class Spool:
         self._file.seek(0)
         whole, newline, _ = self._file.read().rpartition(b"\n")
         self._file.truncate(len(whole) + len(newline))
-        lines = whole.decode().split("\n") if newline else []
         try:
             with _damage_named(self.path):
-                self.unsent = _unsent(lines[1:], modified_ms)
+                lines = whole.decode().split("\n") if newline else []
+                self.unsent = _unsent([_unsealed(line) for line in lines[1:]], modified_ms)
         except RunError:
             self._file.close()
             raise
         if not lines:
-            self._write(json.dumps({"experiment": experiment, "store": store}))
+            self._write(sealed(json.dumps({"experiment": experiment, "store": store})))
 
     def add(self, entry: RunEntry) -> None:
         """Append an entry; it is not lost if the process is killed now."""
-        self._write(as_line(entry))
+        self._write(sealed(as_line(entry)))
 
     def mark_sent(self) -> None:
         """Mark that the store holds everything that was added."""
@@ -122,11 +123,11 @@ def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
         RunError: A spool is damaged.
     """
     for file in sorted(folder.rglob("unsent-*.jsonl")):
-        with file.open(encoding="utf-8") as lines:
+        with file.open("rb") as lines:
             head = lines.readline()
-        if head.endswith("\n"):
+        if head.endswith(b"\n"):
             with _damage_named(file):
-                spool = UnsentSpool(file, **json.loads(head))
+                spool = UnsentSpool(file, **json.loads(unsealed(head.decode().rstrip("\n"))))
             yield spool
 
 
@@ -140,6 +141,10 @@ def _damage_named(file: Path) -> Iterator[None]:
             f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged ({error}): move it "
             "away; the entries in it are lost"
         ) from error
+
+
+def _unsealed(line: str) -> str:
+    return line if line == _SENT else unsealed(line)
 
 
 def _unsent(lines: list[str], at: int) -> list[RunEntry]:

@@ -6,7 +6,8 @@ the fsync a file system may store the rename before the content, which leaves an
 
 `last.pt` becomes `before.pt` before a new `last.pt` takes its place. Between the two renames there is only `before.pt`,
 so a run resumes from either, and from `before.pt` where `last.pt` is damaged. A finished run keeps `last.pt` alone.
-Only rank 0 writes; every worker reads.
+Only rank 0 writes; every worker reads. torch writes a zip archive with the checksums of its members but does not check
+them (torch 2.13): a flipped bit would be another weight.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import struct
 import warnings
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -118,12 +122,33 @@ class Checkpoints:
     def _load(self, name: str, keys: set[str]) -> dict[str, Any]:
         path = self.folder / name
         try:
+            _check_whole(path)
             # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except (RuntimeError, EOFError, pickle.UnpicklingError, ValueError, LookupError, OSError) as error:
-            raise RunError(f"{path} must be a checkpoint of dice_ray: {' '.join(str(error).split())[:200]}") from error
+        except _UNREADABLE as error:
+            raise _no_checkpoint(path, " ".join(str(error).split())[:200] or type(error).__name__) from error
         if not isinstance(state, dict):
-            raise RunError(f"{path} must be a checkpoint of dice_ray: it holds a {type(state).__name__}")
+            raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
         if missing := sorted(keys - state.keys()):
-            raise RunError(f"{path} must be a checkpoint of dice_ray: it lacks {', '.join(missing)}")
+            raise _no_checkpoint(path, f"it lacks {', '.join(missing)}")
         return state
+
+
+_UNREADABLE = (
+    *(RuntimeError, EOFError, ValueError, LookupError, OSError),  # NotImplementedError is a RuntimeError
+    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error),
+)
+
+
+def _check_whole(path: Path) -> None:
+    """Raises a ValueError where a member of the archive has another checksum than it was written with."""
+    with zipfile.ZipFile(path) as archive:
+        if damaged := archive.testzip():
+            raise ValueError(f"its part {damaged} is damaged")
+
+
+def _no_checkpoint(path: Path, reason: str) -> RunError:
+    return RunError(
+        f"{path} must be a whole checkpoint of dice_ray: {reason}. Restore it from a copy, or delete the folder, and "
+        "the run begins anew"
+    )
