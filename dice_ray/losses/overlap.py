@@ -34,7 +34,7 @@ from torch import Tensor
 from dice_ray.losses.items import Items, is_readable
 from dice_ray.losses.probability import softmax, softmax_and_log_prob, target_log_prob
 
-MAX_SUM, MIN_REST = 1e20, 1e-20
+LEAST, MOST = 1e-20, 1e20
 """Between which the sum of exp(z), and 1 - p, have all their digits in fp32 without the maximum being subtracted."""
 
 
@@ -292,19 +292,21 @@ def _without_top(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Ten
 
 
 def _small_without_top(logits_NC: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor] | None:
-    """As `_without_top`, in half of its time on a CPU; None if exp overflows, or too little is left beside t.
+    """As `_without_top`, in half of its time on a CPU; None if exp overflows or underflows, or for too little beside t.
 
     e is p here. At most one p rounds to 1, and t may be any class where none does: to find t like this takes a third of
     the time of `max`.
     """
     p_NC = logits_NC.to(torch.promote_types(logits_NC.dtype, torch.float32)).exp()
     sum_N1 = p_NC.sum(-1, keepdim=True)
+    if not (sum_N1.amin() > LEAST and sum_N1.amax() < MOST):
+        return None
     p_NC *= sum_N1.reciprocal()
     classes_C = torch.arange(p_NC.shape[1], dtype=p_NC.dtype)
     label_N1 = p_NC.round().mul_(classes_C).sum(-1, keepdim=True).long()
     top_N1 = p_NC.gather(1, label_N1)
     rest_N1 = p_NC.scatter_(1, label_N1, torch.zeros_like(top_N1)).sum(-1, keepdim=True)
-    if not (sum_N1.amax() < MAX_SUM and rest_N1.amin() > MIN_REST):
+    if rest_N1.amin() < LEAST:
         return None
     return label_N1, p_NC, p_NC, rest_N1, top_N1, rest_N1.log()
 
