@@ -45,7 +45,7 @@ test-slow: $(READY) ## Run the tests that take over 25 s each or kill processes,
 test-browser: $(READY) ## Test the report page in Chromium (Debian's package chromium)
 	$(BIN)/pytest -m browser
 
-test-faults: $(READY) ## Kill drivers, trials and machines of sweeps at random moments; prints JSON last
+test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes, resumable; prints JSON last
 	$(BIN)/python -m tests.faults
 
 fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about 10 minutes on two cores; prints JSON last

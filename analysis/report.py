@@ -27,6 +27,7 @@ from analysis.tables.classes import by_class
 from analysis.tables.errors import confusion, worst_items
 from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
 from analysis.tables.pareto import pareto_front
+from analysis.tables.ratios import scores_by_ratio
 from analysis.tables.runs import trained_alone, without_score
 from analysis.tables.study import across_data_sets, comparison, left_out
 from analysis.tables.sweep import best_trials, by_loss
@@ -36,6 +37,7 @@ MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
 Part = TypeVar("Part", ReportTable, Figure)
 
 TABLES: Final[tuple[MakeTables, ...]] = (
+    scores_by_ratio,
     comparison,
     across_data_sets,
     at_equal_budget,

@@ -25,13 +25,13 @@ import sys
 from ray.cluster_utils import Cluster
 
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-other = cluster.add_node(num_cpus=1)
+others = [cluster.add_node(num_cpus=1)]
 print(cluster.address, flush=True)
 for order in sys.stdin:
     if order == "add\\n":
-        cluster.add_node(num_cpus=1)
+        others.append(cluster.add_node(num_cpus=1))
     elif order == "lose\\n":
-        cluster.remove_node(other, allow_graceful=False)
+        cluster.remove_node(others.pop(0), allow_graceful=False)
     else:
         cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
     print(order, end="", flush=True)
@@ -82,7 +82,7 @@ class Machines:
         self._order(b"add\n")
 
     def lose(self) -> None:
-        """Kill all that runs on the machine that was there from the beginning, and is not the head."""
+        """Kill all that runs on the machine that has been there longest, and is not the head."""
         self._order(b"lose\n")
 
     def lose_head(self) -> None:

@@ -13,8 +13,9 @@ from analysis.figures.forest import forests
 from analysis.figures.parallel import parallel_coordinates
 from analysis.figures.pr_curves import pr_curves
 from analysis.figures.ranks import ranks
+from analysis.figures.ratios import gain_by_ratio, score_by_ratio
 from analysis.figures.slices import slices
-from analysis.figures.study import gain_by_ratio, planes, tversky_alpha
+from analysis.figures.study import planes, tversky_alpha
 from analysis.figures.sweep import best_so_far, importance
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ FIGURES: Final[tuple[MakeFigures, ...]] = (
     score_by_budget,
     planes,
     pr_curves,
+    score_by_ratio,
     gain_by_ratio,
     tversky_alpha,
     best_so_far,

@@ -1,4 +1,4 @@
-"""Figures of a study: precision against recall, the gain by imbalance ratio, and the effect of Tversky's alpha."""
+"""Figures of a study: precision against recall, and the effect of Tversky's alpha."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from analysis.best_arm import TUNED
-from analysis.columns import by_seed, collapsed, column, place_of, scores, test_per_train
+from analysis.columns import by_seed, collapsed, column, scores, test_per_train
 from analysis.comparison import Comparison, comparisons
 from analysis.figures.base import (
     COLORS,
@@ -24,7 +23,7 @@ from analysis.figures.base import (
     marker_of,
     on_hover,
 )
-from analysis.statistics import FEW_SEEDS, Interval, t_interval
+from analysis.statistics import Interval, t_interval
 from analysis.tables.base import ScoreFormat
 
 if TYPE_CHECKING:
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from analysis.findings import Findings
 
 ALPHA = "params.loss.tversky.alpha"
-RATIO = "params.data.imbalance.ratio.negatives"
 
 
 @dataclass(frozen=True)
@@ -194,69 +192,6 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
     return figures
 
 
-@dataclass(frozen=True)
-class GainByRatio(Figure):
-    """The gain of each arm over the baseline, by the number of negatives for each positive."""
-
-    metric: str
-    baseline: str
-    lines: tuple[Line, ...]
-
-    @property
-    def caption(self) -> str:
-        return (
-            f"{self.metric} minus that of {self.baseline} on the same training set, paired by seed, with the intervals "
-            "of the tables, which are corrected for the number of arms at each ratio: a gain counts if its band does "
-            f"not include 0 and it has at least {FEW_SEEDS} seeds."
-        )
-
-    def draw(self, canvas: Canvas) -> None:
-        axes = canvas.subplots()
-        names = [line.name for line in self.lines]
-        colors, markers = color_of(names), marker_of(names)
-        axes.axhline(0, color=QUIET, linewidth=0.8)
-        for line in self.lines:
-            draw_line(axes, line, colors[line.name], markers[line.name])
-        ticks = sorted({x for line in self.lines for x in line.x})
-        axes.set_xscale("log")
-        axes.set_xticks(ticks, [f"{ratio:g}" for ratio in ticks])
-        axes.set_xticks([], minor=True)
-        axes.set_xlabel("negatives for each positive in the training split")
-        label_score(axes.yaxis, f"gain in {self.metric}", (abs(y) for line in self.lines for y in line.y))
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-
-
-def gain_by_ratio(findings: Findings) -> list[Figure]:
-    """For each data set and encoder of a study over training sets of several imbalance ratios."""
-    by_place: dict[str, dict[float, Comparison]] = {}
-    for compared in comparisons(findings):
-        ratios = column(compared.cells, RATIO).dropna().unique()
-        if len(ratios) == 1:
-            place = str(place_of(compared.cells, "data", "encoder").iloc[0])
-            by_place.setdefault(place, {})[float(ratios[0])] = compared
-    several = {place: dict(sorted(by_ratio.items())) for place, by_ratio in by_place.items() if len(by_ratio) > 1}
-    return [
-        GainByRatio(
-            f"gain_by_ratio_{number}" if len(several) > 1 else "gain_by_ratio",
-            f"Gain against imbalance{f' on {place}' if len(several) > 1 else ''}",
-            next(iter(by_ratio.values())).metric,
-            next(iter(by_ratio.values())).baseline,
-            _gains(by_ratio),
-        )
-        for number, (place, by_ratio) in enumerate(several.items(), start=1)
-    ]
-
-
-def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[Line, ...]:
-    """The line of each arm except the baseline: its differences in the tables of the ratios."""
-    points: dict[str, dict[float, Interval]] = {}
-    for ratio, compared in by_ratio.items():
-        for arm in compared.arms:
-            if arm.difference and arm.difference.interval.num and not arm.name.endswith(TUNED):
-                points.setdefault(arm.name, {})[ratio] = arm.difference.interval
-    return tuple(_line(name, of_arm) for name, of_arm in sorted(points.items()))
-
-
 def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[float]) -> Line:
     """The mean over seeds for each x, with its interval."""
     points = {
@@ -264,10 +199,10 @@ def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[f
         for value, group in cells.groupby(x)
         if (scored := by_seed(score[group.index], group["seed"]))
     }
-    return _line(name, points)
+    return line_of(name, points)
 
 
-def _line(name: str, points: Mapping[float, Interval]) -> Line:
+def line_of(name: str, points: Mapping[float, Interval]) -> Line:
     """The line through the means of these points by their x."""
     parts = (tuple(getattr(of, part) for of in points.values()) for part in ("mean", "low", "high"))
     return Line(name, tuple(points), *parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from dice_ray.api import shipped
 from dice_ray.api.best import Best, best_of
 from dice_ray.api.places import runs_folder
-from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.api.reports import findings, report
+from dice_ray.errors import RunError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,11 +24,25 @@ if TYPE_CHECKING:
     from analysis.findings import Findings
     from analysis.report import Report
     from analysis.verdict import MoreSeeds, Verdict
-    from dice_ray.api.runs import DryRun
+    from dice_ray.run.rehearsal import Rehearsal
     from dice_ray.run.stopping import Stop
     from dice_ray.tuning.estimate import Estimate
 
 Shown = TypeVar("Shown")
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What `train` would do, from its first steps.
+
+    Attributes:
+        config: The configuration as YAML, with all defaults.
+        folder: Of the run.
+    """
+
+    config: str
+    folder: Path
+    rehearsal: Rehearsal
 
 
 @dataclass(frozen=True, repr=False)
@@ -221,124 +236,3 @@ def interruptible(name: str, experiment: str) -> Iterator[Stop]:
             yield stop
         except KeyboardInterrupt as error:
             raise Interrupted(Result(name, experiment, is_finished=False), stop.signal or signal.SIGINT) from error
-
-
-def report(*names: str) -> Report:
-    """The report of a sweep, a study, or the runs trained alone; or of several of them, side by side.
-
-    Args:
-        names: Of sweeps and studies, or `train` for the runs trained alone.
-    """
-    shipped.folder_of("analysis")
-    from analysis import report as reports
-
-    if not names or len(set(names)) < len(names):
-        raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
-    by_name = {name: findings(name) for name in names}
-    return reports.side_by_side(by_name) if len(names) > 1 else reports.report(by_name[names[0]])
-
-
-def write_report(made: Report, names: Sequence[str], out: Path | None = None) -> list[Path]:
-    """Write a report, and store that of a single sweep or study with its parent run in MLflow.
-
-    Args:
-        made: The report of these names.
-        names: As they were given to `report`.
-        out: The folder to write to; by default the folder `report` of the sweep or study, or one of all of them.
-
-    Returns:
-        The files, the page first.
-    """
-    from dice_ray.tracking import schema
-
-    written = made.write(out or runs_folder() / "_and_".join(names) / schema.REPORT_FOLDER)
-    if len(names) == 1 and made.origins:
-        from dice_ray.tracking.writer import Writer
-
-        store_outcome(names[0])
-        with Writer(names[0]) as writer:
-            for file in written:
-                if file.suffix != ".png":  # artifacts are stored as text, and each figure is stored as SVG
-                    writer.text(
-                        made.origins[0].name, f"{schema.REPORT_FOLDER}/{file.name}", file.read_text(encoding="utf-8")
-                    )
-    return written
-
-
-def store_outcome(name: str, folder: Path | None = None) -> None:
-    """Store the scores and the summary of a sweep or study with its parent run; nothing where MLflow lacks results.
-
-    Args:
-        name: Of the sweep or study.
-        folder: What MLflow cannot take now waits there.
-    """
-    from dice_ray.tracking import schema
-    from dice_ray.tracking.writer import Writer
-
-    shipped.folder_of("analysis")
-    from analysis import outcome
-
-    try:
-        found = findings(name)
-        metrics, note = outcome.metrics(found), outcome.note(found, name)
-    except (RunError, UnknownNameError):
-        return
-    with Writer(name, folder=folder) as writer:
-        writer.metrics(name, 0, metrics)
-        writer.tags(name, {schema.NOTE: note})
-
-
-def findings(name: str) -> Findings:
-    """The runs of an experiment as MLflow holds them now; their files and curves are read when asked for."""
-    shipped.folder_of("analysis")
-    from analysis.findings import Findings
-    from dice_ray.tracking import reader
-    from dice_ray.tuning.ranking import ranked_in_frame
-
-    frame = reader.read(name)
-    trials = ranked_in_frame(frame)
-    return Findings(
-        frame,
-        reader.texts,
-        lambda: reader.curves(name),
-        ranked=tuple(trial.id for trial in trials),
-        rerun_scores={trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores},
-    )
-
-
-def export_preset(sweep: str, out: Path | None = None) -> str:
-    """The best configuration of a sweep as a commented preset for `train`.
-
-    Args:
-        sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
-        out: A file to write it to.
-    """
-    from dice_ray.run.folder import check_output, write_output
-    from dice_ray.tuning.ranking import preset
-
-    if out is not None:
-        check_output(out)
-    name, _, trial = sweep.partition("/")
-    text = preset(runs_folder() / name, trial or None)
-    if out is not None:
-        write_output(out, text)
-    return text
-
-
-def export_optuna(sweep: str, file: str | Path) -> int:
-    """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens; returns the number of trials.
-
-    Args:
-        sweep: Its name.
-        file: A new file.
-    """
-    from dice_ray.run.folder import check_output, holds_plan
-    from dice_ray.tuning import optuna_export
-
-    if (file := Path(file)).exists():
-        raise InputError(f"an Optuna study must be written to a new file, got {file}")
-    check_output(file)
-    if not holds_plan(runs_folder() / sweep):
-        raise UnknownNameError("sweep", sweep, [each.name for each in runs_folder().glob("*") if holds_plan(each)])
-    shipped.folder_of("search_spaces")
-    return optuna_export.export(runs_folder() / sweep, file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
 from dice_ray.api.places import TRAIN_EXPERIMENT, Place, check_name, new_name, runs_folder
 from dice_ray.api.presets import Written, validate
-from dice_ray.api.results import Result, interruptible
+from dice_ray.api.results import DryRun, Result, interruptible
 from dice_ray.api.tables import preset_of
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from dice_ray.api.tables import Preset
     from dice_ray.config.schema import RunConfig
     from dice_ray.run.driver import Driver, Show
-    from dice_ray.run.rehearsal import Rehearsal
 
 
 def train(
@@ -90,20 +89,6 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     metric = build.objective(config)
     trained = Best(name, metric, best[metric], is_collapsed=bool(best[collapsed_metric(metric)]))
     return Result(name, TRAIN_EXPERIMENT, trained=trained, has_test=has_test)
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """What `train` would do, from its first steps.
-
-    Attributes:
-        config: The configuration as YAML, with all defaults.
-        folder: Of the run.
-    """
-
-    config: str
-    folder: Path
-    rehearsal: Rehearsal
 
 
 def dry_run(preset: Preset, settings: Written = (), *, name: str | None = None) -> DryRun:

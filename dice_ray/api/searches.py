@@ -12,7 +12,8 @@ from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
 from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
-from dice_ray.api.results import Result, interruptible, store_outcome
+from dice_ray.api.reports import store_outcome
+from dice_ray.api.results import Result, interruptible
 from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study, with_losses
 from dice_ray.api.tables import preset_of

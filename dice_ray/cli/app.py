@@ -95,6 +95,8 @@ def main() -> None:
             raise
         print_text(f"dice-ray: {cut(str(error))}", err=True)
         sys.exit(2 if isinstance(error, ValueError | LookupError | ImportError) else 1)
+    except KeyboardInterrupt:  # before a command, or while it ends
+        sys.exit(130)
     except SystemExit as ended:
         if ended.code == 143:  # Python would free all modules first, for seconds that a machine may not have left
             sys.stdout.flush()

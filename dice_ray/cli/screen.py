@@ -38,7 +38,7 @@ class TerminalScreen:
     """
 
     def __init__(self, terminal: TextIO) -> None:
-        self._console = Console(file=terminal)
+        self._console = Console(file=terminal, emoji=False)  # or ":100:" of a variant "1:100" becomes a picture
         self._console.width = min(self._console.width, WIDTH)
         # Meanwhile stdout and stderr of the process are the log: rich must not redirect them to the terminal.
         live = Live(

@@ -81,7 +81,8 @@ class Runs:
             case Model():
                 self._register(entry)
             case End(key, status, at):
-                self._client.set_terminated(self._id_of(key), status, at)
+                if status != "KILLED" or not _has_finished(self._client.get_run(self._id_of(key)), at):
+                    self._client.set_terminated(self._id_of(key), status, at)
                 self._stored.pop(key, None)
 
     def check_active(self) -> None:
@@ -114,7 +115,7 @@ class Runs:
             if entry.parent is not None:
                 tags[schema.PARENT] = self._id_of(entry.parent)
             run = self._client.create_run(self._experiment, entry.at, tags, entry.name)
-        else:
+        elif not _has_finished(run, entry.at):
             self._client.update_run(run.info.run_id, status="RUNNING")
         id_ = self._ids[entry.key] = run.info.run_id
         # All at once, and not when a point comes: the steps of a resumed run's history are nearly all stored already.
@@ -188,6 +189,11 @@ class Runs:
         query = f"tags.`{schema.ID}` LIKE '{re.sub(r'[^a-zA-Z0-9-]', '_', key)}'"
         matches = all_pages(lambda token: self._client.search_runs([self._experiment], query, page_token=token))
         return next((run for run in matches if run.data.tags[schema.ID] == key), None)
+
+
+def _has_finished(run: Run, at: int) -> bool:
+    """Whether a run has finished since a time: a copy of its folder, made when it was killed, must not end it again."""
+    return bool(run.info.status == "FINISHED" and run.info.end_time and run.info.end_time > at)
 
 
 def _batches(items: Sequence[ItemT], size: int) -> list[Sequence[ItemT]]:

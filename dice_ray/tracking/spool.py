@@ -28,6 +28,7 @@ from typing import BinaryIO, Final
 
 from pydantic import TypeAdapter
 
+from dice_ray.checksums import sealed, unsealed
 from dice_ray.errors import BusyError, RunError, first_line
 from dice_ray.remote import without_password
 from dice_ray.tracking.entries import End, Model, Open, RunEntry, as_line, from_line
@@ -75,18 +76,18 @@ class Spool:
         try:
             with _damage_named(self.path):
                 lines = whole.decode().split("\n") if newline else []
-                self.unsent = _unsent(lines[1:], modified_ms)
+                self.unsent = _unsent([_unsealed(line) for line in lines[1:]], modified_ms)
                 for entry in self.unsent:
                     _check_inside(entry, folder)
         except RunError:
             self._file.close()
             raise
         if not lines:
-            self._write(json.dumps({"experiment": experiment, "store": store}))
+            self._write(sealed(json.dumps({"experiment": experiment, "store": store})))
 
     def add(self, entry: RunEntry) -> None:
         """Append an entry; it is not lost if the process is killed now."""
-        self._write(as_line(entry))
+        self._write(sealed(as_line(entry)))
 
     def mark_sent(self) -> None:
         """Mark that the store holds everything that was added."""
@@ -131,7 +132,8 @@ def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
             head = lines.readline()
         if head.endswith(b"\n"):
             with _damage_named(file):
-                spool = TypeAdapter(UnsentSpool).validate_python({**json.loads(head), "file": file})
+                values = json.loads(unsealed(head.decode().rstrip("\n")))
+                spool = TypeAdapter(UnsentSpool).validate_python({**values, "file": file})
             yield spool
 
 
@@ -152,6 +154,10 @@ def _check_inside(entry: RunEntry, folder: Path) -> None:
     model = Path(entry.folder) if isinstance(entry, Model) else None
     if model and model.exists() and not model.resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"the model {model} lies outside of {folder}")
+
+
+def _unsealed(line: str) -> str:
+    return line if line == _SENT else unsealed(line)
 
 
 def _unsent(lines: list[str], at: int) -> list[RunEntry]:

@@ -6,7 +6,8 @@ the fsync a file system may store the rename before the content, which leaves an
 
 `last.pt` becomes `before.pt` before a new `last.pt` takes its place. Between the two renames there is only `before.pt`,
 so a run resumes from either, and from `before.pt` where `last.pt` is damaged. A finished run keeps `last.pt` alone.
-Only rank 0 writes; every worker reads.
+Only rank 0 writes; every worker reads. torch writes a zip archive with the checksums of its members but does not check
+them (torch 2.13): a flipped bit would be another weight.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import pickle
 import re
 import warnings
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -118,19 +120,32 @@ class Checkpoints:
     def _load(self, name: str, keys: set[str]) -> dict[str, Any]:
         path = self.folder / name
         try:
+            _check_whole(path)
             # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
             state = torch.load(path, map_location="cpu", weights_only=True)
         except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
-            raise RunError(
-                f"{path} must be a checkpoint of dice_ray: it is damaged, or holds objects, which are not loaded as "
-                "they can run code"
-            ) from error
+            reason = "it is damaged, or holds objects, which are not loaded as they can run code"
+            raise _no_checkpoint(path, reason) from error
         except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
-            raise RunError(f"{path} must be a checkpoint of dice_ray: {reason_of(error)[:200]}") from error
+            raise _no_checkpoint(path, reason_of(error)[:200]) from error
         if not isinstance(state, dict):
-            raise RunError(f"{path} must be a checkpoint of dice_ray: it holds a {type(state).__name__}")
+            raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
         if missing := sorted(keys - state.keys()):
-            raise RunError(f"{path} must be a checkpoint of dice_ray: it lacks {', '.join(missing)}")
+            raise _no_checkpoint(path, f"it lacks {', '.join(missing)}")
         if not isinstance(state["model"], dict) or not all(map(torch.is_tensor, state["model"].values())):
-            raise RunError(f"{path} must be a checkpoint of dice_ray: its `model` must be weights by their names")
+            raise _no_checkpoint(path, "its `model` must be weights by their names")
         return state
+
+
+def _check_whole(path: Path) -> None:
+    """Raises a ValueError where a member of the archive has another checksum than it was written with."""
+    with zipfile.ZipFile(path) as archive:
+        if damaged := archive.testzip():
+            raise ValueError(f"its part {damaged} is damaged")
+
+
+def _no_checkpoint(path: Path, reason: str) -> RunError:
+    return RunError(
+        f"{path} must be a whole checkpoint of dice_ray: {reason}. Restore it from a copy, or delete the folder, and "
+        "the run begins anew"
+    )

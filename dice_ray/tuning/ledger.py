@@ -7,7 +7,7 @@ Tuner after `kill -9` lost 12 finished trials, ran 6 twice and reported 81 resul
 - A line is flushed to the disk (fsync) before anything else learns of the event. After a crash, MLflow and the trials'
   folders may be behind the ledger, never ahead of it.
 - One process appends at a time (`run.folder.lock`). The last line may be torn by a kill: it is ignored, and cut off by
-  the next append. Any other line that cannot be read is an error.
+  the next append. Any other line that cannot be read, or has another checksum than it was written with, is an error.
 - A trial that has started and not ended is run again under the same id, in the same folder, from its last checkpoint. A
   cell that failed may start again: its second start removes its first end.
 """
@@ -26,6 +26,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from dice_ray.checksums import sealed, unsealed
 from dice_ray.errors import RunError, first_line
 from dice_ray.run.folder import LEDGER, lock
 from dice_ray.settings import Flat
@@ -135,17 +136,18 @@ class Ledger(History):
         self._size = 0
         for number, line in enumerate(self._complete_lines(), start=1):
             try:
-                self._add(_LINE.validate_python(json.loads(line)))
+                self._add(_LINE.validate_python(json.loads(unsealed(line))))
             except (ValueError, ValidationError, RecursionError) as error:
                 raise RunError(
                     f"{path}, line {number}: must be the start or end of a trial, got {line[:80]!r}: "
-                    f"{first_line(error)}"
+                    f"{first_line(error)}. Restore the file from a copy, or delete all lines of that trial, which is "
+                    "then run again"
                 ) from error
 
     def append(self, event: TrialSpec | TrialOutcome) -> None:
         """Record an event; it is on the disk when this returns."""
         self._add(event)
-        line = json.dumps(event.model_dump(), ensure_ascii=False) + "\n"
+        line = sealed(json.dumps(event.model_dump(), ensure_ascii=False)) + "\n"
         with self.path.open("r+b" if self.path.exists() else "wb") as file:
             file.truncate(self._size)  # cuts off a torn last line
             file.seek(self._size)

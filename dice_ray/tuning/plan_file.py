@@ -9,8 +9,9 @@ from typing import Final
 import yaml
 from pydantic import ValidationError
 
+from dice_ray.checksums import sealed_text, unsealed_text
 from dice_ray.config.load import NotYamlError, parse_yaml
-from dice_ray.errors import Problem, RunError
+from dice_ray.errors import Problem, RunError, shown
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
 from dice_ray.tuning.plan import SweepPlan
@@ -24,7 +25,7 @@ def store(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan:
     """Write `plan.yaml`: the plan that `extended` returns; raises what that raises."""
     plan = extended(plan, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / PLAN, as_yaml(plan))
+    write_atomically(folder / PLAN, sealed_text(as_yaml(plan)))
     return plan
 
 
@@ -64,23 +65,32 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
     """The plan in a sweep's or study's folder.
 
     Raises:
-        RunError: There is none, it was damaged by an edit, or another version wrote it.
+        RunError: There is none, it was damaged or edited, or another version wrote it.
     """
     path = folder / PLAN
     if not path.exists():
         raise RunError(f"{folder} must hold the plan of a sweep or study: there is no {path.name}")
     try:
-        values = parse_yaml(path.read_text(encoding="utf-8"))
+        content = path.read_text(encoding="utf-8")
+        values = parse_yaml(content)
     except (NotYamlError, UnicodeDecodeError) as error:
         raise _not_a_plan(path, [f"it must be YAML in UTF-8: {' '.join(str(error).split())}"]) from error
     kind = values.get("kind") if isinstance(values, dict) else None
     if kind not in ("sweep", "study"):
-        raise _not_a_plan(path, [Problem("kind", "must be sweep or study", repr(kind))])
+        raise _not_a_plan(path, [Problem("kind", "must be sweep or study", shown(kind))])
     model = SweepPlan if kind == "sweep" else StudyPlan
     try:
-        return model.model_validate(values)
+        plan = model.model_validate(values)
     except ValidationError as error:
         raise _not_a_plan(path, problems_of(error, model)) from error
+    try:
+        unsealed_text(content)
+    except ValueError as error:
+        raise RunError(
+            f"{path} must be as dice_ray wrote it, and was damaged or edited: {error}. Restore it from a copy, or from "
+            "the files of its run in MLflow; if you have edited it, delete its first line, which is the checksum"
+        ) from error
+    return plan
 
 
 def _not_a_plan(path: Path, problems: Sequence[object]) -> RunError:

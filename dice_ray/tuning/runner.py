@@ -15,7 +15,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, Final
 
 from dice_ray.errors import RunError, UnknownNameError
 from dice_ray.models.encoder import weight_bytes
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
     from dice_ray.data.records import LoadReport
     from dice_ray.tuning.recorder import Recorder
+
+
+CLOSING_SECONDS: Final = 5.0
+"""How long MLflow may take to end the runs of a driver without its cluster; they wait in the spool otherwise."""
 
 
 @dataclass(frozen=True)
@@ -148,9 +153,13 @@ class Session:
         return doctor.Needs(self.folder, configs, disk_needed(self.plan, num_trials, at_once, weights))
 
     def _end_without_head(self) -> None:
+        closing = Thread(target=self.writer.close, daemon=True)  # ends the runs in MLflow, if that answers
+        closing.start()
+        closing.join(CLOSING_SECONDS)
+        left = "; `dice-ray runs` ends its runs in MLflow, which does not answer" if closing.is_alive() else ""
         self.end(
-            "dice-ray: the head of the Ray cluster does not answer any more. To continue, on this cluster or another:\n"
-            f"  dice-ray resume {self.plan.name} --address HOST:PORT"
+            f"dice-ray: the head of the Ray cluster does not answer any more{left}. To continue, on this cluster or "
+            f"another:\n  dice-ray resume {self.plan.name} --address HOST:PORT"
         )
 
     def _record_data(self) -> None:

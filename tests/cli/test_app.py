@@ -324,6 +324,17 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     return noted
 
 
+def test_ctrl_c_outside_of_a_command_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the options are read, or a command ends, nothing else catches it."""
+
+    def interrupted(args: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_line, "app", interrupted)
+    with pytest.raises(SystemExit, match=r"^130$"):
+        command_line.main()
+
+
 def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Run, calls: list[dict[str, Any]]) -> None:
     result = run("resume", "sw")
     assert result.status == 130

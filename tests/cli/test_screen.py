@@ -123,9 +123,9 @@ def test_the_best_of_a_study_is_a_mean_and_each_running_trial_has_a_row() -> Non
     assert rows[1:] == [["dice/3", "40", "0.2500", "50.00", "1:05"], ["focal/1", "0:02"]]
     terminal = Terminal()
     with TerminalScreen(terminal) as screen:
-        screen.show("Starting Ray ...")
+        screen.show("1:100: 2,000 train records")
         screen.show(studied)
-    assert "Starting Ray ...\n" in terminal.getvalue()
+    assert "1:100: 2,000 train records\n" in terminal.getvalue()  # and no picture for ":100:"
     assert "dice/3" in terminal.getvalue()
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.tuning.ledger import Ledger
-from tests.faults.kill import DRIVER, NUM_TRIALS, driver_of, wait_for_trials
+from tests.faults.sweeps import NUM_TRIALS, Sweep
 from tests.machines import head
 
 
@@ -20,9 +19,9 @@ def test_the_autoscaler_starts_machines_for_a_sweep_which_uses_them(tmp_path: Pa
     with tempfile.TemporaryDirectory(prefix="dr-") as folder, head(Path(folder), most_machines=3) as growing:
         environment = {name: value for name, value in growing.environment.items() if name != "RAY_API_SERVER_ADDRESS"}
         environment |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-        script = DRIVER.replace("num_cpus=2", "num_cpus=1")
-        with driver_of(tmp_path, environment, growing.ray, script) as driver:
-            wait_for_trials(3, tmp_path, driver)
+        sweep = Sweep(tmp_path, Path(folder), options=("--address", growing.ray), environment=environment)
+        with sweep.driver() as driver:
+            assert sweep.wait_for(driver, lambda: len(sweep.ledger.unfinished) == 3)
             (tmp_path / "hold").unlink()
             assert driver.wait(300) == 0
-    assert len(Ledger(tmp_path / "sweep" / "ledger.jsonl").outcomes) == NUM_TRIALS
+    assert len(sweep.ledger.outcomes) == NUM_TRIALS

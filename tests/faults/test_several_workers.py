@@ -15,26 +15,22 @@ import pytest
 from dice_ray.config.schema import LaunchConfig
 from dice_ray.run import train
 from dice_ray.tracking.reader import curves
-from dice_ray.tuning.ledger import Ledger
 from dice_ray.tuning.plan_file import read
-from tests.faults.kill import DRIVER, NUM_STEPS, NUM_TRIALS, driver_of
+from tests.faults.sweeps import NAME, NUM_STEPS, Sweep
 from tests.machines import Machines, machines
 
-ONE_TRIAL: Final = DRIVER.replace(f"trials={NUM_TRIALS}", "trials=1").replace(
-    "quick = {", 'quick = {"launch.workers": 2, '
-)
-ELASTIC: Final = ONE_TRIAL.replace("quick = {", 'quick = {"launch.min_workers": 1, "model.dropout": 0.0, ')
+TWO_WORKERS: Final = ("launch.workers=2",)
+ELASTIC: Final = (*TWO_WORKERS, "launch.min_workers=1", "model.dropout=0.0")
 
 
 @contextmanager
-def two_machines(folder: Path, script: str) -> Iterator[tuple[Machines, subprocess.Popen[bytes]]]:
-    """A cluster of two machines with a CPU each, and the driver of this script, which runs in the folder."""
-    with (
-        tempfile.TemporaryDirectory(prefix="dr-") as scratch,
-        machines(Path(scratch)) as cluster,
-        driver_of(folder, cluster.environment, cluster.address, script) as driver,
-    ):
-        yield cluster, driver
+def two_machines(folder: Path, settings: tuple[str, ...]) -> Iterator[tuple[Machines, Sweep, subprocess.Popen[bytes]]]:
+    """A cluster of two machines with a CPU each, and a sweep of one trial with the driver that runs it."""
+    with tempfile.TemporaryDirectory(prefix="dr-") as scratch, machines(Path(scratch)) as cluster:
+        options, environment = ("--address", cluster.address), cluster.environment
+        sweep = Sweep(folder, Path(scratch), num_trials=1, settings=settings, options=options, environment=environment)
+        with sweep.driver() as driver:
+            yield cluster, sweep, driver
 
 
 @pytest.mark.ray
@@ -42,12 +38,12 @@ def two_machines(folder: Path, script: str) -> Iterator[tuple[Machines, subproce
 def test_a_trial_across_two_machines_goes_on_when_one_of_them_is_replaced(tmp_path: Path) -> None:
     """Finds workers that need one machine, and a trial that is lost or hangs while its cluster is too small for it."""
     steps = tmp_path / "steps"
-    with two_machines(tmp_path, ONE_TRIAL) as (cluster, driver):
+    with two_machines(tmp_path, TWO_WORKERS) as (cluster, sweep, driver):
         _wait(lambda: steps.exists() and steps.stat().st_size >= NUM_STEPS, driver)  # half, of both workers
         cluster.lose()
         cluster.add()
         assert driver.wait(300) == 0
-    (ended,) = Ledger(tmp_path / "sweep" / "ledger.jsonl").outcomes.values()
+    (ended,) = sweep.ledger.outcomes.values()
     assert ended.state == "done"
     assert len({step for step, _ in ended.curve}) == len(ended.curve) == 4
     assert 2 * NUM_STEPS <= steps.stat().st_size <= 2 * (NUM_STEPS + ended.curve[0][0])
@@ -60,7 +56,7 @@ def test_an_elastic_trial_goes_on_with_one_worker_and_again_with_two_on_the_same
 ) -> None:
     """Finds a trial that waits for the lost machine or never uses the new one, and steps that depend on the workers."""
     steps, hold = tmp_path / "steps", tmp_path / "hold"
-    with two_machines(tmp_path, ELASTIC) as (cluster, driver):
+    with two_machines(tmp_path, ELASTIC) as (cluster, sweep, driver):
         _wait(lambda: steps.exists() and steps.stat().st_size >= NUM_STEPS, driver)
         hold.touch()
         cluster.lose()
@@ -73,19 +69,19 @@ def test_an_elastic_trial_goes_on_with_one_worker_and_again_with_two_on_the_same
         _wait((tmp_path / "waits with 2").exists, driver)
         hold.unlink()
         assert driver.wait(300) == 0
-    ledger = Ledger(tmp_path / "sweep" / "ledger.jsonl")
+    ledger = sweep.ledger
     (spec,) = [ledger.specs[id_] for id_ in ledger.outcomes]
     assert steps.read_bytes().strip(b"2").strip(b"1") == b"", "two workers, then one, then two"
     (tmp_path / "alone").mkdir()
     monkeypatch.chdir(tmp_path / "alone")
-    config = read(tmp_path / "sweep").config(spec).model_copy(update={"launch": LaunchConfig()})
+    config = read(sweep.path).config(spec).model_copy(update={"launch": LaunchConfig()})
     undisturbed = {
         (evaluation.step, name): value
         for evaluation in train.evaluations(config, tmp_path / "alone" / "run")
         for name, value in evaluation.metrics.items()
         if name == "train/loss" or name.startswith("dev/")
     }
-    points = curves("sweep", f"sqlite:///{tmp_path / 'mlflow.db'}").set_index(["step", "metric"])["value"].to_dict()
+    points = curves(NAME, sweep.store).set_index(["step", "metric"])["value"].to_dict()
     found = {key: value for key, value in points.items() if key in undisturbed}
     assert {name for _, name in found} > {"train/loss", "dev/f1"}
     assert {step for step, _ in found} == {step for step, _ in undisturbed}

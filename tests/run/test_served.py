@@ -161,6 +161,6 @@ def test_nothing_in_the_folder_is_code_and_no_pickle_is_run(tmp_path: Path) -> N
 
     with (folder / "run/best.pt").open("wb") as file:
         pickle.dump({"model": Evil(), "decisions": {}, "step": 1}, file)
-    with pytest.raises(RunError, match=r"best\.pt must be a checkpoint of dice_ray"):
+    with pytest.raises(RunError, match=r"best\.pt must be a whole checkpoint of dice_ray"):
         served.load_pyfunc(str(folder))
     assert not (tmp_path / "was run").exists()

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sqlite3
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread, Timer
 
@@ -27,63 +21,8 @@ from dice_ray.tracking.reader import curves, read, texts
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.store import quiet_client
 from dice_ray.tracking.writer import Writer
-from tests.tracking.stores import copied, fill, free_port
-
-SERVE = """
-import os, sys
-import mlflow.server as server
-os.environ[server.BACKEND_STORE_URI_ENV_VAR] = sys.argv[2]
-os.environ[server.ARTIFACT_ROOT_ENV_VAR] = "mlflow-artifacts:/"
-os.environ[server.SERVE_ARTIFACTS_ENV_VAR] = "true"
-os.environ[server.ARTIFACTS_DESTINATION_ENV_VAR] = sys.argv[3]
-import uvicorn
-from mlflow.server.fastapi_app import app
-uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[1]))
-"""
-"""The worker of `mlflow server`, without the processes around it."""
-
-
-class Server:
-    """MLflow's server on loopback, which can be killed and started again on the same store."""
-
-    def __init__(self, folder: Path, store: str) -> None:
-        self.port, self.folder, self.store = free_port(), folder, store
-        self.process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        if self.process is not None:
-            return
-        arguments = [str(self.port), self.store, str(self.folder / "artifacts")]
-        environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
-        with (self.folder / "server.log").open("ab") as log:
-            command = [sys.executable, "-c", SERVE, *arguments]
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-        until(self._answers)
-
-    def stop(self) -> None:
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
-
-    def _answers(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"{self.uri}/health", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-
-def until(holds: Callable[[], bool], seconds: float = 200) -> None:
-    """Wait until a condition holds."""
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+from tests.tracking.servers import Proxy, Server, until
+from tests.tracking.stores import copied, fill
 
 
 @pytest.fixture(scope="module")
@@ -236,43 +175,6 @@ def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_res
     Writer("gone", uri, tmp_path / "run").close()
     assert read("gone", uri)["status"].tolist() == ["FINISHED"]
     assert curves("gone", uri)["step"].tolist() == [1, 2]
-
-
-class Proxy(ThreadingHTTPServer):
-    """A proxy before a server, which answers with its own `status` where that is set."""
-
-    def __init__(self, target: str) -> None:
-        super().__init__(("127.0.0.1", 0), _Forward)
-        self.target, self.status = target, 0
-
-    @property
-    def uri(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Forward(BaseHTTPRequestHandler):
-    server: Proxy
-
-    def do_GET(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        status, content = self.server.status, b"<html>the proxy's own page</html>"
-        if not status:
-            headers = {"Content-Type": self.headers.get("Content-Type", "application/json")}
-            request = urllib.request.Request(self.server.target + self.path, body or None, headers, method=self.command)
-            try:
-                with urllib.request.urlopen(request, timeout=60) as answer:
-                    status, content = answer.status, answer.read()
-            except urllib.error.HTTPError as error:
-                status, content = error.code, error.read()
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_POST = do_PUT = do_PATCH = do_GET
-
-    def log_message(self, format: str, *arguments: object) -> None:
-        pass
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.checksums import sealed
 from dice_ray.errors import BusyError, RunError
-from dice_ray.tracking.entries import End, Model, Open, Points, RunEntry, Tags
+from dice_ray.tracking.entries import End, Model, Open, Points, RunEntry, Tags, as_line
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.writer import Writer
@@ -63,6 +65,19 @@ def test_a_run_that_was_left_open_can_be_resumed(uri: str, tmp_path: Path) -> No
         writer.open("mine", name="mine", params={}, tags={})
         writer.metrics("mine", 1, {"dev/f1": 0.5})
         writer.end("mine", "FINISHED")
+    assert read("train", uri)["status"].tolist() == ["FINISHED"]
+
+
+def test_a_copy_of_a_killed_runs_folder_does_not_end_the_run_that_has_finished(uri: str, tmp_path: Path) -> None:
+    """Its spool says that the run is open, and would end it as KILLED."""
+    spool = Spool(tmp_path / "run", "train", uri)
+    spool.add(Open("mine", "mine", {}, {}, None, 1000))
+    spool.close(is_sent=False)
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    with Writer("train", uri, tmp_path / "run") as writer:
+        writer.open("mine", name="mine", params={}, tags={})
+        writer.end("mine", "FINISHED")
+    Writer("train", uri, tmp_path / "copy").close()
     assert read("train", uri)["status"].tolist() == ["FINISHED"]
 
 
@@ -182,9 +197,12 @@ def test_the_error_names_a_damaged_file(tmp_path: Path) -> None:
     spool = Spool(tmp_path, "a", "sqlite:////a.db")
     spool.close(is_sent=False)
     whole = spool.path.read_text()
-    spool.path.write_text(f"{whole}no entry\n")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
-        Spool(tmp_path, "a", "sqlite:////a.db")
-    spool.path.write_text(f"no head\n{whole}")
-    with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
-        list(unsent_spools(tmp_path))
+    entry = sealed(as_line(Tags("a", {"x": "y"}))).encode()
+    for damaged in (b"no entry", b"\xff", entry.replace(b"y", b"z")):
+        spool.path.write_bytes(whole.encode() + damaged + b"\n")
+        with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
+            Spool(tmp_path, "a", "sqlite:////a.db")
+    for head in (b"no head", b"\xff", whole.encode().replace(b"a.db", b"b.db").rstrip()):
+        spool.path.write_bytes(head + b"\n" + whole.encode())
+        with pytest.raises(RunError, match=rf"{spool.path.name} must hold the entries .* is damaged"):
+            list(unsent_spools(tmp_path))

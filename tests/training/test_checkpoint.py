@@ -135,7 +135,7 @@ def test_a_run_with_a_truncated_checkpoint_ends_like_an_uninterrupted_one(tmp_pa
     run.close()
     path = tmp_path / "torn/last.pt"
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.warns(UserWarning, match=r"last\.pt must be a checkpoint"):
+    with pytest.warns(UserWarning, match=r"last\.pt must be a whole checkpoint"):
         assert timeless(train.evaluations(small(), tmp_path / "torn")) == whole
 
 

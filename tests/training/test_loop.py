@@ -195,7 +195,7 @@ def test_a_truncated_checkpoint_is_refused_by_name(tmp_path: Path) -> None:
     timeless(train.evaluations(small(), tmp_path))
     path = tmp_path / "last.pt"
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(RunError, match=r"last\.pt must be a checkpoint"):
+    with pytest.raises(RunError, match=r"last\.pt must be a whole checkpoint"):
         next(train.evaluations(small(), tmp_path))
 
 

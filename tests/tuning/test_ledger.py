@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dice_ray.checksums import sealed
 from dice_ray.errors import RunError
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec, driving
 
@@ -59,7 +60,13 @@ def test_nothing_of_a_torn_line_stays(path: Path) -> None:
     shorter = TrialOutcome(id="0002", state="failed")
     Ledger(path).append(shorter)
     assert Ledger(path).outcomes == {"0002": shorter}
-    assert path.read_text().endswith('"failure": null}\n')
+    assert path.read_text().count("\n") == 3
+
+
+def test_a_ledger_without_checksums_is_read(path: Path) -> None:
+    """Of an earlier version of dice_ray."""
+    path.write_text("".join(f"{event.model_dump_json()}\n" for event in (FOCAL, DICE, END)))
+    assert Ledger(path).unfinished == [DICE]
 
 
 @pytest.mark.parametrize(
@@ -75,6 +82,7 @@ def test_nothing_of_a_torn_line_stays(path: Path) -> None:
             "must be a name of a folder, got '../../mine'",
         ),
         ("[" * 100_000, "line 2"),
+        (sealed(FOCAL.model_dump_json()).replace("2.5", "3.5"), "its checksum must be"),
     ],
 )
 def test_other_damage_names_its_line(path: Path, line: str, said: str) -> None:

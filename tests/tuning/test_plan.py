@@ -168,6 +168,13 @@ def test_the_problems_of_an_edited_plan_are_told_by_their_paths(tmp_path: Path) 
     path.write_text("kind: sweep\n" + "".join(f"key{number}: 1\n" for number in range(9)))
     with pytest.raises(RunError, match=r"(?s)key0: is not a key.*\n  and 8 more$"):
         read(tmp_path)
+    store(SWEEP, tmp_path / "other")
+    changed = (tmp_path / "other/plan.yaml").read_text().replace("trials: 4", "trials: 5")
+    (tmp_path / "other/plan.yaml").write_text(changed)
+    with pytest.raises(RunError, match=r"plan\.yaml must be as dice_ray wrote it.*delete its first line"):
+        read(tmp_path / "other")
+    (tmp_path / "other/plan.yaml").write_text(changed.partition("\n")[2])
+    assert read(tmp_path / "other") == SWEEP.model_copy(update={"trials": 5})
 
 
 def test_a_trial_runs_the_layers_and_then_its_own(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from analysis.figures.imbalance import Bars, ImbalanceBars
 from analysis.figures.parallel import ParallelCoordinates
 from analysis.figures.pr_curves import ArmCurve, PrecisionRecallCurves
 from analysis.figures.ranks import Ranks
+from analysis.figures.ratios import GainByRatio, RatioPanel, ScoreByRatio
 from analysis.figures.slices import Slices
-from analysis.figures.study import AlphaPanel, ArmPoint, GainByRatio, Plane, TverskyAlpha
+from analysis.figures.study import AlphaPanel, ArmPoint, Plane, TverskyAlpha
 from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
 from analysis.importance import LossImportance, Parameter
 from analysis.searched import Setting
@@ -35,6 +36,7 @@ FIGURES: list[Figure] = [
     Plane("plane", NASTY, "plain", (POINT,)),
     PrecisionRecallCurves("pr", NASTY, "plain", (ArmCurve(NASTY, (0.5,) * 101, 0.3, 0.4),), 0.1),
     TverskyAlpha("tversky_alpha", NASTY, (AlphaPanel(NASTY, (LINE,)), AlphaPanel("b", (LINE,)))),
+    ScoreByRatio("score", NASTY, "test/f1", "plain", (RatioPanel(NASTY, (LINE,)), RatioPanel("PR-AUC", (LINE,)))),
     GainByRatio("gain", NASTY, "test/f1", "plain", (LINE,)),
     BestSoFar("best", NASTY, "dev/f1", (ScoredTrial(1, 0.5, "done", NASTY), ScoredTrial(2, 0.4, "pruned", "b")), 0.2),
     Slices("slices", NASTY, "dev/f1", TRIALS, SETTINGS, (NASTY,)),

@@ -1,15 +1,13 @@
-"""The records of a study's figures: precision against recall, gain by ratio, Tversky's alpha."""
+"""The records of a study's figures: precision against recall, Tversky's alpha."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
 from matplotlib.figure import Figure as Canvas
 
-from analysis.comparison import comparisons
-from analysis.figures.study import ALPHA, RATIO, GainByRatio, Plane, TverskyAlpha, gain_by_ratio, planes, tversky_alpha
+from analysis.figures.study import ALPHA, Plane, TverskyAlpha, planes, tversky_alpha
 from analysis.statistics import t_interval
 from tests.analysis.frames import study
 
@@ -100,37 +98,3 @@ def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
         (t_interval([0.055, 0.06, 0.065]).low, t_interval([0.055, 0.06, 0.065]).high)
     )
     assert tversky_alpha(study(few)) == []
-
-
-def at(ratio: int, of_cell: dict[str, Any]) -> dict[str, Any]:
-    """The cell on the variant of this ratio."""
-    return of_cell | {"tags.variant": f"1:{ratio}", RATIO: ratio}
-
-
-def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
-    cells = [
-        *(at(ratio, cell("plain", seed, 0.5 + seed / 10)) for ratio in (1, 10) for seed in (1, 2)),
-        *(at(ratio, cell("dice", seed, 0.49 + seed / 9 + ratio / 100)) for ratio in (1, 10) for seed in (1, 2)),
-        at(10, cell("dice", 3, 0.99)),
-        cell("dice", 1, 0.9),
-    ]
-    (figure,) = gain_by_ratio(study(cells))
-    assert isinstance(figure, GainByRatio)
-    (line,) = figure.lines
-    assert (line.name, line.x) == ("dice", (1.0, 10.0))
-    assert line.y == pytest.approx((0.5 / 30, 0.5 / 30 + 0.09))
-    assert not any(map(math.isnan, (*line.low, *line.high)))
-    easier = [each | {"tags.data": "b", "metrics.test/f1": each["metrics.test/f1"] / 2} for each in cells]
-    first, second = gain_by_ratio(study([*(each | {"tags.data": "a"} for each in cells), *easier]))
-    assert (first.name, first.title) == ("gain_by_ratio_1", "Gain against imbalance on a")
-    assert isinstance(first, GainByRatio)
-    assert isinstance(second, GainByRatio)
-    assert [line.y for line in first.lines] == [pytest.approx(line.y) for line in figure.lines]
-    assert second.lines[0].y == pytest.approx([y / 2 for y in figure.lines[0].y])
-    of_table = [arm.difference.interval for each in comparisons(study(cells)) for arm in each.arms if arm.difference]
-    assert (line.low, line.high) == (
-        tuple(each.low for each in of_table if each.num > 1),
-        tuple(each.high for each in of_table if each.num > 1),
-    ), "the figure and the table of a ratio show the same interval"
-    assert gain_by_ratio(study([each for each in cells if each.get(RATIO) != 1])) == []
-    assert gain_by_ratio(study([cell("plain", 1, 0.5)])) == []

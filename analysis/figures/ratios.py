@@ -1,0 +1,211 @@
+"""Figures of a study over imbalance ratios: the score of each arm by ratio, and its gain over the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from analysis.best_arm import TUNED
+from analysis.comparison import CONSTANT, Comparison
+from analysis.figures.base import (
+    QUIET,
+    Figure,
+    Line,
+    color_of,
+    draw_line,
+    label_score,
+    marker_of,
+    on_hover,
+)
+from analysis.figures.study import line_of
+from analysis.ratios import PR_AUC, by_ratio
+from analysis.statistics import FEW_SEEDS, Interval
+from analysis.tables.base import ScoreFormat
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from analysis.findings import Findings
+
+WIDEST: Final = 0.06
+"""The most, in decades of the ratio, that the marks of two arms stand apart."""
+
+
+@dataclass(frozen=True)
+class RatioPanel:
+    """The scores of the arms in one reading: at .5, at the tuned threshold, or PR-AUC.
+
+    Attributes:
+        lines: One for each arm; that of the constant predictor has no band.
+    """
+
+    name: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class ScoreByRatio(Figure):
+    """The score of each arm by the number of negatives for each positive, a panel for each reading."""
+
+    metric: str
+    baseline: str
+    panels: tuple[RatioPanel, ...]
+
+    @property
+    def height(self) -> float:
+        return 0.6 + 1.9 * len(self.panels)
+
+    @property
+    def caption(self) -> str:
+        area = (
+            " PR-AUC needs no threshold; a random ranking has the share of positives in test."
+            if self._has(PR_AUC)
+            else ""
+        )
+        return (
+            f"The mean {self.metric} of each arm over its seeds with its 95 % interval, by the number of negatives for "
+            "each positive in the training split; arms stand side by side at each ratio."
+            f"{area} The intervals of two arms may overlap where their paired difference is significant: see the "
+            "tables, and the figure of gains."
+            + (f" Dotted: the {CONSTANT}." if any(line.name == CONSTANT for line in self._lines) else "")
+        )
+
+    @property
+    def alt(self) -> str:
+        panels = (
+            f"{panel.name}: "
+            + ", ".join(f"{line.name} from {line.y[0]:.3g} to {line.y[-1]:.3g}" for line in panel.lines)
+            for panel in self.panels
+        )
+        return f"{self.title}. {'; '.join(panels)}."
+
+    @property
+    def _lines(self) -> list[Line]:
+        return [line for panel in self.panels for line in panel.lines]
+
+    def _has(self, name: str) -> bool:
+        return any(panel.name == name for panel in self.panels)
+
+    def draw(self, canvas: Canvas) -> None:
+        names = list(dict.fromkeys(line.name for line in self._lines if line.name != CONSTANT))
+        colors, markers = color_of(names, self.baseline), marker_of(names)
+        ratios = sorted({x for line in self._lines for x in line.x})
+        places = side_by_side(ratios, names)
+        every = canvas.subplots(len(self.panels), sharex=True, squeeze=False)[:, 0]
+        for axes, panel in zip(every, self.panels, strict=True):
+            scale = ScoreFormat(percent=all(0 <= y <= 1 for line in panel.lines for y in line.y))
+            for line in panel.lines:
+                if line.name == CONSTANT:
+                    axes.plot(line.x, line.y, color=QUIET, linewidth=0.9, linestyle=":", label=CONSTANT)
+                    continue
+                x_N = np.array(line.x) * places[line.name]
+                color, sizes = colors[line.name], np.array([line.y, line.y]) - np.array([line.low, line.high])
+                axes.errorbar(
+                    x_N,
+                    line.y,
+                    np.abs(sizes),
+                    color=color,
+                    marker=markers[line.name],
+                    label=line.name,
+                    markersize=3.5,
+                    linewidth=0.7,
+                    elinewidth=1.1,
+                )
+                for ratio, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
+                    (spot,) = axes.plot(x, y, marker="o", color=color, alpha=0, markersize=7)
+                    shown = scale.show_interval(Interval(y, low, high, 0))
+                    on_hover(spot, f"{line.name}, {ratio:g} negatives: {shown}")
+            axes.set_title(panel.name, loc="left")
+            label_score(
+                axes.yaxis, PR_AUC if panel.name == PR_AUC else self.metric, (y for line in panel.lines for y in line.y)
+            )
+        _label_ratios(every[-1], ratios)
+        every[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
+
+
+def side_by_side(ratios: Sequence[float], names: Sequence[str]) -> dict[str, float]:
+    """The factor by which the marks of each arm are moved from a ratio, such that those of two ratios do not mix."""
+    gap = min(np.log10(after / before) for before, after in pairwise(ratios))
+    step = min(WIDEST, gap / (len(names) + 1))
+    return {name: float(10 ** (step * (number - (len(names) - 1) / 2))) for number, name in enumerate(names)}
+
+
+def score_by_ratio(findings: Findings) -> list[Figure]:
+    """For each data set and encoder of a study over training sets of several imbalance ratios."""
+    return [
+        ScoreByRatio(
+            f"score_by_ratio{of.suffix}",
+            f"Score against imbalance{of.place}",
+            of.metric,
+            of.baseline,
+            tuple(
+                RatioPanel(reading.name, tuple(line_of(arm, scores) for arm, scores in reading.scores.items()))
+                for reading in of.readings
+            ),
+        )
+        for of in by_ratio(findings)
+    ]
+
+
+@dataclass(frozen=True)
+class GainByRatio(Figure):
+    """The gain of each arm over the baseline, by the number of negatives for each positive."""
+
+    metric: str
+    baseline: str
+    lines: tuple[Line, ...]
+
+    @property
+    def caption(self) -> str:
+        return (
+            f"{self.metric} minus that of {self.baseline} on the same training set, paired by seed, with the intervals "
+            "of the tables, which are corrected for the number of arms at each ratio: a gain counts if its band does "
+            f"not include 0 and it has at least {FEW_SEEDS} seeds."
+        )
+
+    def draw(self, canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        names = [line.name for line in self.lines]
+        colors, markers = color_of(names), marker_of(names)
+        axes.axhline(0, color=QUIET, linewidth=0.8)
+        for line in self.lines:
+            draw_line(axes, line, colors[line.name], markers[line.name])
+        _label_ratios(axes, sorted({x for line in self.lines for x in line.x}))
+        label_score(axes.yaxis, f"gain in {self.metric}", (abs(y) for line in self.lines for y in line.y))
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
+def gain_by_ratio(findings: Findings) -> list[Figure]:
+    """For each data set and encoder of a study over training sets of several imbalance ratios."""
+    return [
+        GainByRatio(
+            f"gain_by_ratio{of.suffix}",
+            f"Gain against imbalance{of.place}",
+            of.metric,
+            of.baseline,
+            _gains(of.comparisons),
+        )
+        for of in by_ratio(findings)
+    ]
+
+
+def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[Line, ...]:
+    """The line of each arm except the baseline: its differences in the tables of the ratios."""
+    points: dict[str, dict[float, Interval]] = {}
+    for ratio, compared in by_ratio.items():
+        for arm in compared.arms:
+            if arm.difference and arm.difference.interval.num and not arm.name.endswith(TUNED):
+                points.setdefault(arm.name, {})[ratio] = arm.difference.interval
+    return tuple(line_of(name, of_arm) for name, of_arm in sorted(points.items()))
+
+
+def _label_ratios(axes: Axes, ratios: Sequence[float]) -> None:
+    axes.set_xscale("log")
+    axes.set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
+    axes.set_xticks([], minor=True)
+    axes.set_xlabel("negatives for each positive in the training split")

@@ -1,0 +1,91 @@
+"""A study over training sets of several imbalance ratios: the scores of its arms by ratio, plain, tuned and PR-AUC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from analysis.best_arm import TUNED
+from analysis.columns import column, place_of
+from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.findings import Findings
+from analysis.statistics import Interval
+
+RATIO: Final = "params.data.imbalance.ratio.negatives"
+AT_HALF: Final = "at the threshold of .5"
+AT_TUNED: Final = "at the threshold tuned on dev"
+PR_AUC: Final = "PR-AUC"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One score of the arms by the number of negatives for each positive: the intervals of the tables of the ratios.
+
+    Attributes:
+        name: `AT_HALF`, `AT_TUNED` or `PR_AUC`.
+        scores: By arm and ratio; the baseline first, then the others by the mean over their ratios. The constant
+            predictor, last, is among the scores at .5 only.
+        different: The arms and ratios whose difference to the baseline is significant; PR-AUC is not tested.
+    """
+
+    name: str
+    scores: Mapping[str, Mapping[float, Interval]]
+    different: frozenset[tuple[str, float]] = frozenset()
+
+
+@dataclass(frozen=True)
+class ByRatio:
+    """The comparisons of a study on one data set and encoder, by the number of negatives for each positive, ascending.
+
+    Attributes:
+        suffix: Of the names of tables and figures: `_2` for the second data set or encoder, empty if there is one.
+        place: Data set and encoder for titles, with ` on `; empty if there is one.
+    """
+
+    suffix: str
+    place: str
+    metric: str
+    baseline: str
+    comparisons: Mapping[float, Comparison]
+
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """The readings that the runs store: only tasks of two classes have a threshold and PR-AUC."""
+        made = (self._reading(AT_HALF, ""), self._reading(AT_TUNED, TUNED), self._reading(PR_AUC, ""))
+        return tuple(reading for reading in made if reading.scores)
+
+    def _reading(self, name: str, suffix: str) -> Reading:
+        scores: dict[str, dict[float, Interval]] = {}
+        different = set()
+        for ratio, compared in self.comparisons.items():
+            for arm in compared.arms:
+                score = arm.pr_auc if name == PR_AUC else arm.score
+                is_kind = arm.name.endswith(TUNED) == bool(suffix) and (arm.name != CONSTANT or name == AT_HALF)
+                if is_kind and score and score.mean >= 0:
+                    own = arm.name.removesuffix(TUNED)
+                    scores.setdefault(own, {})[ratio] = score
+                    if name != PR_AUC and arm.difference and arm.difference.is_significant:
+                        different.add((own, ratio))
+        means = {arm: sum(score.mean for score in of.values()) / len(of) for arm, of in scores.items()}
+        order = sorted(scores, key=lambda arm: (arm != self.baseline, arm == CONSTANT, -means[arm]))
+        return Reading(name, {arm: scores[arm] for arm in order}, frozenset(different))
+
+
+@lru_cache(maxsize=1)
+def by_ratio(findings: Findings) -> tuple[ByRatio, ...]:
+    """For each data set and encoder of a study over training sets of two imbalance ratios or more."""
+    by_place: dict[str, dict[float, Comparison]] = {}
+    for compared in comparisons(findings):
+        ratios = column(compared.cells, RATIO).dropna().unique()
+        if len(ratios) == 1:
+            place = str(place_of(compared.cells, "data", "encoder").iloc[0])
+            by_place.setdefault(place, {})[float(ratios[0])] = compared
+    several = {place: dict(sorted(of.items())) for place, of in by_place.items() if len(of) > 1}
+    is_one = len(several) == 1
+    return tuple(
+        ByRatio("" if is_one else f"_{number}", "" if is_one else f" on {place}", first.metric, first.baseline, of)
+        for number, (place, of) in enumerate(several.items(), start=1)
+        for first in [next(iter(of.values()))]
+    )

@@ -1,0 +1,56 @@
+"""The table of a study over imbalance ratios: the scores of each arm by ratio, plain, tuned and as PR-AUC."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from analysis.findings import Findings
+from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
+from analysis.tables.base import Mark, ReportTable, ScoreFormat
+
+
+def scores_by_ratio(findings: Findings) -> list[ReportTable]:
+    """For each data set and encoder of a study over training sets of several imbalance ratios."""
+    return [_table(of) for of in by_ratio(findings)]
+
+
+def _table(of: ByRatio) -> ReportTable:
+    numbers: list[dict[str, Any]] = []
+    shown: list[dict[str, str]] = []
+    marks: dict[tuple[int, str], Mark] = {}
+    for reading in of.readings:
+        means = [score.mean for scores in reading.scores.values() for score in scores.values()]
+        score_format = ScoreFormat.of(pd.Series(means))
+        what = PR_AUC if reading.name == PR_AUC else f"{of.metric}, {reading.name}"
+        for arm, scores in reading.scores.items():
+            marks |= {(len(shown), heading(ratio)): "bold" for ratio in scores if (arm, ratio) in reading.different}
+            numbers += [
+                {"score": what, "arm": arm, "negatives": ratio}
+                | {"mean": score.mean, "low": score.low, "high": score.high, "seeds": score.num or None}
+                for ratio, score in scores.items()
+            ]
+            known = {ratio: score_format.show_interval(score) for ratio, score in scores.items()}
+            by_heading = {heading(ratio): known.get(ratio, "") for ratio in of.comparisons}
+            shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
+    data = pd.DataFrame(numbers).astype({"seeds": "Int64"})
+    return ReportTable(
+        f"scores_by_ratio{of.suffix}",
+        f"Scores by imbalance ratio{of.place}",
+        data,
+        pd.DataFrame(shown),
+        (
+            "In the columns: the negatives for each positive in the training split. Dev and test keep the share of "
+            "positives of the data.",
+            f"Means over seeds with 95 % intervals. Bold: significantly different from {of.baseline} {AT_HALF}, or at "
+            "its tuned threshold for scores at a tuned threshold; tested for each ratio by itself, as in its own table "
+            f"below. {PR_AUC} is not tested.",
+        ),
+        marks,
+    )
+
+
+def heading(ratio: float) -> str:
+    """The heading of a ratio, such as `1:30`."""
+    return f"1:{ratio:g}"

@@ -1,0 +1,47 @@
+"""Exports of sweeps: the best trial as a preset, and all trials as an Optuna study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dice_ray.api import shipped
+from dice_ray.api.places import runs_folder
+from dice_ray.errors import InputError, UnknownNameError
+
+
+def export_preset(sweep: str, out: Path | None = None) -> str:
+    """The best configuration of a sweep as a commented preset for `train`.
+
+    Args:
+        sweep: Its name; `SWEEP/TRIAL` for the configuration of one of its trials.
+        out: A file to write it to.
+    """
+    from dice_ray.run.folder import check_output, write_output
+    from dice_ray.tuning.ranking import preset
+
+    if out is not None:
+        check_output(out)
+    name, _, trial = sweep.partition("/")
+    text = preset(runs_folder() / name, trial or None)
+    if out is not None:
+        write_output(out, text)
+    return text
+
+
+def export_optuna(sweep: str, file: str | Path) -> int:
+    """Write a sweep as an Optuna study in an SQLite file, which optuna-dashboard opens; returns the number of trials.
+
+    Args:
+        sweep: Its name.
+        file: A new file.
+    """
+    from dice_ray.run.folder import check_output, holds_plan
+    from dice_ray.tuning import optuna_export
+
+    if (file := Path(file)).exists():
+        raise InputError(f"an Optuna study must be written to a new file, got {file}")
+    check_output(file)
+    if not holds_plan(runs_folder() / sweep):
+        raise UnknownNameError("sweep", sweep, [each.name for each in runs_folder().glob("*") if holds_plan(each)])
+    shipped.folder_of("search_spaces")
+    return optuna_export.export(runs_folder() / sweep, file)

@@ -1,0 +1,98 @@
+"""Reports of experiments: made from their runs in MLflow, written to files, and stored with the parent run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dice_ray.api import shipped
+from dice_ray.api.places import runs_folder
+from dice_ray.errors import InputError, RunError, UnknownNameError
+
+if TYPE_CHECKING:
+    from analysis.findings import Findings
+    from analysis.report import Report
+
+
+def report(*names: str) -> Report:
+    """The report of a sweep, a study, or the runs trained alone; or of several of them, side by side.
+
+    Args:
+        names: Of sweeps and studies, or `train` for the runs trained alone.
+    """
+    shipped.folder_of("analysis")
+    from analysis import report as reports
+
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"a report must be of one or more different experiments, got {', '.join(names) or 'none'}")
+    by_name = {name: findings(name) for name in names}
+    return reports.side_by_side(by_name) if len(names) > 1 else reports.report(by_name[names[0]])
+
+
+def write_report(made: Report, names: Sequence[str], out: Path | None = None) -> list[Path]:
+    """Write a report, and store that of a single sweep or study with its parent run in MLflow.
+
+    Args:
+        made: The report of these names.
+        names: As they were given to `report`.
+        out: The folder to write to; by default the folder `report` of the sweep or study, or one of all of them.
+
+    Returns:
+        The files, the page first.
+    """
+    from dice_ray.tracking import schema
+
+    written = made.write(out or runs_folder() / "_and_".join(names) / schema.REPORT_FOLDER)
+    if len(names) == 1 and made.origins:
+        from dice_ray.tracking.writer import Writer
+
+        store_outcome(names[0])
+        with Writer(names[0]) as writer:
+            for file in written:
+                if file.suffix != ".png":  # artifacts are stored as text, and each figure is stored as SVG
+                    writer.text(
+                        made.origins[0].name, f"{schema.REPORT_FOLDER}/{file.name}", file.read_text(encoding="utf-8")
+                    )
+    return written
+
+
+def store_outcome(name: str, folder: Path | None = None) -> None:
+    """Store the scores and the summary of a sweep or study with its parent run; nothing where MLflow lacks results.
+
+    Args:
+        name: Of the sweep or study.
+        folder: What MLflow cannot take now waits there.
+    """
+    from dice_ray.tracking import schema
+    from dice_ray.tracking.writer import Writer
+
+    shipped.folder_of("analysis")
+    from analysis import outcome
+
+    try:
+        found = findings(name)
+        metrics, note = outcome.metrics(found), outcome.note(found, name)
+    except (RunError, UnknownNameError):
+        return
+    with Writer(name, folder=folder) as writer:
+        writer.metrics(name, 0, metrics)
+        writer.tags(name, {schema.NOTE: note})
+
+
+def findings(name: str) -> Findings:
+    """The runs of an experiment as MLflow holds them now; their files and curves are read when asked for."""
+    shipped.folder_of("analysis")
+    from analysis.findings import Findings
+    from dice_ray.tracking import reader
+    from dice_ray.tuning.ranking import ranked_in_frame
+
+    frame = reader.read(name)
+    trials = ranked_in_frame(frame)
+    return Findings(
+        frame,
+        reader.texts,
+        lambda: reader.curves(name),
+        ranked=tuple(trial.id for trial in trials),
+        rerun_scores={trial.id: trial.rerun_scores for trial in trials if trial.rerun_scores},
+    )

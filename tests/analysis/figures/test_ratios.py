@@ -1,0 +1,125 @@
+"""The records of the figures and the table of a study over imbalance ratios."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from analysis.comparison import CONSTANT, comparisons
+from analysis.figures.ratios import GainByRatio, ScoreByRatio, gain_by_ratio, score_by_ratio, side_by_side
+from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, RATIO
+from analysis.statistics import t_interval
+from analysis.tables.ratios import scores_by_ratio
+from tests.analysis.frames import study
+
+
+def cell(arm: str, seed: int, f1: float, **columns: Any) -> dict[str, Any]:
+    return {"arm": arm, "seed": seed, "metrics.test/f1": f1, **columns}
+
+
+def at(ratio: int, of_cell: dict[str, Any]) -> dict[str, Any]:
+    """The cell on the variant of this ratio."""
+    return of_cell | {"tags.variant": f"1:{ratio}", RATIO: ratio}
+
+
+def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
+    cells = [
+        *(at(ratio, cell("plain", seed, 0.5 + seed / 10)) for ratio in (1, 10) for seed in (1, 2)),
+        *(at(ratio, cell("dice", seed, 0.49 + seed / 9 + ratio / 100)) for ratio in (1, 10) for seed in (1, 2)),
+        at(10, cell("dice", 3, 0.99)),
+        cell("dice", 1, 0.9),
+    ]
+    (figure,) = gain_by_ratio(study(cells))
+    assert isinstance(figure, GainByRatio)
+    (line,) = figure.lines
+    assert (line.name, line.x) == ("dice", (1.0, 10.0))
+    assert line.y == pytest.approx((0.5 / 30, 0.5 / 30 + 0.09))
+    assert not any(map(math.isnan, (*line.low, *line.high)))
+    easier = [each | {"tags.data": "b", "metrics.test/f1": each["metrics.test/f1"] / 2} for each in cells]
+    first, second = gain_by_ratio(study([*(each | {"tags.data": "a"} for each in cells), *easier]))
+    assert (first.name, first.title) == ("gain_by_ratio_1", "Gain against imbalance on a")
+    assert isinstance(first, GainByRatio)
+    assert isinstance(second, GainByRatio)
+    assert [line.y for line in first.lines] == [pytest.approx(line.y) for line in figure.lines]
+    assert second.lines[0].y == pytest.approx([y / 2 for y in figure.lines[0].y])
+    of_table = [arm.difference.interval for each in comparisons(study(cells)) for arm in each.arms if arm.difference]
+    assert (line.low, line.high) == (
+        tuple(each.low for each in of_table if each.num > 1),
+        tuple(each.high for each in of_table if each.num > 1),
+    ), "the figure and the table of a ratio show the same interval"
+    assert gain_by_ratio(study([each for each in cells if each.get(RATIO) != 1])) == []
+    assert gain_by_ratio(study([cell("plain", 1, 0.5)])) == []
+
+
+def two_classes(arm: str, seed: int, f1: float) -> dict[str, Any]:
+    """A cell with a tuned threshold, PR-AUC and the constant predictor."""
+    other = {"f1_tuned": f1 + 0.1, "pr_auc": f1 + 0.2, "constant_f1": 0.3}
+    return cell(arm, seed, f1, **{f"metrics.test/{name}": value for name, value in other.items()})
+
+
+SEEDS = range(1, 7)
+CELLS = [
+    *(at(ratio, two_classes("plain", seed, 0.5 - ratio / 1000 + seed / 200)) for ratio in (1, 30) for seed in SEEDS),
+    *(at(ratio, two_classes("dice", seed, 0.5 + ratio / 1000 + seed / 199)) for ratio in (30, 1) for seed in SEEDS),
+    at(30, two_classes("late", 1, 0.4)),
+]
+
+
+def test_the_score_is_shown_at_half_at_the_tuned_threshold_and_as_pr_auc() -> None:
+    """Finds a panel with the scores of another one, or with other intervals than the tables."""
+    (figure,) = score_by_ratio(study(CELLS))
+    assert isinstance(figure, ScoreByRatio)
+    assert (figure.name, figure.title) == ("score_by_ratio", "Score against imbalance")
+    assert [panel.name for panel in figure.panels] == [AT_HALF, AT_TUNED, PR_AUC]
+    for panel, more in zip(figure.panels, (0, 0.1, 0.2), strict=True):
+        plain, dice, late = panel.lines[:3]
+        assert [line.name for line in panel.lines[3:]] == ([CONSTANT] if panel.name == AT_HALF else [])
+        assert [line.name for line in (plain, dice, late)] == ["plain", "dice", "late"]
+        expected = [t_interval([0.5 + more - ratio / 1000 + seed / 200 for seed in SEEDS]) for ratio in (1, 30)]
+        assert plain.x == (1.0, 30.0)
+        assert plain.y == pytest.approx([each.mean for each in expected])
+        assert plain.low == pytest.approx([each.low for each in expected])
+        assert plain.high == pytest.approx([each.high for each in expected])
+        assert late.x == (30.0,)
+        assert late.y == pytest.approx((0.4 + more,))
+        assert math.isnan(late.low[0])
+    assert figure.panels[0].lines[3].y == (0.3, 0.3)
+
+
+def test_tasks_without_a_threshold_have_one_panel_and_one_ratio_is_no_figure() -> None:
+    cells = [at(ratio, cell(arm, seed, 0.5)) for ratio in (1, 30) for arm in ("plain", "dice") for seed in (1, 2)]
+    (figure,) = score_by_ratio(study(cells))
+    assert isinstance(figure, ScoreByRatio)
+    assert [panel.name for panel in figure.panels] == [AT_HALF]
+    assert not score_by_ratio(study(cells[:4]))
+    assert not scores_by_ratio(study(cells[:4]))
+
+
+def test_arms_stand_side_by_side_within_their_ratio() -> None:
+    """Finds marks of close ratios that overlap, so that a reader takes an arm for one of the next ratio."""
+    names = [f"{number}" for number in range(7)]
+    factors = [side_by_side([1, 2], names)[name] for name in names]
+    assert factors == sorted(factors)
+    assert factors[3] == 1
+    assert factors[-1] < 2 * factors[0]
+
+
+def test_the_table_has_a_row_for_each_arm_and_score_and_marks_what_differs() -> None:
+    (table,) = scores_by_ratio(study(CELLS))
+    of_half = ["test/f1, at the threshold of .5 (%)"] * 4
+    assert table.shown["score"].tolist()[:4] == of_half
+    assert table.shown["arm"].tolist()[:4] == ["plain", "dice", "late", CONSTANT]
+    assert table.shown["1:30"].tolist()[1].startswith("54.76 [")
+    assert table.shown["1:1"].tolist()[2:4] == ["", "30.00"]
+    of_table = {
+        (arm.name, float(each.cells[RATIO].iloc[0]))
+        for each in comparisons(study(CELLS))
+        for arm in each.arms
+        if arm.difference and arm.difference.is_significant
+    }
+    assert of_table >= {("dice", 1.0), ("dice (tuned threshold)", 30.0)}
+    assert set(table.marks) == {(row, f"1:{ratio}") for row in (1, 5) for ratio in (1, 30)}
+    (late,) = table.data[(table.data["arm"] == "late") & (table.data["score"] == PR_AUC)].to_dict("records")
+    assert (late["negatives"], late["mean"], late["seeds"]) == (30.0, pytest.approx(0.6), 1)
