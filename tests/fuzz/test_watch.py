@@ -33,7 +33,10 @@ def _hang(given: Any, folder: Path) -> None:
 
 
 def _write(where: str) -> Callable[[Any, Path], None]:
-    return lambda given, folder: (folder / where).write_text("x") and None
+    def write(given: Any, folder: Path) -> None:
+        (folder / where).write_text("x")
+
+    return write
 
 
 def _read_secret(given: Any, folder: Path) -> None:
