@@ -7,7 +7,7 @@ READY := .venv/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo audit docs picture test check test-slow test-browser test-faults fuzz mutate bench-losses bench-data bench-report bench-train \
-  bench-sweep bench-scale bench-search bench-tpe bench-tracking bench-uncertainty tree
+  bench-sweep bench-scale bench-search bench-tpe bench-tracking bench-uncertainty bench-partly tree
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-14s %s\n", $$1, $$2}' Makefile
@@ -63,8 +63,11 @@ bench-data: $(READY) ## Time reading and encoding against `datasets`, on $DICE_R
 bench-report: $(READY) ## Time reading 10,000 runs against MLflow's own search; prints JSON last
 	$(BIN)/python -m tests.benchmarks.report
 
-bench-train: $(READY) ## Time training against Hugging Face's Trainer, about 20 minutes; prints JSON last
+bench-train: $(READY) ## Time training against Hugging Face's Trainer, about a quarter of an hour; prints JSON last
 	$(BIN)/python -m tests.benchmarks.training
+
+bench-partly: $(READY) ## Time adapters and frozen layers against training all of MiniLM, on $DICE_RAY_DATA; prints JSON last
+	$(BIN)/python -m tests.benchmarks.partly
 
 bench-sweep: $(READY) ## Time short trials against Hugging Face's search on Ray and nested Ray Train; prints JSON last
 	$(BIN)/python -m tests.benchmarks.sweep

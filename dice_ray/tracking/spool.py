@@ -132,8 +132,8 @@ def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
             head = lines.readline()
         if head.endswith(b"\n"):
             with _damage_named(file):
-                values = json.loads(unsealed(head.decode().rstrip("\n")))
-                spool = TypeAdapter(UnsentSpool).validate_python({**values, "file": file})
+                head_values = json.loads(unsealed(head.decode().rstrip("\n")))
+                spool = TypeAdapter(UnsentSpool).validate_python({**head_values, "file": file})
             yield spool
 
 

@@ -37,6 +37,19 @@ def sync(file: Path) -> None:
         os.fsync(content.fileno())
 
 
+def check_kept(state: Mapping[str, Any], kept: str, file: Path) -> None:
+    """The weights that a checkpoint leaves out must be those that it was trained with.
+
+    Raises:
+        RunError: They are not.
+    """
+    if (stored := state.get("kept", "")) != kept:
+        raise RunError(
+            f"{file} holds only the weights that were trained, and needs the same model.encoder as before: its weights "
+            f"were changed (digest {stored} then, {kept} now); restore them, or train a new run"
+        )
+
+
 class Checkpoints:
     """The checkpoints in a run's folder: `last.pt` and its predecessor `before.pt` to resume from, and `best.pt`.
 
@@ -53,13 +66,14 @@ class Checkpoints:
             )
         self.folder = folder
 
-    def last(self, like: Mapping[str, torch.Tensor]) -> dict[str, Any] | None:
+    def last(self, like: Mapping[str, torch.Tensor], kept: str = "") -> dict[str, Any] | None:
         """The newest usable state, `None` if there is no checkpoint; with a warning if `last.pt` cannot be used.
 
         Also deletes temporary files that a killed process left.
 
         Args:
             like: The weights of the run's model; those of a checkpoint must have the same names and shapes.
+            kept: The digest of the weights that checkpoints leave out.
 
         Raises:
             RunError: Checkpoints exist, but none can be used.
@@ -76,6 +90,7 @@ class Checkpoints:
                     if key not in like or key not in stored or like[key].shape != stored[key].shape:
                         model = "must be a checkpoint of this run's model"
                         raise RunError(f"{self.folder / name} {model}, but {key} differs")
+                check_kept(state, kept, self.folder / name)
             except RunError as error:
                 errors.append(error)
             else:

@@ -54,7 +54,7 @@ def fuzz(name: str, seed: int, share: float) -> dict[str, Any]:
         left = [str(file) for file in folder.parent.iterdir() if file.name not in ("in", "outside")]
         lines = done.stdout.splitlines()
         if done.returncode or not lines:
-            result = json.loads(lines[-1]) if lines else {"inputs": 0, "faults": {}}
+            result: dict[str, Any] = json.loads(lines[-1]) if lines else {"inputs": 0, "faults": {}}
             result["faults"]["the process ended"] = [f"exit {done.returncode}", done.stderr[-3000:]]
         else:
             result = json.loads(lines[-1])
@@ -124,7 +124,7 @@ def main() -> int:
                 print(f"  {place}: {what}\n    {shown[:400]}", flush=True)
     total = sum(result["inputs"] for result in results)
     num_faults = sum(len(result["faults"]) for result in results)
-    targets = {result["name"]: {"inputs": result["inputs"], "faults": len(result["faults"])} for result in results}
+    by_target = {result["name"]: {"inputs": result["inputs"], "faults": len(result["faults"])} for result in results}
     print(
         json.dumps(
             {
@@ -132,7 +132,7 @@ def main() -> int:
                 "inputs": total,
                 "faults": num_faults,
                 "seconds": round(time.monotonic() - began),
-                "targets": targets,
+                "targets": by_target,
             }
         )
     )

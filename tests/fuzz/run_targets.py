@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from analysis.report import Report
 from analysis.tables.base import ReportTable
-from dice_ray.api import best, overview, results
+from dice_ray.api import best, overview, reports
 from dice_ray.config.load import values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.folder import CONFIG, LEDGER, PLAN, TASK, stored_config, stored_digest
@@ -262,10 +262,10 @@ def report_store(given: Any, folder: Path) -> None:
     with _uri(uri), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         name = given[2]
-        made = results.report(name)
+        made = reports.report(name)
         _check(made)
         made.write(folder / "report")
-        best.best_of(name, results.findings(name))
+        best.best_of(name, reports.findings(name))
 
 
 class _Page(HTMLParser):

@@ -162,7 +162,7 @@ def read_archive(given: bytes, folder: Path) -> None:
 
 
 def rows() -> st.SearchStrategy[Any]:
-    made = {
+    made: dict[str, tuple[str, dict[str, Any], Any]] = {
         "pairs": ("sentence_pair", {}, examples.PAIRS),
         "texts": ("text_classification", {}, examples.TEXTS),
         "tags": ("tagging", {}, examples.TAGGED),

@@ -53,8 +53,7 @@ def _train_until(kill_at: int, folder: Path, settings: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("fp16_anywhere")
-@pytest.mark.parametrize("minutes", [0, 10])
-@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+@pytest.mark.parametrize(("precision", "minutes"), [("fp16", 0), ("fp32", 10)])
 def test_a_run_killed_at_any_moment_ends_like_an_uninterrupted_one(
     tmp_path: Path, minutes: int, precision: str
 ) -> None:
