@@ -186,7 +186,9 @@ def store_splits(
     _refuse_empty(contents, reports)
     whole_documents = ""
     if shares:
-        left = Drawable.of(Records(ArrowTable(folder / "train.arrow"), kind), np.frombuffer(documents, np.int64), shares)
+        left = Drawable.of(
+            Records(ArrowTable(folder / "train.arrow"), kind), np.frombuffer(documents, np.int64), shares
+        )
         whole_documents = ", documents whole" if left.has_whole_documents else ""
     for split, share in shares.items():
         is_drawn = left.draw(share, seed)
@@ -209,8 +211,8 @@ def store_splits(
     digest = Digest()
     for split in ("train", "dev", "test"):
         if split in contents:
-            for records in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
-                digest.add(records)
+            for chunk in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
+                digest.add(chunk)
         digest.end()  # also for a split that does not exist, which counts as empty
     return report, str(digest)
 
