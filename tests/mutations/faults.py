@@ -100,7 +100,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/models/encoder.py", "mask_BL.flip(1).argmax(1)", "mask_BL.argmax(1)", "models/test_encoder.py::test_a_text_head_pools_the_tokens_that_are_no_padding"),
     Fault("dice_ray/models/adapter.py", "module.merge()", "module.get_base_layer()", "contracts/test_encoders.py::test_an_adapter_is_trained_alone_and_merges_into_the_weights"),
     Fault("dice_ray/models/layers.py", "at <= int(highest)", "at < int(highest)", "contracts/test_encoders.py::test_layers_are_frozen_from_the_lowest_on"),
-    Fault("dice_ray/models/pretrained.py", "pair=f\"{begin}$A {end} $B:1 {end}:1\"", "pair=f\"{begin}$A $B:1 {end}:1\"", "models/test_pretrained.py::test_a_decoder_reads_each_text_to_its_end_token"),
+    Fault("dice_ray/models/pretrained_tokenizer.py", "pair=f\"{begin}$A {end} $B:1 {end}:1\"", "pair=f\"{begin}$A $B:1 {end}:1\"", "models/test_pretrained.py::test_a_decoder_reads_each_text_to_its_end_token"),
     Fault("dice_ray/training/checkpoint.py", "(stored := state.get(\"kept\", \"\")) != kept", "(stored := kept) != kept", "models/test_adapter.py::test_the_weights_that_a_checkpoint_lacks_must_be_those_of_before"),
     Fault("dice_ray/models/encoder.py", "device=place_B.device), place_B]", "device=place_B.device), 0]", "models/test_encoder.py"),
     # tasks
