@@ -168,7 +168,7 @@ def _fill(groups: Numbers, sizes: NDArray[np.int64], goal: float) -> Numbers:
     """The first groups with about `goal` records in all, but for one; a group that leads away from it is left out."""
     drawn, num_records = array("i"), 0
     # Not as lists, whose numbers take ten times the memory.
-    for group, size in zip(memoryview(groups), memoryview(sizes[groups]), strict=True):
+    for group, size in zip(groups.data, sizes[groups].data, strict=True):
         if len(drawn) == len(groups) - 1 or num_records + 0.5 > goal:
             break
         if num_records + size / 2 <= goal:

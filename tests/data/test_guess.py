@@ -515,7 +515,10 @@ TOKENS = [{"text": f"Ada ran {n}.", "tokens": ["Ada", "ran", str(n), "."], "head
 @pytest.mark.parametrize(
     ("rows_", "expected"),
     [
-        ([row | {"upos": ["N", "V", "X", "P"]} for row in TOKENS], {"tags": "upos", "scheme": "plain"}),
+        (
+            [row | {"upos": list("NVXP"), "pos_ids": [0, 1, 2, 3]} for row in TOKENS],
+            {"tags": "upos", "scheme": "plain"},
+        ),
         (
             [row | {"ner_tags": [1, 0, 0, 0]} for row in TOKENS],
             {"tags": "ner_tags", "scheme": "plain", "names": ["0", "1"]},
