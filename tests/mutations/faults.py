@@ -168,6 +168,9 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tuning/tuned.py", "of_loss | _apart_from_loss(found)", "of_loss", "tuning/test_tuned.py"),
     Fault("dice_ray/tuning/runner.py", "[prepared.test()] if isinstance(plan, StudyPlan) else []", "[prepared.test()]", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
     Fault("dice_ray/tuning/trial.py", "if evaluation.finished and isinstance(work.plan, StudyPlan):", "if evaluation.finished:", "tuning/test_trial.py::test_a_search_never_reads_the_test_split"),
+    Fault("dice_ray/tuning/tuned.py", 'OF_LOSS: Final = ("loss", "mining")', 'OF_LOSS: Final = ("loss",)', "tuning/test_tuned.py"),
+    Fault("dice_ray/tuning/tuned.py", "(layers[0], layer, *layers[1:])", "(*layers, layer)", "tuning/test_tuned.py"),
+    Fault("analysis/wording.py", "_is_tuned(comparison) and not _shared(comparison)", "_is_tuned(comparison)", "analysis/test_card.py"),
     # api, cli
     Fault("dice_ray/api/jobs.py", "if without_password(store) != store:", "if False:", "run/test_jobs.py::test_what_a_job_cannot_have_is_refused_before_it_is_sent"),
     Fault("dice_ray/api/places.py", r're.fullmatch(r"\w[\w.-]*", name)', r're.match(r"\w[\w.-]*", name)', "api/test_places.py"),
