@@ -78,7 +78,7 @@ class Proxy(ThreadingHTTPServer):
 
     Attributes:
         fault: One of `hang` (no answer until it is over), `half` (the answer breaks off), `late error` (the server has
-            done what it was asked for, and the answer is 500), `no JSON`.
+            done what it was asked for, and the answer is 500), `no JSON`, `empty` (the server is not asked).
     """
 
     daemon_threads = True
@@ -107,6 +107,8 @@ class _Forward(BaseHTTPRequestHandler):
         content = b"<html>the proxy's own page</html>"
         while self.server.fault == fault == "hang":
             time.sleep(0.1)
+        if fault == "empty":
+            status, content = 200, b""
         if not status and fault != "hang":
             status, content = self._forwarded(body)
         if fault == "hang":
