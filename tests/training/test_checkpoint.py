@@ -149,7 +149,7 @@ def test_files_are_synchronised_before_they_are_renamed(tmp_path: Path, monkeypa
 
 
 def test_a_full_disk_is_an_error_of_the_system_and_leaves_nothing(tmp_path: Path) -> None:
-    """torch raises a RuntimeError about its file format: a traceback, and a trial that is not tried again."""
+    """Torch raises a RuntimeError about its file format: a traceback, and a trial that is not tried again."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
     try:
