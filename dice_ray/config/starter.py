@@ -27,6 +27,8 @@ BATCH_SIZE = 32
 MIN_STEPS = 200
 MAX_EPOCHS = 20
 NUM_SHOWN = 3
+HUB = "hub"
+"""The source of folders that `datasets` reads."""
 BALANCED = 1.5
 """Up to this ratio between the classes, either way, losses for imbalanced data make little difference."""
 
@@ -75,9 +77,11 @@ def start(
             label.
     """
     for other in (dev, test):
-        if other is not None and not other.is_file():
+        if other is not None and not other.exists():
             raise DataError(f"there must be a file {other}, but it does not exist")
     guessed = guess(file, given)
+    if HUB in guessed.reader and (dev or test):
+        raise InputError(f"dev and test must be splits of the folder {file}, got files")
     values = _values(guessed, file, {"dev": dev, "test": test})
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)
@@ -100,7 +104,7 @@ def start(
 
 def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunConfig, Splits, str]:
     """The configuration and the data, with malformed rows skipped if there are few, and the first malformed row."""
-    files = values["data"]["source"]["files"]
+    (files,) = values["data"]["source"].values()
     files |= {} if on_bad_row is None else {"on_bad_row": on_bad_row}
 
     def load() -> tuple[RunConfig, Splits]:
@@ -138,6 +142,8 @@ def target(file: Path, out: Path | None, overwrite: bool) -> Path:
 
 
 def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None]) -> Nested:
+    if HUB in guessed.reader:
+        return {"task": guessed.task, "data": {"source": guessed.reader}, "model": {"encoder": "tiny"}}
     folder = file.resolve().parent
     files: Nested = {"folder": str(folder).replace("$", "$$"), "train": file.name}
     for split, other in others.items():
@@ -180,9 +186,8 @@ def _more_reasons(splits: Splits, bad_row: str) -> dict[str, str]:
         )
     if bad_row:
         num = sum(read.num_malformed for read in splits.report.read.values())
-        why["data.source.files.on_bad_row"] = (
-            f"Malformed rows are skipped and counted: {num}, the first one at {bad_row}."
-        )
+        reason = f"Malformed rows are skipped and counted: {num}, the first one at {bad_row}."
+        why |= {f"data.source.{source}.on_bad_row": reason for source in ("files", HUB)}
     return {path: reason.strip() for path, reason in why.items() if reason}
 
 

@@ -18,7 +18,15 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, Record, TaggedRecord, TextRecord
+from dice_ray.data.records import (
+    NestedRecord,
+    PairRecord,
+    QueryRecord,
+    QuestionRecord,
+    Record,
+    TaggedRecord,
+    TextRecord,
+)
 
 Hashes: TypeAlias = NDArray[np.int64]
 
@@ -106,7 +114,7 @@ def same_text(record: Record) -> tuple[str, ...]:
             return tuple(sorted((_plain(record.first), _plain(record.second))))
         case TextRecord():
             return (_plain(record.text),)
-        case TaggedRecord() | QueryRecord():
+        case TaggedRecord() | NestedRecord() | QueryRecord():
             return tuple(word.casefold() for word in record.words)
         case QuestionRecord():
             return (_plain(record.context),)
@@ -121,6 +129,8 @@ def labels(record: Record) -> Sequence[str]:
             return record.labels
         case TaggedRecord():
             return record.tags
+        case NestedRecord():
+            return [span.type for span in record.spans]
         case QueryRecord():
             return (record.type,) if record.spans else ()
         case QuestionRecord():

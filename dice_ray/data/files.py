@@ -16,7 +16,7 @@ from dice_ray.data.readers.opened import binary_format
 from dice_ray.data.readers.rows import ArrowConfig, JsonlConfig, ParquetConfig, RowColumnsConfig, read_named_rows
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
-from dice_ray.data.readers.words import WordColumns
+from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.reading import OnBadRow
 from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
 from dice_ray.data.sources import DataConfig, gather
@@ -89,7 +89,7 @@ def named_columns(config: DataConfig) -> RowColumnsConfig:
     reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
     if isinstance(reader, HubConfig | TablesConfig | JsonlConfig | ParquetConfig):
         columns = reader.columns
-        if not isinstance(columns, WordColumns):  # in memory a row is a sentence
+        if not isinstance(columns, WordColumns | SpanRows):  # in memory a row is a sentence
             return columns
     kind = config.yields()
     if kind not in COLUMNS:

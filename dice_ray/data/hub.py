@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.data.places import expand_path
 from dice_ray.data.readers.base import RowResult
@@ -27,11 +27,13 @@ from dice_ray.settings import Branch, nested
 if TYPE_CHECKING:
     import datasets
 
+SAVED: Final = ("dataset_dict.json", "state.json")
+"""Files of folders that `save_to_disk` writes."""
 ALTERNATIVE = "files are read by data.source.files, with reader parquet or jsonl"
 
 
 class HubConfig(Branch):
-    """A data set by its id on the Hugging Face hub, or by a local folder, which takes precedence.
+    """A data set by its id on the Hugging Face hub, or by a local folder, also of `save_to_disk`, which is preferred.
 
     Attributes:
         id: The id on the hub (`nyu-mll/glue`), or the folder; `~` and `$VARIABLES` are expanded.
@@ -98,9 +100,7 @@ class HubConfig(Branch):
         folder = self._folder()
         if folder is not None and self.revision is not None:
             raise DataError(f"data.source.hub.revision: must be left out for a folder, and {folder} is one")
-        files = sorted(file for file in folder.rglob("*") if file.is_file()) if folder else []
-        modified = tuple((str(file), file.stat().st_mtime_ns) for file in files)
-        loaded = _load(str(folder or self.id), self.config, self.revision, modified)
+        loaded = _load(str(folder or self.id), self.config, self.revision, _modified(folder) if folder else ())
         splits = {}
         for split, name in (("train", self.train), ("dev", self.dev), ("test", self.test)):
             if name is None:
@@ -126,6 +126,16 @@ class HubConfig(Branch):
         return path if path.is_dir() else None
 
 
+def local_splits(folder: Path) -> datasets.DatasetDict:
+    """The splits of a folder that `load_dataset` reads, or that `save_to_disk` wrote."""
+    return _load(str(folder), None, None, _modified(folder))
+
+
+def _modified(folder: Path) -> tuple[tuple[str, int], ...]:
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    return tuple((str(file), file.stat().st_mtime_ns) for file in files)
+
+
 @lru_cache(maxsize=4)
 def _load(
     path: str, config: str | None, revision: str | None, modified: tuple[tuple[str, int], ...]
@@ -135,6 +145,9 @@ def _load(
 
     try:
         with _quiet():
+            if any((Path(path) / name).is_file() for name in SAVED):
+                saved = datasets.load_from_disk(path)
+                return saved if isinstance(saved, datasets.DatasetDict) else datasets.DatasetDict(train=saved)
             return datasets.load_dataset(path, config, revision=revision)
     except datasets.exceptions.DatasetNotFoundError as error:
         raise DataError(

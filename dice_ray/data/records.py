@@ -23,6 +23,11 @@ class PairRecord:
     label: str
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """The label as a text has its labels."""
+        return (self.label,) if self.label else ()
+
+    @property
     def content(self) -> tuple[str, ...]:
         """The input without id and label; records with equal content are duplicates."""
         return self.first, self.second
@@ -52,6 +57,32 @@ class TaggedRecord:
     id: str
     words: tuple[str, ...]
     tags: tuple[str, ...]
+    document: str = ""
+
+    @property
+    def content(self) -> tuple[str, ...]:
+        return self.words
+
+
+class WordSpan(NamedTuple):
+    """A span of words: its type, its first word, and the word after its last."""
+
+    type: str
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class NestedRecord:
+    """Words and their spans, which may nest or cross; no spans if labels were not read.
+
+    Attributes:
+        document: Identifies the document where the file marks documents; empty before the first mark.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    spans: tuple[WordSpan, ...]
     document: str = ""
 
     @property
@@ -116,7 +147,7 @@ class QueryRecord:
         return self.query, *self.words
 
 
-Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | QuestionRecord | QueryRecord
+Record: TypeAlias = PairRecord | TextRecord | TaggedRecord | NestedRecord | QuestionRecord | QueryRecord
 
 
 def record_text(record: Record) -> str:
@@ -126,7 +157,7 @@ def record_text(record: Record) -> str:
     'It rains. | It is wet.'
     """
     match record:
-        case TaggedRecord(words=words):
+        case TaggedRecord(words=words) | NestedRecord(words=words):
             return " ".join(words)
         case QueryRecord(query=query, words=words):
             return f"{query} | {' '.join(words)}"
@@ -135,7 +166,9 @@ def record_text(record: Record) -> str:
 
 def documents(records: Sequence[Record]) -> dict[str, str]:
     """The document of each record, by the record's id; empty if no document has several records."""
-    known = {each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord)}
+    known = {
+        each.id: each.document for each in records if isinstance(each, QuestionRecord | TaggedRecord | NestedRecord)
+    }
     return known if any(known.values()) and len(set(known.values())) < len(known) else {}
 
 

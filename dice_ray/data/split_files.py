@@ -14,6 +14,7 @@ from dice_ray.data.cache import file_hash
 from dice_ray.data.places import expand_path, expanded
 from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.readers.base import UTF_8
+from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.reading import OnBadRow, SplitSource
 from dice_ray.data.records import Record
 from dice_ray.data.urls import fetched, version
@@ -28,7 +29,7 @@ class FilesConfig(Branch):
     Attributes:
         folder: The folder of the files, or its URL (`s3://bucket/folder`); `~` and `$VARIABLES` are expanded. A URL
             that holds a password or key is refused, as it is stored with each run.
-        train: The file of the training split, relative to the folder.
+        train: The file of the training split, relative to the folder; a folder with the reader `spans` (brat).
         dev: The file of the dev split; without it, one is drawn from the training split.
         test: The file of the test split, if there is one.
         reader: The reader of the files.
@@ -96,7 +97,8 @@ class FilesConfig(Branch):
         if is_url(expanded(self.folder)):
             return {split: fetched(urls, _setting(split))[0] for split, urls in self._urls().items()}
         folder = expand_path(self.folder)
-        return {split: _existing_file(folder, name, _setting(split)) for split, name in self._names().items()}
+        takes_folders = isinstance(self.reader, SpansConfig)
+        return {split: _existing(folder, name, _setting(split), takes_folders) for split, name in self._names().items()}
 
     def _urls(self) -> dict[str, list[str]]:
         """The URLs of the files that are read for each split."""
@@ -111,9 +113,9 @@ def _setting(split: str) -> str:
     return f"data.source.files.{split}"
 
 
-def _existing_file(folder: Path, name: str, setting: str) -> Path:
+def _existing(folder: Path, name: str, setting: str, takes_folders: bool) -> Path:
     path = folder / name
-    if path.is_file():
+    if path.is_file() or (takes_folders and path.is_dir()):
         return path
     if not folder.is_dir():
         raise DataError(f"{setting}: there must be a file {path}, but there is no folder {folder}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dice_ray.data.records import PairRecord
 from dice_ray.models.export import ENCODER, HEADS, TEXTS, TOKENS
 from dice_ray.run.folder import TASK
 from dice_ray.run.trained import Trained
@@ -28,7 +29,7 @@ tokenizer, encoder = AutoTokenizer.from_pretrained("FOLDER"), AutoModel.from_pre
 heads = load_file(cached_file("FOLDER", "heads.safetensors"))
 hidden = encoder(**tokenizer("A text.", return_tensors="pt")).last_hidden_state""",
 }
-EXAMPLES = {"sentence_pair": '{"text": "The first sentence.", "text_pair": "The second."}'}
+PAIR = '{"text": "The first sentence.", "text_pair": "The second."}'
 
 
 def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float]) -> str:
@@ -53,7 +54,7 @@ def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float])
         f"## Data\n\n{data} (digest `{best.digest}`). Items of the training split by class: {', '.join(counts)}.",
         f"## Scores\n\n{_scores(name, scores)}",
         *_threshold(best),
-        f"## Use\n\n{_use(task, auto_class)}",
+        f"## Use\n\n{_use(config.data.yields() is PairRecord, auto_class)}",
         f"## Intended use\n\nFor data like {data}, with the same classes. The scores hold for that data; on texts "
         "of another kind, time or language the model was not measured. Its probabilities need not be calibrated: "
         "`dice-ray evaluate` gives the calibration error.",
@@ -79,11 +80,11 @@ def _threshold(best: Trained) -> list[str]:
     ]
 
 
-def _use(task: str, auto_class: str) -> str:
+def _use(is_pair: bool, auto_class: str) -> str:
     code = USE.get(
         auto_class, f'from transformers import {auto_class}\n\nmodel = {auto_class}.from_pretrained("FOLDER")'
     )
-    text = f"```python\n{code.replace('{example}', EXAMPLES.get(task, repr('A text.')))}\n```"
+    text = f"```python\n{code.replace('{example}', PAIR if is_pair else repr('A text.'))}\n```"
     if auto_class == TEXTS:
         return (
             f"{text}\n\nThe head is linear in the first token. The stock class has a dense layer before its output, "

@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from dice_ray.data.records import (
     LoadReport,
+    NestedRecord,
     PairRecord,
     QueryRecord,
     QuestionRecord,
@@ -171,12 +172,12 @@ def _texts(record: Record) -> Sequence[str]:
             return (record.text,)
         case QuestionRecord():
             return record.question, record.context
-        case TaggedRecord() | QueryRecord():
+        case TaggedRecord() | NestedRecord() | QueryRecord():
             return record.words
 
 
 def _length(record: Record, unit: Unit) -> int:
-    if unit == "words" and isinstance(record, TaggedRecord | QueryRecord):
+    if unit == "words" and isinstance(record, TaggedRecord | NestedRecord | QueryRecord):
         return len(record.words)
     pieces = [piece for text in _texts(record) for piece in text.split()]
     return len(pieces) if unit == "words" else sum(map(len, pieces))

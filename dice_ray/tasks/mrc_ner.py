@@ -21,7 +21,7 @@ import torch
 from pydantic import Field, StringConstraints, field_validator, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import QueryRecord, TaggedRecord
+from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
 from dice_ray.errors import DataError, nearest
 from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts
@@ -69,11 +69,11 @@ class TermWeights(Settings):
 
 
 class MrcNerConfig(WindowedBranch):
-    """Find the spans of each type with a query for it, in tagged sentences or in a file of queries.
+    """Find the spans of each type with a query for it, in tagged sentences, nested spans or a file of queries.
 
     Attributes:
-        queries: The name of shipped queries, or a query for each type. By default the queries of the file, and for
-            tagged sentences the names of the types.
+        queries: The name of shipped queries, or a query for each type. By default the queries of the file, and where it
+            has none the names of the types.
         spans: Whether spans may share words. `flat` keeps the most probable of those that do, whatever their types.
         weights: The weight of each term. Without `match`, a start is paired with the nearest end.
         max_span: The longest span that is predicted, in words; longer gold spans are missed.
@@ -83,7 +83,7 @@ class MrcNerConfig(WindowedBranch):
 
     name = "mrc_ner"
     metric = "f1"
-    records = (TaggedRecord, QueryRecord)
+    records = (TaggedRecord, NestedRecord, QueryRecord)
 
     queries: str | dict[str, QueryText] | None = None
     spans: Literal["flat", "nested"] = "flat"
@@ -342,7 +342,7 @@ class MrcNer(Task[SpanRecord]):
     ) -> Conll | Json:
         """The tags of words for flat spans of tagged sentences; MRC-NER JSON for queries and nested spans."""
         predicted = self._predicted(records, rows, decoded)
-        tagged = [record for record in records if isinstance(record, TaggedRecord)]
+        tagged = [record for record in records if not isinstance(record, QueryRecord)]
         if self.config.spans == "flat" and len(tagged) == len(records):
             return Conll([tagged_words(record.words, predicted[record.id]) for record in tagged])
         return Json(

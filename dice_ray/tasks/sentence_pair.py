@@ -26,7 +26,7 @@ from dice_ray.metrics.objectives import OF_TWO, beta, check_score, metric_of
 from dice_ray.models.encoder import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
-from dice_ray.tasks.rows import classification_places, encodings, inputs_of, labels_of, padded
+from dice_ray.tasks.rows import classification_places, labels_of, padded, pair_rows
 from dice_ray.terms import Link, Term, TermFacts
 from dice_ray.user_code import Address
 
@@ -107,16 +107,12 @@ class SentencePair(Task[PairRecord]):
         return [text for record in records for text in (record.first, record.second)]
 
     def encode(self, records: Sequence[PairRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
-        pairs = [(record.first, record.second) for record in records]
         indices = {label: index for index, label in enumerate(self.classes)}
-        rows = []
-        encoded = encodings(tokenizer, pairs, self.config.max_length, side=tokenizer.truncation_side, places=False)
-        for number, (record, encoding) in enumerate(zip(records, encoded, strict=True)):
+        rows = pair_rows(tokenizer, [record.content for record in records], self.config.max_length)
+        for record, row in zip(records, rows, strict=True):
             if record.label and record.label not in indices:
                 raise DataError(f"pair {record.id}: its label must be one of {self.classes}, got {record.label!r}")
-            cut = bool(encoding.overflowing)
-            inputs = inputs_of(encoding, tokenizer)
-            rows.append({**inputs, "record": number, "cut": cut, "label": indices.get(record.label, NO_TARGET)})
+            row["label"] = indices.get(record.label, NO_TARGET)
         return rows
 
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:

@@ -1,15 +1,15 @@
-"""The queries to a sentence and their gold spans, from tagged sentences and from files of queries alike."""
+"""The queries to a sentence and their gold spans, from tagged sentences, nested spans and files of queries alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from dice_ray.data.records import QueryRecord, TaggedRecord
+from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.spans import Span, spans_of
 
-SpanRecord: TypeAlias = TaggedRecord | QueryRecord
+SpanRecord: TypeAlias = TaggedRecord | NestedRecord | QueryRecord
 
 
 class SpanQuery(NamedTuple):
@@ -27,7 +27,7 @@ class SpanQuery(NamedTuple):
 
 
 def queries_of(record: SpanRecord, types: Iterable[str]) -> list[SpanQuery]:
-    """The one query of a query record, or a query for each of these types to a tagged sentence."""
+    """The one query of a query record, or a query for each of these types to any other sentence."""
     if isinstance(record, QueryRecord):
         return [SpanQuery(record.type, record.query.strip() or None, frozenset(record.spans))]
     gold = gold_of(record)
@@ -37,9 +37,11 @@ def queries_of(record: SpanRecord, types: Iterable[str]) -> list[SpanQuery]:
 
 
 def gold_of(record: SpanRecord) -> set[Span]:
-    """The gold spans of a record: of the type that a query is for, or all of a tagged sentence."""
+    """The gold spans of a record: of the type that a query is for, or all of any other sentence."""
     if isinstance(record, QueryRecord):
         return {(record.type, first, end) for first, end in record.spans}
+    if isinstance(record, NestedRecord):
+        return set(record.spans)
     return spans_of(record.tags)
 
 
@@ -56,6 +58,8 @@ def types_of(record: SpanRecord) -> set[str]:
     """
     if isinstance(record, QueryRecord):
         return {record.type}
+    if isinstance(record, NestedRecord):
+        return {span.type for span in record.spans}
     for tag in record.tags:
         if tag != "O" and tag[:2] not in ("B-", "I-"):
             raise DataError(

@@ -1,11 +1,11 @@
-"""Text classification with one label or several: sentiment, topics."""
+"""Text classification with one label or several: sentiment, topics, and pairs of texts with any number of classes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import torch
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from dice_ray.data.records import TextRecord
+from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import (
     UNTUNED_THRESHOLD,
@@ -42,8 +42,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
+Classified: TypeAlias = TextRecord | PairRecord
+
+
 class TextClassificationConfig(WindowedBranch):
-    """Classify texts.
+    """Classify texts, or pairs of texts (premise and hypothesis); `sentence_pair` is for pairs of two classes.
 
     Attributes:
         labels: `one` label for each text, by softmax; or `several` independent ones, by a sigmoid for each label.
@@ -54,13 +57,13 @@ class TextClassificationConfig(WindowedBranch):
             Or the address of a function of the lists of labels and predicted labels (of lists of them, for several
             labels) that returns a number, the higher the better.
         max_length: The longest row, in tokens; a longer text becomes several overlapping rows, whose probabilities are
-            averaged.
+            averaged. Of a longer pair the longer text is truncated.
         stride: The overlap of those rows, in tokens.
     """
 
     name = "text_classification"
     metric = "accuracy"
-    records = (TextRecord,)
+    records = (TextRecord, PairRecord)
 
     labels: Literal["one", "several"] = "one"
     positive: str | None = None
@@ -96,7 +99,7 @@ class TextClassificationConfig(WindowedBranch):
     def links(self) -> frozenset[Link]:
         return frozenset({"softmax" if self.labels == "one" else "sigmoid"})
 
-    def classes(self, records: Sequence[TextRecord]) -> tuple[str, ...]:
+    def classes(self, records: Sequence[Classified]) -> tuple[str, ...]:
         """The labels of the training split, the positive one last."""
         labels = sorted({label for record in records for label in record.labels})
         if self.positive is not None and (self.positive not in labels or len(labels) != 2):
@@ -108,11 +111,11 @@ class TextClassificationConfig(WindowedBranch):
             raise DataError(f"text_classification needs at least two labels in the training split, got {labels}")
         return tuple(sorted(labels, key=lambda label: label == self.positive))
 
-    def label_counts(self, records: Sequence[TextRecord]) -> Counter[str]:
+    def label_counts(self, records: Sequence[Classified]) -> Counter[str]:
         """The number of texts with each label."""
         return Counter(label for record in records for label in record.labels)
 
-    def negatives_and_positives(self, records: Sequence[TextRecord]) -> tuple[int, int]:
+    def negatives_and_positives(self, records: Sequence[Classified]) -> tuple[int, int]:
         """Texts of the other label, and of the positive one; of several classes, all others against the rarest; where
         a text may have several labels, pairs of a text and a label that it lacks, and that it has.
         """
@@ -127,7 +130,7 @@ class TextClassificationConfig(WindowedBranch):
         return OneLabel(self, classes) if self.labels == "one" else SeveralLabels(self, classes)
 
 
-class TextTask(Task[TextRecord]):
+class TextTask(Task[Classified]):
     """Texts with one term, `label`; a text's probabilities are the mean over its windows."""
 
     config: TextClassificationConfig
@@ -140,10 +143,10 @@ class TextTask(Task[TextRecord]):
     def chosen(self, probabilities_C: NDArray[np.floating[Any]], decisions: Decisions) -> list[int]:
         """The predicted classes of a text, with the decisions of dev."""
 
-    def texts(self, records: Sequence[TextRecord]) -> list[str]:
-        return [record.text for record in records]
+    def texts(self, records: Sequence[Classified]) -> list[str]:
+        return [text for record in records for text in record.content]
 
-    def encode(self, records: Sequence[TextRecord], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
+    def encode(self, records: Sequence[Classified], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
         indices = {label: index for index, label in enumerate(self.classes)}
         labels = []
         is_labelled = any(record.labels for record in records)
@@ -156,7 +159,8 @@ class TextTask(Task[TextRecord]):
                     "task.text_classification.labels=several takes any number"
                 )
             labels.append(self.target([indices[label] for label in record.labels]))
-        rows = text_rows(tokenizer, [record.text for record in records], self.config.max_length, self.config.stride)
+        texts: list[Any] = [record.content if isinstance(record, PairRecord) else record.text for record in records]
+        rows = text_rows(tokenizer, texts, self.config.max_length, self.config.stride)
         for row in rows:
             row["label"] = labels[row["record"]]
         return rows
@@ -173,7 +177,7 @@ class TextTask(Task[TextRecord]):
         return {"label": Term(logits["label"], batch.targets["label"])}
 
     def predict(
-        self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+        self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> TablePredictions:
         """The label of each text, or its labels joined by `;`, and the probability of each class."""
         _, probabilities_NC = _by_record(rows, decoded)
@@ -210,14 +214,14 @@ class OneLabel(TextTask):
     def untuned_threshold(self) -> float | None:
         return UNTUNED_THRESHOLD if self.config.positive is not None else None
 
-    def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
+    def decide(self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         if self.config.positive is None:
             return {}
         labels_N, probabilities_NC = _by_record(rows, decoded)
         return threshold_decisions(probabilities_NC[:, 1], labels_N)
 
     def score(
-        self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+        self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> Scores:
         labels_N, probabilities_NC = _by_record(rows, decoded)
         predicted_N = probabilities_NC.argmax(-1)
@@ -252,7 +256,7 @@ class OneLabel(TextTask):
         )
 
     def _items(
-        self, records: Sequence[TextRecord], labels_N: NDArray[np.int64], predicted_N: NDArray[Any]
+        self, records: Sequence[Classified], labels_N: NDArray[np.int64], predicted_N: NDArray[Any]
     ) -> tuple[ItemCounts, ...]:
         """The counts of the positive class, or of all classes if none is positive.
 
@@ -287,12 +291,12 @@ class SeveralLabels(TextTask):
     def untuned_threshold(self) -> float:
         return UNTUNED_THRESHOLD
 
-    def decide(self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
+    def decide(self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
         return threshold_decisions(probabilities_NC.ravel(), labels_NC.ravel())
 
     def score(
-        self, records: Sequence[TextRecord], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
+        self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> Scores:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
         predicted_NC = probabilities_NC > 0.5

@@ -301,6 +301,32 @@ def test_a_folder_is_read_by_the_names_of_its_files(tmp_path: Path) -> None:
         api.init(folder, overwrite=True)
 
 
+def test_a_folder_of_brat_and_one_of_datasets_make_presets_that_load(tmp_path: Path) -> None:
+    """Both were refused; a preset must find the folder again, and read all splits of it."""
+    import datasets
+
+    for split in ("train", "dev"):
+        for number in range(9):
+            path = tmp_path / "brat" / split / f"{number}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"\nAda {number} sings in Bonn.\nAnd so on.\n")
+            path.with_suffix(".ann").write_text("T1\tPER 1 4\tAda\nT2\tLOC 16 20\tBonn\nR1\tin Arg1:T1 Arg2:T2\n")
+    starter, out = api.init(tmp_path / "brat", out=tmp_path / "brat.yaml")
+    assert {split: facts.num_records for split, facts in starter.inspection.splits.items()} == {"train": 18, "dev": 18}
+    assert starter.inspection.splits["train"].labels == {"O": 72, "B-PER": 9, "B-LOC": 9}
+    assert api.inspect([out])[0].splits == starter.inspection.splits
+    names = datasets.ClassLabel(names=["no", "yes"])
+    features = datasets.Features(text=datasets.Value("string"), label=names)
+    rows = datasets.Dataset.from_dict({"text": [f"a nice {n}" for n in range(40)], "label": [n % 2 for n in range(40)]})
+    saved = datasets.DatasetDict(train=rows.cast(features), validation=rows.cast(features))
+    saved.save_to_disk(str(tmp_path / "saved"))
+    starter, out = api.init(tmp_path / "saved", out=tmp_path / "saved.yaml")
+    assert starter.inspection.splits["dev"].labels == {"no": 20, "yes": 20}
+    assert api.inspect([out])[0].splits == starter.inspection.splits
+    with pytest.raises(InputError, match="dev and test must be splits of the folder"):
+        api.init(tmp_path / "saved", dev=out, out=tmp_path / "other.yaml")
+
+
 def test_data_can_be_inspected_with_other_settings() -> None:
     _, preset = api.init(table("train.tsv", 60))
     (inspection,) = api.inspect([preset], ["data.dev_share=0.5"])

@@ -78,8 +78,8 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "nested.tsv": (  # GermEval: outer and inner spans
         "# source 1\n"
         + conll([["1 Uni B-ORG O", "2 Bonn I-ORG B-LOC", "3 und O O", "4 wir O O", "5 hier O O"]] * 9, "\t"),
-        {"conll": {"word": 1, "tag": 2, "comment": "#"}},
-        {"tagging": {}},
+        {"conll": {"word": 1, "tag": 2, "comment": "#", "inner": [3]}},
+        {"mrc_ner": {"spans": "nested"}},
     ),
     "types.txt": (
         conll([["Ada PER", "Byron PER", "saw O", "it O", "in O", "Paris LOC", "then O"]] * 9),
@@ -399,10 +399,6 @@ def test_a_column_of_ids_is_kept() -> None:
         (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
         (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
         (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar splits all rows"),
-        (b"premise\thypothesis\tlabel\n" + b"".join(b"one day %d\tno day %d\t%d\n" % (n, n, n % 3) for n in range(30)),
-         "the texts 'premise' and 'hypothesis' make pairs, which have two labels, and 'label' has 3"),
-        (b"".join(b'{"premise": "day %d", "hypothesis": "no %d", "label": %d}\n' % (n, n, n % 3) for n in range(30)),
-         "a table: its first line is JSON"),
         (b'{"data": []}', "SQuAD JSON: no row with a label"),
         (b"PAR1 and no more", "the file: expected Parquet, found Parquet magic bytes"),
     ],
@@ -484,7 +480,7 @@ def test_annotations_of_brat_are_not_a_table() -> None:
         f"T{n}\tPER {n} {n + 9}\tAda Byron {n}\n" if n % 2 else f"T{n}\tLOC {n}\tNew Delhi {n}\n" for n in range(40)
     ]
     Path("a.ann").write_text("".join(rows_))
-    with pytest.raises(DataError, match="brat's annotations must be converted"):
+    with pytest.raises(DataError, match=r"a file of brat is read with the others of its folder, give \."):
         guess(Path("a.ann"))
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig as MrcNerReader
-from dice_ray.data.records import PairRecord, QueryRecord, TaggedRecord
+from dice_ray.data.records import NestedRecord, PairRecord, QueryRecord, TaggedRecord, WordSpan
 from dice_ray.data.sources import gather
 from dice_ray.errors import ConfigError, DataError
 from dice_ray.run import train
@@ -297,13 +297,31 @@ def test_a_type_without_a_query_is_named() -> None:
         MrcNerConfig.model_validate({"queries": {"PER": " "}})
 
 
+def test_nested_spans_of_a_sentence_are_those_of_its_queries(nested: tuple[QueryRecord, ...]) -> None:
+    """A sentence with all of its spans has the rows, the targets and the score of a file with a query for each type."""
+    spans = tuple(WordSpan(record.type, first, end) for record in nested for first, end in record.spans)
+    sentence = (NestedRecord("0", nested[0].words, spans),)
+    queries = {record.type: record.query for record in nested}
+    ours, theirs = built(sentence, spans="nested", queries={**queries, "PER": "people"}), built(nested, spans="nested")
+    keys = ("words", "starts", "ends", "gold", "answerable")
+    by_type = {theirs.records[row["record"]].type: row for row in theirs.rows}
+    types = [type_ for type_ in ours.task.classes for row in ours.rows if ours.task.classes[row["question"]] == type_]
+    assert types == ["LOC", "ORG"], "there is no query for a type without spans in the training split"
+    for type_, row in zip(types, ours.rows, strict=True):
+        assert [row[key] for key in keys] == [by_type[type_][key] for key in keys]
+    gold = [dict.fromkeys(zip(row["gold"][::2], row["gold"][1::2], strict=True), 0.9) for row in ours.rows]
+    assert scored(ours, *gold).metrics["f1"] == 1
+    predicted = ours.task.predict(ours.records, ours.rows, gold, {})
+    assert [item["end_position"] for item in json.loads(predicted.text())] == [[3], [3, 3]]
+
+
 def test_records_that_do_not_fit_are_an_error() -> None:
     with pytest.raises(DataError, match="sentence 1 has 'NOUN'; use the task tagging for plain tags"):
         built((TaggedRecord("1", ("a",), ("NOUN",)),))
     with pytest.raises(DataError, match="at least one span, or one query, in the training split"):
         built((TaggedRecord("1", ("a",), ("O",)),))
     synthetic = {"task": "mrc_ner", "data": {"source": {"synthetic": {"kind": "pairs"}}}}
-    with pytest.raises(ConfigError, match=f"TaggedRecord or QueryRecord, got {PairRecord.__name__}"):
+    with pytest.raises(ConfigError, match=f"TaggedRecord or NestedRecord or QueryRecord, got {PairRecord.__name__}"):
         resolve([Layer("preset", synthetic)])
     with pytest.raises(DataError, match="after the longest question, of 13 tokens"):
         built(queries={"PER": "a very long query " * 3 + "indeed", "LOC": "x"}, max_length=16)

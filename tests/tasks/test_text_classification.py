@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sklearn.metrics import accuracy_score, f1_score
 
 from dice_ray.config.load import Layer, resolve
-from dice_ray.data.records import TextRecord
+from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import DataError
 from dice_ray.models.encoder import ModelConfig, load_tokenizer
 from dice_ray.run import train
@@ -177,6 +177,25 @@ def test_the_objective_is_given_or_follows_from_the_labels(settings: dict[str, A
 def test_scores_that_do_not_fit_the_labels_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=r"several labels have no positive one|score f1 needs `positive`"):
         TextClassificationConfig.model_validate(settings)
+
+
+def test_pairs_of_three_classes_are_one_row_each_with_both_texts() -> None:
+    """Premises and hypotheses were refused, as pairs had two classes: the second text must reach the encoder."""
+    records = tuple(
+        PairRecord(str(number), f"it rains {number}", "it is wet", "enc"[number % 3]) for number in range(6)
+    )
+    config = TextClassificationConfig(max_length=8)
+    task = config.build(config.classes(records))
+    tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
+    first, *_ = rows = task.encode(records, tokenizer)
+    assert len(rows) == len(records)
+    assert tokenizer.decode(first["input_ids"]) == "[CLS] it rains [SEP] it is wet [SEP]"
+    assert first["cut"]
+    assert [row["label"] for row in rows] == [1, 2, 0, 1, 2, 0], "classes in the order of their names"
+    assert set(first["token_type_ids"]) == {0, 1}
+    assert task.score(records, rows, np.eye(3)[[1, 2, 0, 1, 2, 2]].tolist(), {}).metrics["accuracy"] == pytest.approx(
+        5 / 6
+    )
 
 
 def test_labels_that_do_not_fit_are_an_error() -> None:

@@ -12,8 +12,11 @@ from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
 from dice_ray.data.guess.documents import guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
+from dice_ray.data.guess.folder import is_dataset
+from dice_ray.data.guess.hub import guess_folder
+from dice_ray.data.guess.spans import guess_spans
 from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
-from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_spans, guess_word_tag
+from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
 from dice_ray.data.readers.base import UTF_8, lines, unreadable
 from dice_ray.data.readers.opened import SUFFIXES, binary_format
 from dice_ray.errors import DataError, UnknownNameError, one_line, shown
@@ -75,7 +78,7 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     """Guess the reader and the task of a file.
 
     Args:
-        path: The file.
+        path: The file, or a folder that is read whole.
         given: What is not to be guessed.
 
     Raises:
@@ -83,6 +86,10 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         InputError: There is no such encoding, or a positive label is given for another task.
         UnknownNameError: The file has no such column or label.
     """
+    if path.is_dir() and is_dataset(path):
+        return guess_folder(path, given)
+    if path.is_dir():
+        return _guess_brat(path)
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
     binary = binary_format(path)  # whatever its name
@@ -90,9 +97,7 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         raise unreadable(path, "the file", "text, Parquet or Arrow", f"a file of {binary}")
     if path.suffix == ".ann":
         # Its rows would pass for a table of types and texts.
-        raise DataError(
-            f"{path}: brat's annotations must be converted, for example to JSON with `start` and `end` of spans"
-        )
+        raise DataError(f"{path}: a file of brat is read with the others of its folder, give {path.parent}")
     if given.encoding is not None:
         encoding, why_encoding = checked_encoding(given.encoding), ""
     else:
@@ -135,6 +140,12 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "
         "for a table, wnut17 for tagged words, squad2 for questions."
     )
+
+
+def _guess_brat(folder: Path) -> Guess:
+    if isinstance(found := guess_spans(folder, UTF_8), str):
+        raise DataError(f"{folder}: a folder must hold texts with annotations as brat writes them: {found}")
+    return found
 
 
 def _example(found: Guess) -> str:

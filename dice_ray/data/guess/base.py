@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Final
 from pydantic import TypeAdapter
 
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import UTF_8, Bad, Kept, NotJsonError, ReaderBranch, lines, parse_json
+from dice_ray.data.readers.base import UTF_8, Bad, Kept, NotJsonError, ReaderBranch, RowResult, lines, parse_json
 from dice_ray.data.records import Record
 from dice_ray.errors import DataError
 from dice_ray.settings import Nested
@@ -33,7 +34,7 @@ class Guess:
     """The reader and the task of a file, as a preset writes them.
 
     Attributes:
-        reader: The value of `data.source.files.reader`.
+        reader: The value of `data.source.files.reader`; or `hub` with the value of `data.source.hub`.
         task: The value of `task`.
         why: Reasons and alternatives by the path of the setting that they explain; may hold paths that are not set.
         records: The records of the first rows.
@@ -53,12 +54,14 @@ class Attempt:
 
     Attributes:
         reason: Why the reader does not fit the file; empty if it fits.
+        noted: The number of records with an oddity, by oddity.
     """
 
     reader: Nested
     records: tuple[Record, ...]
     bad: tuple[Bad, ...]
     reason: str
+    noted: Mapping[str, int] = field(default_factory=dict)
 
     def guess(self, task: Nested, why: dict[str, str]) -> Guess:
         return Guess(self.reader, task, why, self.records, self.bad)
@@ -66,13 +69,19 @@ class Attempt:
 
 def attempt(path: Path, encoding: str, reader: Nested) -> Attempt:
     """Read the first rows; the reader fits if it keeps some, and no more than `MAX_BAD_SHARE` are malformed."""
-    records, bad = list[Record](), list[Bad]()
     if encoding != UTF_8:
         reader = {name: {"encoding": encoding} | settings for name, settings in reader.items()}
+    return attempt_rows(path, reader, _READERS.validate_python(reader).read(path))
+
+
+def attempt_rows(path: Path, reader: Nested, rows: Iterable[RowResult]) -> Attempt:
+    """The result of a reader that has these rows."""
+    records, bad, noted = list[Record](), list[Bad](), Counter[str]()
     try:
-        for row in islice(_READERS.validate_python(reader).read(path), NUM_ROWS):
+        for row in islice(rows, NUM_ROWS):
             if isinstance(row, Kept):
                 records.append(row.record)
+                noted.update([row.note] if row.note else [])
             elif isinstance(row, Bad):
                 bad.append(row)
     except DataError as error:
@@ -83,7 +92,7 @@ def attempt(path: Path, encoding: str, reader: Nested) -> Attempt:
         reason = f"{place}: expected {bad[0].expected}, found {bad[0].actual}"
     elif not records:
         reason = "no row with a label"
-    return Attempt(reader, tuple(records), tuple(bad), reason)
+    return Attempt(reader, tuple(records), tuple(bad), reason, noted)
 
 
 def first_character(path: Path, encoding: str) -> str:

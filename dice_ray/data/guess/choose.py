@@ -22,7 +22,12 @@ TEXTS: Final = (
     *("text", "sentence", "content", "document", "review", "tweet", "comment", "message", "utterance", "body"),
     *("headline", "title"),
 )
-PAIRS: Final = (("premise", "hypothesis"), ("question", "sentence"), ("query", "passage"), ("question", "passage"))
+PAIRS: Final = (
+    *(("premise", "hypothesis"), ("context", "hypothesis")),
+    *(("question", "sentence"), ("query", "passage"), ("question", "passage")),
+)
+INFERENCES: Final = frozenset(["entailment", "neutral", "contradiction", "e", "n", "c", "-"])
+"""Labels of pairs of a premise and a hypothesis."""
 POSITIVES: Final = frozenset(
     ["1", "1.0", "true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
 )
@@ -107,15 +112,12 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
         return f"beside the label {label!r} no column holds texts ({', '.join(map(repr, values))})"
     pair = (own_texts[0], own_texts[1]) if len(own_texts) > 1 else _pair(texts)
     named = [column for column in texts if _rank(column, TEXTS) < len(TEXTS)]
-    if pair is None and len(texts) == 2 and not named and len(_distinct(values[label])) == 2:
+    distinct = {value.lower() for value in _distinct(values[label])}
+    is_one = not any(isinstance(cell, list) for cell in values[label])
+    if pair is None and len(texts) == 2 and not named and is_one and (len(distinct) == 2 or distinct <= INFERENCES):
         pair = texts[0], texts[1]
     others = [column for column in dict.fromkeys([*labels, *texts]) if column not in (label, *(pair or ()))]
     if pair:
-        if len(_distinct(values[label])) != 2:
-            return (
-                f"the texts {pair[0]!r} and {pair[1]!r} make pairs, which have two labels, and {label!r} has "
-                f"{len(_distinct(values[label]))}"
-            )
         return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, id_)
     text = min(texts, key=lambda column: (_rank(column, TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
@@ -134,7 +136,8 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
     rarity = "The name of a positive label" if positive.lower() in POSITIVES else "The rarer label"
     other_labels = " and ".join(repr(label) for label in counts if label != positive)
     reason = f"{rarity}; the other one is {other_labels}."
-    if pair_labels:
+    what = "Two texts" if pair_labels else "A text"
+    if pair_labels and len(counts) == 2:
         return attempt.guess(
             {"sentence_pair": {"positive": positive}},
             {"task": "Two texts and one of two labels.", "task.sentence_pair.positive": reason} | why,
@@ -143,11 +146,11 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
         task: Nested = {"labels": "several"}
         summary = "A text has any number of labels."
     elif len(counts) == 2 and counts.total() - counts[positive] >= MIN_IMBALANCE * counts[positive]:
-        task, summary = {"positive": positive}, "A text with one of two labels."
+        task, summary = {"positive": positive}, f"{what} with one of two labels."
     elif len(counts) > 2 and max(counts.values()) >= MIN_IMBALANCE * min(counts.values()):
-        task, summary = {"score": "macro_f1"}, f"A text with one of {len(counts)} labels."
+        task, summary = {"score": "macro_f1"}, f"{what} with one of {len(counts)} labels."
     else:
-        task, summary = {}, f"A text with one of {len(counts)} labels, about equally frequent."
+        task, summary = {}, f"{what} with one of {len(counts)} labels, about equally frequent."
         summary += f" `positive: {positive!r}` scores the F1 of that label." if len(counts) == 2 else ""
     return attempt.guess(
         {"text_classification": task},
@@ -202,8 +205,11 @@ def _are_texts(cells: Sequence[Any]) -> bool:
 
 
 def _pair(texts: Sequence[Column]) -> tuple[Column, Column] | None:
-    """Two columns named as a pair: premise and hypothesis, or names that differ in 1 and 2, or a and b."""
-    names = {column.lower(): column for column in texts if isinstance(column, str)}
+    """Two columns named as a pair: premise and hypothesis, or names that differ in 1 and 2, or a and b.
+
+    The shortest names first: MNLI has `sentence1_parse` beside `sentence1`.
+    """
+    names = {column.lower(): column for column in sorted(map(str, texts), key=len) if column in texts}
     for first, second in PAIRS:
         if first in names and second in names:
             return names[first], names[second]

@@ -1,4 +1,4 @@
-"""Guesses for SQuAD JSON, MRC-NER JSON, sentiment trees and fastText."""
+"""Guesses for SQuAD JSON, MRC-NER JSON, trees and fastText."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dice_ray.data.guess.base import READER, Attempt, Guess, attempt, first_character, is_chinese
 from dice_ray.data.guess.choose import guess_classification
+from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.readers.base import lines
 from dice_ray.data.records import QueryRecord, QuestionRecord
 from dice_ray.settings import Nested
@@ -16,11 +17,11 @@ from dice_ray.settings import Nested
 
 def guess_squad(path: Path, encoding: str) -> Guess | str:
     """SQuAD JSON, with the meaning of several answers and the evaluation that fits."""
-    if first_character(path, encoding) != "{":
-        return "it does not begin with {"
+    if first_character(path, encoding) not in ("{", "["):
+        return "it does not begin with { or ["
     return guess_questions(
         lambda settings: attempt(path, encoding, {"squad": settings}),
-        "A JSON object with a list `data` of paragraphs and their questions.",
+        "Paragraphs and their questions in JSON.",
         f"{READER}.squad",
     )
 
@@ -107,12 +108,14 @@ def guess_mrc_ner(path: Path, encoding: str) -> Guess | str:
 
 
 def guess_trees(path: Path, encoding: str) -> Guess | str:
-    """Sentiment trees."""
+    """Sentiment trees, or trees of the Penn Treebank."""
     if first_character(path, encoding) != "(":
         return "it does not begin with ("
     result = attempt(path, encoding, {"trees": {}})
     if result.reason:
-        return result.reason
+        tagged = attempt(path, encoding, {"trees": {"units": "words"}})
+        why = {READER: "Trees of the Penn Treebank; the words are read with their parts of speech, without traces."}
+        return result.reason if tagged.reason else guess_tagging(tagged, "plain", why)
     why = {
         READER: "A tree with a label at every node in each line; its sentences are read, in five classes. "
         "`trees: {units: phrases}` reads every phrase, `trees: {classes: binary}` merges 0 with 1 and 3 with 4.",

@@ -8,8 +8,7 @@ from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.readers.base import UTF_8, known_encoding, unreadable
-from dice_ray.data.readers.opened import opened
+from dice_ray.data.readers.base import UTF_8, known_encoding, readable, unreadable
 from dice_ray.errors import DataError, InputError, shown
 
 BLOCK: Final = 2**20
@@ -58,7 +57,7 @@ def guess_encoding(path: Path) -> tuple[str, str]:
         DataError: The file is no text, or several encodings are about as likely; the error shows a line in each.
     """
     decoder, num_good, num_bad, foreign = codecs.getincrementaldecoder(UTF_8)("replace"), 0, 0, b""
-    with opened(path) as file:
+    with readable(path) as file:
         block = file.read(BLOCK)
         if block.startswith((BOM_UTF32_LE, BOM_UTF32_BE)):
             return "utf-32", "utf-32, as the file begins with its byte order mark."

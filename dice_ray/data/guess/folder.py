@@ -1,4 +1,4 @@
-"""The files of the splits in a folder, by their names."""
+"""The files of the splits in a folder, by their names, and folders that are read whole: of brat, and of `datasets`."""
 
 from __future__ import annotations
 
@@ -6,26 +6,32 @@ import re
 from pathlib import Path
 from typing import Final
 
+from dice_ray.data.hub import SAVED
 from dice_ray.errors import DataError
 
 NAMES: Final = {"train": "train|training", "dev": "dev|devel|val|valid|validation", "test": "test|testing"}
-NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".license"])
+NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".conf", ".license"])
 """The ends of names of files that accompany data."""
 
 
 def files_of_splits(folder: Path) -> dict[str, Path]:
-    """The file of each split that has one, such as `train.tsv`, `cased-valid.txt`; or the only file, for training.
+    """The file or folder of each split that has one, such as `train.tsv`, `cased-valid.txt`, `test/doc.txt`.
+
+    It may be a folder of brat's files; and the only file is for training. A folder that `datasets` reads stands for all
+    splits in it.
 
     Raises:
         DataError: No file is named as the training split and there are several, or several are named as one split.
     """
-    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    files = [
-        path for path in files if path.suffix.lower() not in NO_DATA and not path.name.lower().startswith("readme")
-    ]
+    if is_brat(folder) or is_dataset(folder):
+        return {"train": folder}
     found = dict[str, Path]()
-    for split, names in NAMES.items():
-        named = [path for path in files if re.search(rf"(^|[^a-z])({names})([^a-z]|$)", path.name.lower())]
+    files = _data_files(folder)
+    subfolders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    for split in NAMES:
+        named = [path for path in files if split_of(path.name) == split]
+        if not named:
+            named = [inner for path in subfolders if split_of(path.name) == split for inner in _of_subfolder(path)]
         if len(named) > 1:
             several = ", ".join(path.name for path in named[:5])
             raise DataError(f"{folder}: one file must be named {split}, got {several}: give the file, --dev and --test")
@@ -34,6 +40,34 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
     if not found and len(files) == 1:
         found = {"train": files[0]}
     if "train" not in found:
-        names = ", ".join(path.name for path in files[:10]) or "none"
+        names = ", ".join(path.name for path in (*files, *subfolders)[:10]) or "none"
         raise DataError(f"{folder}: a file must be named train, and the files are {names}: give one of them")
     return found
+
+
+def split_of(name: str) -> str | None:
+    """The split that a name stands for."""
+    name = name.lower()
+    return next((split for split, names in NAMES.items() if re.search(rf"(^|[^a-z])({names})([^a-z]|$)", name)), None)
+
+
+def is_brat(folder: Path) -> bool:
+    """Whether a folder holds annotations in brat's format."""
+    return any(folder.glob("*.ann"))
+
+
+def is_dataset(folder: Path) -> bool:
+    """Whether `datasets` reads a folder: it was saved by it, or holds several Parquet files."""
+    splits = [split_of(path.name) for path in folder.rglob("*.parquet")]
+    is_in_parts = len(splits) > len(set(splits)) or (len(splits) > 1 and None in splits)
+    return any((folder / name).is_file() for name in SAVED) or is_in_parts
+
+
+def _data_files(folder: Path) -> list[Path]:
+    files = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    return [path for path in files if path.suffix.lower() not in NO_DATA and not path.name.lower().startswith("readme")]
+
+
+def _of_subfolder(folder: Path) -> list[Path]:
+    """The folder itself if it is one of brat's, else its files."""
+    return [folder] if is_brat(folder) else _data_files(folder)

@@ -7,13 +7,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Guess, attempt, first_character, is_json
+from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_json
 from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Given, choose, guess_classification
-from dice_ray.data.guess.lists import guess_question_rows, guess_tagged_rows
+from dice_ray.data.guess.lists import Read, guess_lists
+from dice_ray.data.guess.spans import choose_span_rows, guess_span_settings
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.guess.words import choose_words
 from dice_ray.data.readers.base import Bad
-from dice_ray.data.readers.columns import Column
+from dice_ray.data.readers.columns import Column, literal
 from dice_ray.data.readers.json_rows import flat, json_rows
 from dice_ray.data.readers.rows import table_rows
 from dice_ray.data.readers.tables import TablesConfig
@@ -46,8 +47,14 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
                     f"{READER}.tables.quoting": why_quoting,
                 }
                 return guess_tagging(result, words[1], why)
+        if header and named and not given.columns:
+            settings = {"quoting": quoting} | ({} if delimiter == "\t" else {"delimiter": delimiter})
+            found = _guess_cells(path, encoding, settings, named)
+            if isinstance(found, Guess):
+                return found
+        with_values, with_lists = _with_lists(named)
         try:
-            chosen = choose(named, given)
+            chosen = choose(with_values, given)
         except UnknownNameError as error:  # it may be a table with another delimiter
             missing = missing or error
             continue
@@ -55,6 +62,8 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
             reason = chosen
             continue
         columns, note = chosen
+        if columns.get("text", {}).get("label") in with_lists:
+            columns["text"]["lists"] = True
         written: Nested = {"quoting": quoting}
         written |= {} if delimiter == "\t" else {"delimiter": delimiter}
         written |= {} if header else {"header": False}
@@ -72,6 +81,31 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
     if missing is not None:
         raise missing
     return reason
+
+
+def _guess_cells(path: Path, encoding: str, settings: Nested, rows: Sequence[Mapping[Column, str]]) -> Guess | str:
+    """A table with a span in each row, or with lists in its cells."""
+
+    def read(columns: Nested) -> Attempt:
+        return attempt(path, encoding, {"tables": settings | {"columns": columns}})
+
+    setting = f"{READER}.tables.columns"
+    if (columns := choose_span_rows(rows)) is not None:
+        return guess_span_settings(lambda more: read({"span_rows": columns | more}), f"{setting}.span_rows")
+    return guess_lists(read, setting, [{str(name): literal(cell) for name, cell in row.items()} for row in rows])
+
+
+def _with_lists(rows: Sequence[Mapping[Column, Any]]) -> tuple[Sequence[Mapping[Column, Any]], set[Column]]:
+    """The rows with the lists of texts that cells hold, and the columns all of whose cells hold one."""
+    parsed = {column: [literal(row[column]) for row in rows] for column in (rows[0] if rows else ())}
+    lists = {
+        column
+        for column, cells in parsed.items()
+        if all(isinstance(cell, list) and all(isinstance(item, str) for item in cell) for cell in cells)
+    }
+    if not lists:
+        return rows, lists
+    return [{**row, **{column: parsed[column][number] for column in lists}} for number, row in enumerate(rows)], lists
 
 
 def _cells(path: Path, encoding: str, delimiter: str) -> tuple[list[list[str]], bool, str] | None:
@@ -142,36 +176,51 @@ def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) ->
     if first_character(path, encoding) not in ("{", "["):
         return "it does not begin with { or ["
     rows = list[Any]()
-    for _, row in islice(json_rows(path, encoding), NUM_ROWS):
-        if not isinstance(row, Bad):
-            rows.append(flat(row))
-        elif not rows:
-            return f"line {row.place}: {row.actual}"
-    return _guess_rows(path, encoding, "jsonl", rows, given)
+    try:
+        for _, row in islice(json_rows(path, encoding), NUM_ROWS):
+            if not isinstance(row, Bad):
+                rows.append(flat(row))
+            elif not rows:
+                return f"line {row.place}: {row.actual}"
+    except DataError as error:
+        if rows:  # it is JSON, which no other reader reads
+            raise
+        return str(error).removeprefix(f"{path}, ")
+    read, setting = _reading(path, encoding, "jsonl")
+    return guess_named_rows(read, setting, rows, given, "Objects with the same keys.")
 
 
 def guess_columnar(path: Path, encoding: str, reader: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """A Parquet or Arrow file."""
-    return _guess_rows(path, encoding, reader, list(islice(table_rows(path), NUM_ROWS)), given)
+    read, setting = _reading(path, encoding, reader)
+    kind = {"parquet": "A Parquet file.", "arrow": "An Arrow file."}[reader]
+    return guess_named_rows(read, setting, list(islice(table_rows(path), NUM_ROWS)), given, kind)
 
 
-def _guess_rows(path: Path, encoding: str, reader: str, rows: Sequence[Any], given: Given) -> Guess | str:
-    """Rows with named columns: tagged words, questions, or texts with labels."""
+def _reading(path: Path, encoding: str, reader: str) -> tuple[Read, str]:
+    """A function that reads the file by some columns, and the path of their setting."""
+    return lambda columns: attempt(path, encoding, {reader: {"columns": columns}}), f"{READER}.{reader}.columns"
+
+
+def guess_named_rows(read: Read, setting: str, rows: Sequence[Any], given: Given, kind: str = "") -> Guess | str:
+    """Rows with named columns: tagged words, spans, questions, or texts with labels.
+
+    Args:
+        read: Reads the rows by some columns.
+        setting: The path of the columns.
+        rows: The first rows with all columns; others than objects are left out.
+        given: What is not to be guessed.
+        kind: The reason for the reader.
+    """
     rows = [row for row in rows if isinstance(row, dict)]
-    for guesser in (guess_tagged_rows, guess_question_rows) if rows and not given.columns else ():
-        if isinstance(guess := guesser(path, encoding, reader, rows), Guess):
-            return guess
+    if rows and not given.columns and isinstance(found := guess_lists(read, setting, rows), Guess):
+        return found
     chosen = choose(rows, given)
     if isinstance(chosen, str):
         return chosen
     columns, note = chosen
-    result = attempt(path, encoding, {reader: {"columns": columns}})
+    result = read(columns)
     if result.reason:
         return result.reason
-    why = {
-        READER: {"jsonl": "Objects with the same keys.", "parquet": "A Parquet file.", "arrow": "An Arrow file."}[
-            reader
-        ],
-        f"{READER}.{reader}.columns": f"The label repeats few values, texts are long and differ.{note}",
-    }
+    why = {READER: kind, setting: f"The label repeats few values, texts are long and differ.{note}"}
     return guess_classification(result, why)

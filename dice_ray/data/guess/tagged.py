@@ -9,18 +9,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_chinese, is_json
+from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
 from dice_ray.data.readers.base import lines
-from dice_ray.data.readers.conll import DOCUMENT, split
+from dice_ray.data.readers.conll import BEGIN, DOCUMENT, split
 from dice_ray.data.readers.conllu import NUM_COLUMNS
-from dice_ray.data.readers.tags import TagKind, parsed
-from dice_ray.data.records import TaggedRecord
+from dice_ray.data.readers.tags import TagKind, parsed, word_spans
+from dice_ray.data.records import NestedRecord, TaggedRecord
 from dice_ray.settings import Nested
 
 NUM_LINES: Final = 10 * NUM_ROWS
 MAX_TAGS: Final = 300
 """The largest number of distinct values of a column of tags."""
 SEPARATORS: Final = ("_", "/", "|", "#")
+PENN: Final = re.compile(r"=====+\s*$|\[ \S+/\S+ ")
+NUM_PENN: Final = 100
+"""The first lines, of which one has a noun phrase in brackets."""
 TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
 
 
@@ -40,6 +43,8 @@ def guess_conllu(path: Path, encoding: str) -> Guess | str:
 
 def guess_conll(path: Path, encoding: str) -> Guess | str:
     """CoNLL columns: which column holds the words and which the tags, and what the tags mark."""
+    if next((text for _, text in lines(path, encoding) if text.strip()), "").startswith(BEGIN):
+        return _guess_conll_2012(path, encoding)
     rows, hash_rows, first_break = list[list[str]](), list[list[str]](), NUM_LINES
     for _, text in islice(lines(path, encoding), NUM_LINES):
         cells = split(text)
@@ -78,7 +83,40 @@ def guess_conll(path: Path, encoding: str) -> Guess | str:
             result = attempt(path, encoding, {"conll": written | {"comment": comment}})
     if result.reason:
         return result.reason
-    return guess_tagging(result, kinds[tag], _reasons(word, tag, why_tag, spans or tags))
+    why = _reasons(word, tag, why_tag, spans or tags)
+    (written,) = result.reader.values()
+    with_inner = [number for number in spans if number != tag and kinds[number] == kinds[tag] == "spans"]
+    if inner := [number for number in with_inner if _lies_within(path, encoding, written, number)]:
+        result = attempt(path, encoding, {"conll": written | {"inner": inner}})
+        columns = " and ".join(map(str, inner))
+        why[f"{READER}.conll.inner"] = f"The spans of column {columns} lie within those of column {tag}."
+        return result.reason or guess_nested(
+            result, f"Without `inner`, the task `tagging` reads column {tag} alone.", why
+        )
+    return guess_tagging(result, kinds[tag], why)
+
+
+def _guess_conll_2012(path: Path, encoding: str) -> Guess | str:
+    """CoNLL-2012 (OntoNotes): the word is in column 3 and the brackets of names are in column 10."""
+    result = attempt(path, encoding, {"conll": {"word": 3, "tag": 10, "tags": "brackets"}})
+    why = {READER: "CoNLL-2012: words in column 3, brackets of named entities in column 10."}
+    return result.reason or guess_tagging(result, "brackets", why)
+
+
+def _lies_within(path: Path, encoding: str, written: Nested, column: int) -> bool:
+    """Whether most spans of a column are parts of spans of the column of tags, as in nested annotations."""
+    both = (
+        attempt(path, encoding, {"conll": written | {"tag": number}}) for number in (written.get("tag", -1), column)
+    )
+    outer, inner = (
+        [word_spans(record.tags) for record in result.records if isinstance(record, TaggedRecord)] for result in both
+    )
+    num_parts = sum(
+        any(of.first <= span.first and span.end <= of.end and span[1:] != of[1:] for of in around)
+        for around, within in zip(outer, inner, strict=False)
+        for span in within
+    )
+    return 2 * num_parts > sum(map(len, inner)) > 0
 
 
 def _tag_column(rows: Sequence[Sequence[str]], columns: Sequence[int]) -> tuple[int, str]:
@@ -143,6 +181,10 @@ def guess_parallel(path: Path, encoding: str) -> Guess | str:
 def guess_word_tag(path: Path, encoding: str) -> Guess | str:
     """Words followed by a separator and their tag."""
     reason = ""
+    if any(PENN.match(text) for _, text in islice(lines(path, encoding), NUM_PENN)):
+        result = attempt(path, encoding, {"word_tag": {"separator": "/", "layout": "penn"}})
+        why = {READER: "The Penn Treebank: words with their tags, noun phrases in square brackets."}
+        return result.reason or guess_tagging(result, "plain", why)
     for separator in SEPARATORS:
         result = attempt(path, encoding, {"word_tag": {} if separator == "_" else {"separator": separator}})
         tags = [tag for record in result.records if isinstance(record, TaggedRecord) for tag in record.tags]
@@ -157,18 +199,6 @@ def guess_word_tag(path: Path, encoding: str) -> Guess | str:
     return reason
 
 
-def guess_spans(path: Path, encoding: str) -> Guess | str:
-    """Texts with spans of characters, in JSON."""
-    if not is_json(path, encoding) and first_character(path, encoding) not in ("[", "{"):
-        return "it is no JSON"
-    result = attempt(path, encoding, {"spans": {}})
-    if result.reason:
-        return result.reason
-    if all(set(record.tags) == {"O"} for record in result.records if isinstance(record, TaggedRecord)):
-        return "no text has a span"
-    return guess_tagging(result, "spans", {READER: "Texts with spans of characters, which become tags of words."})
-
-
 def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
     """The guess for tagged words; Chinese words with plain tags are tagged by character, as they are scored."""
     words = [word for record in result.records[:1000] if isinstance(record, TaggedRecord) for word in record.words]
@@ -179,6 +209,7 @@ def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
     scheme = {
         "spans": "Tags of spans as O, B-TYPE, I-TYPE.",
         "types": "O, or the type of a span: neighbouring words of one type are taken for one span.",
+        "brackets": "Spans in brackets: (TYPE*, *, *) and (TYPE).",
         "plain": "One tag a word, as parts of speech.",
     }[kind]
     return result.guess(
@@ -190,6 +221,18 @@ def guess_tagging(result: Attempt, kind: TagKind, why: dict[str, str]) -> Guess:
         }
         | why,
     )
+
+
+def guess_nested(result: Attempt, alternative: str, why: dict[str, str]) -> Guess:
+    """The guess for words with spans that may nest, which one tag a word cannot express."""
+    num_types = len(
+        {span.type for record in result.records if isinstance(record, NestedRecord) for span in record.spans}
+    )
+    reasons = {
+        "task": f"Spans lie within other spans. There is a query for each of the {num_types} types, so that a sentence "
+        f"goes through the encoder {num_types} times. {alternative}"
+    }
+    return result.guess({"mrc_ner": {"spans": "nested"}}, reasons | why)
 
 
 def _holds_tags(cells: Sequence[str]) -> bool:

@@ -12,10 +12,11 @@ import json
 import re
 from abc import ABC, abstractmethod
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, BinaryIO, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator
 
@@ -25,6 +26,8 @@ from dice_ray.errors import DataError
 from dice_ray.settings import Branch
 
 UTF_8: Final = "utf-8"
+BLOCK: Final = 2**20
+"""Characters of a text in memory at once."""
 
 
 RowPlace: TypeAlias = int | str
@@ -119,30 +122,58 @@ def lines(path: Path, encoding: str = UTF_8) -> Iterator[tuple[int, str]]:
     A byte that is not of the encoding becomes half of a surrogate pair (`surrogateescape`): `reading.py` makes a bad
     row of a record that holds one, so that the row can be skipped. UTF-16 and UTF-32 do not support that.
     """
+    number = 0
+    with _as_text(path, encoding, lambda: number + 1) as (file, errors):
+        # UTF-8 line by line: TextIOWrapper decodes blocks, which is slower.
+        decoded = (
+            (line.decode(errors=errors) for line in file)
+            if encoding == UTF_8
+            else io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
+        )
+        for number, line in enumerate(decoded, start=1):
+            if number == 1:
+                _refuse_wide(path, line, encoding)
+                line = line.removeprefix("\ufeff")
+            yield number, line.removesuffix("\n").removesuffix("\r")
+
+
+def blocks(path: Path, encoding: str = UTF_8) -> Iterator[str]:
+    """The text of a file in blocks, decoded as its lines are."""
+    line = 1
+    with _as_text(path, encoding, lambda: line) as (file, errors):
+        decoded = io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
+        block = decoded.read(BLOCK)
+        _refuse_wide(path, block[:4], encoding)
+        block = block.removeprefix("\ufeff")
+        while block:
+            yield block
+            line += block.count("\n")
+            block = decoded.read(BLOCK)
+
+
+@contextmanager
+def _as_text(path: Path, encoding: str, line: Callable[[], int]) -> Iterator[tuple[BinaryIO, str]]:
+    """The bytes of a text file, and how to treat those that are not of the encoding; failures are errors of a line."""
     if (found := binary_format(path)) is not None:
         raise unreadable(path, "the file", "text", f"a file of {found}")
-    number = 0
+    try:
+        with readable(path, line) as file:
+            yield file, "strict" if is_wide(encoding) else "surrogateescape"
+    except UnicodeError as error:
+        raise unreadable(path, line(), encoding, f"{error}: set another `encoding`") from None
+
+
+@contextmanager
+def readable(path: Path, line: Callable[[], int] = lambda: 1) -> Iterator[BinaryIO]:
+    """The bytes of a file; a damaged compressed file is an error of this line."""
     try:
         with opened(path) as file:
-            errors = "strict" if is_wide(encoding) else "surrogateescape"
-            # UTF-8 line by line: TextIOWrapper decodes blocks, which is slower.
-            decoded = (
-                (line.decode(errors=errors) for line in file)
-                if encoding == UTF_8
-                else io.TextIOWrapper(file, encoding=encoding, errors=errors, newline="\n")
-            )
-            for number, line in enumerate(decoded, start=1):
-                if number == 1:
-                    _refuse_wide(path, line, encoding)
-                    line = line.removeprefix("\ufeff")
-                yield number, line.removesuffix("\n").removesuffix("\r")
-    except UnicodeError as error:
-        raise unreadable(path, number + 1, encoding, f"{error}: set another `encoding`") from None
+            yield file
     except (EOFError, OSError) as error:
         kind = compression(path)
         if kind is None:
             raise
-        raise unreadable(path, number + 1, f"a whole {kind} file", str(error)) from None
+        raise unreadable(path, line(), f"a whole {kind} file", str(error)) from None
 
 
 def is_wide(encoding: str) -> bool:
@@ -169,14 +200,6 @@ def undecoded(text: str) -> str | None:
     return f"byte 0x{ord(found.group()) - 0xDC00:02x} in {around!r}"
 
 
-def document(path: Path, encoding: str = UTF_8) -> Any:
-    """The value of a JSON document."""
-    try:
-        return parse_json("\n".join(line for _, line in lines(path, encoding)))
-    except NotJsonError as error:
-        raise unreadable(path, error.line or "the file", "JSON", str(error)) from None
-
-
 class NotJsonError(ValueError):
     """What is wrong with a text that is no JSON; `line` is None if the parser gives no line."""
 
@@ -191,18 +214,19 @@ def parse_json(text: str) -> Any:
     Raises:
         NotJsonError: The text is no JSON, or is too deep or has too long a number for the parser.
     """
-
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant}, which is no JSON")
-
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         raise NotJsonError(f"{error.msg} at character {error.colno}", error.lineno) from None
     except RecursionError:
         raise NotJsonError("lists or objects nested too deep") from None
     except ValueError as error:
         raise NotJsonError(str(error).partition(":")[0].partition(";")[0]) from None
+
+
+def refuse_constant(constant: str) -> Any:
+    """Refuses NaN and infinity, for `parse_constant` of a JSON decoder."""
+    raise ValueError(f"{constant}, which is no JSON")
 
 
 class BadRowError(DataError):

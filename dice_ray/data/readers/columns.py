@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult
+from dice_ray.data.readers.base import Bad, Kept, Labels, NotJsonError, RowResult, parse_json
 from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.settings import Branch, Choice
 
@@ -17,6 +19,7 @@ ID: Final = "id"
 ONE_HOT: Final = "one_hot "
 """The beginning of the use of a column of one label."""
 APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+NO_GOLD_LABEL: Final = "-"
 Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 
@@ -34,7 +37,7 @@ class ColumnsBranch(Branch, ABC):
 
     def used(self, labels: Labels = "read") -> dict[str, Column]:
         """The columns that a row must have, by their use."""
-        no_columns = {"separator", "one_hot"} | ({"label"} if labels == "ignored" else set())
+        no_columns = {"separator", "one_hot", "lists"} | ({"label"} if labels == "ignored" else set())
         columns = {name: getattr(self, name) for name in type(self).model_fields if name not in no_columns}
         return {use: column for use, column in columns.items() if column is not None}
 
@@ -75,6 +78,10 @@ class PairColumns(ColumnsBranch):
     second: Column = "sentence2"
     label: Column = "label"
 
+    def labels(self, cell: str) -> list[str]:
+        # SNLI and MNLI write - where the annotators did not agree on a label.
+        return [] if cell.strip() == NO_GOLD_LABEL else super().labels(cell)
+
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         if len(labels) > 1:
             return Bad(line, "one label", ", ".join(labels))
@@ -90,6 +97,7 @@ class TextColumns(ColumnsBranch):
         one_hot: Columns of one label each, which applies where the cell is 1 or true, in place of `label`.
         separator: The separator of several labels in one cell; an empty cell then means that no label applies. Without
             one, a cell is one label.
+        lists: Whether a cell of a table holds a list of labels, as JSON or Python write it.
     """
 
     name = "text"
@@ -99,6 +107,7 @@ class TextColumns(ColumnsBranch):
     label: Column = "label"
     one_hot: tuple[str, ...] = ()
     separator: str | None = Field(default=None, min_length=1)
+    lists: bool = False
 
     def used(self, labels: Labels = "read") -> dict[str, Column]:
         used = super().used(labels)
@@ -119,14 +128,37 @@ class TextColumns(ColumnsBranch):
         return others | {"label": None if None in applies.values() else [name for name, is_ in applies.items() if is_]}
 
     def labels(self, cell: str) -> list[str]:
+        if self.lists and isinstance(found := literal(cell), list):
+            return [str(label) for label in found]
         cells = cell.split(self.separator) if self.separator else [cell]
         return [label.strip() for label in cells if label.strip()]
 
     def holds_several(self, cell: object) -> bool:
-        return isinstance(cell, list) or (self.separator is not None and cell is not None)
+        is_list = isinstance(cell, list) or (self.lists and isinstance(cell, str) and literal(cell) == [])
+        return is_list or (self.separator is not None and cell is not None)
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         return Kept(line, TextRecord(values.get("id", str(line)), values["text"], tuple(dict.fromkeys(labels))))
+
+
+def literal(cell: str) -> Any:
+    """The value of a cell that holds a list or an object as JSON or Python write it, else its text; None if empty.
+
+    >>> literal("['a', 'b']"), literal('{"text": ["a"]}'), literal("a [b]"), literal("")
+    (['a', 'b'], {'text': ['a']}, 'a [b]', None)
+    """
+    if not cell.strip().startswith(("[", "{", "(")):
+        return cell or None
+    try:
+        return parse_json(cell)
+    except NotJsonError:
+        pass
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of a backslash in a text
+            value = ast.literal_eval(cell.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return cell
+    return value if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else cell
 
 
 ColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns, Choice()]

@@ -7,14 +7,16 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from dice_ray.data.readers.base import Bad, Drop, Labels, RowResult, TextReaderBranch
-from dice_ray.data.readers.tags import TagKind, in_document, tagged_record
-from dice_ray.data.records import TaggedRecord
+from dice_ray.data.readers.tags import TagKind, in_document, nested_record, tagged_record
+from dice_ray.data.records import NestedRecord, Record, TaggedRecord
 from dice_ray.errors import shown
 
 DOCUMENT = "-DOCSTART-"
+BEGIN, END = "#begin document", "#end document"
+"""The first and the last line of a document of CoNLL-2012."""
 
 
 class ConllConfig(TextReaderBranch):
@@ -23,7 +25,10 @@ class ConllConfig(TextReaderBranch):
     Attributes:
         word: The number of the column of the word: 0 is the first, -1 the last.
         tag: The number of the column of the tag.
-        tags: What the tags mark.
+        inner: The numbers of columns with tags of further spans, which may lie within those of `tag` (GermEval). With
+            these, the records have spans that may nest, for the task `mrc_ner`.
+        tags: What the tags mark. With `brackets` (CoNLL-2012), sentences may differ in their number of columns, and
+            the lines `#begin document` and `#end document` are no words.
         comment: The prefix of comment lines, which are counted as drops. By default there are none, as `#` may be a
             word. A line within a sentence that has all columns is a word, whatever its prefix.
         digit: Whether each word ends in a segmentation digit, which is removed (Weibo).
@@ -34,9 +39,19 @@ class ConllConfig(TextReaderBranch):
 
     word: int = 0
     tag: int = -1
+    inner: tuple[int, ...] = ()
     tags: TagKind = "spans"
     comment: str | None = Field(default=None, min_length=1)
     digit: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> ConllConfig:
+        if self.inner and self.tags == "plain":
+            raise ValueError("inner tags must mark spans, got tags: plain")
+        return self
+
+    def yields(self) -> type[Record]:
+        return NestedRecord if self.inner else TaggedRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         width = 0
@@ -45,12 +60,14 @@ class ConllConfig(TextReaderBranch):
         document: int | None = None
         # A blank line after the last one ends the last sentence.
         for line, text in chain(self.lines(path), [(0, "")]):
+            if self.tags == "brackets" and text.startswith((BEGIN, END)):
+                text = DOCUMENT if text.startswith(BEGIN) else ""
             columns = split(text)
             if self.comment and text.startswith(self.comment) and (not sentence or len(columns) != width):
                 comments.append(Drop(line, "a comment"))
                 continue
             if columns and columns[0] != DOCUMENT:
-                width = width or len(columns)
+                width = len(columns) if not width or (self.tags == "brackets" and not sentence) else width
                 sentence.append((line, columns))
                 continue
             if sentence:
@@ -62,17 +79,20 @@ class ConllConfig(TextReaderBranch):
                 yield Drop(line, "a document mark")
 
     def _sentence(self, rows: list[tuple[int, list[str]]], width: int, labels: Labels) -> RowResult:
-        used = {"word": self.word} if labels == "ignored" else {"word": self.word, "tag": self.tag}
+        layers = [] if labels == "ignored" else [self.tag, *self.inner]
+        used = [self.word, *layers]
         for line, columns in rows:
             if len(columns) != width:
                 return Bad(line, f"{width} columns as in the first line", f"{len(columns)}: {shown(' '.join(columns))}")
-            if not all(-width <= column < width for column in used.values()) or width < len(used):
-                return Bad(line, f"columns number {' and '.join(map(str, used.values()))}", f"{width} columns")
+            if not all(-width <= column < width for column in used) or width < len(used):
+                return Bad(line, f"columns number {' and '.join(map(str, used))}", f"{width} columns")
             if self.digit and not re.fullmatch(r".+[0-9]", columns[self.word]):
                 return Bad(line, "a word that ends in a digit of its segmentation", shown(columns[self.word]))
         words = [columns[self.word][: -1 if self.digit else None] for _, columns in rows]
-        tags = [columns[self.tag] for _, columns in rows] if "tag" in used else None
-        return tagged_record(rows[0][0], words, tags, self.tags)
+        tags = [[columns[layer] for _, columns in rows] for layer in layers]
+        if self.inner:
+            return nested_record(rows[0][0], words, tags, self.tags)
+        return tagged_record(rows[0][0], words, tags[0] if tags else None, self.tags)
 
 
 def split(text: str) -> list[str]:

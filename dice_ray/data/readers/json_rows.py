@@ -1,53 +1,54 @@
-"""The rows of JSON files: one value a line, or a list of objects in one document."""
+"""The rows of JSON files: one value a line, or a list of them in one document, parsed item by item.
+
+A document need not fit into memory: its text is read in blocks, and each item of its list is parsed for itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from itertools import islice
+from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from dice_ray.data.readers.base import Bad, NotJsonError, document, lines, parse_json
+from dice_ray.data.readers.base import Bad, NotJsonError, blocks, lines, parse_json, refuse_constant, unreadable
 from dice_ray.errors import DataError
+
+SPACE: Final = re.compile(r"[ \t\n\r]*")
+LONGEST_LINE: Final = 2**24
+"""The characters of a line from which it is a document: no row is as long."""
+LONGEST_TOKEN: Final = 16
+"""The characters of an unfinished literal or escape at the end of a block."""
 
 
 def json_rows(path: Path, encoding: str) -> Iterator[tuple[int, Any]]:
     """The numbered rows of a file: by line in JSON lines, by position in a document; a `Bad` for a line without JSON.
 
-    A document is a list, or an object with one list of objects in it, such as `{"version": 1, "data": [...]}`.
+    A document is a list, an object with one list of objects in it, such as `{"version": 1, "data": [...]}`, or one with
+    a list or object of values for each column, as pandas writes them.
     """
-    if (found := _rows_of_document(path, encoding)) is not None:
-        yield from enumerate(found, start=1)
-        return
+    if _is_document(path, encoding):
+        document = _Document(blocks(path, encoding))
+        try:
+            yield from enumerate(_rows(document), start=1)
+        except NotJsonError as error:
+            # An object that breaks in its first line may be the first of several lines.
+            if document.num_items or document.is_list or error.line != 1:
+                raise unreadable(path, error.line or "the file", "JSON", str(error)) from None
+        except _SeveralListsError as error:
+            names = ", ".join(map(repr, error.args))
+            raise DataError(
+                f"{path}: expected one list of rows in the document, found {names}: write each to a file of its own"
+            ) from None
+        else:
+            return
     for line, text in lines(path, encoding):
         if text.strip():
             try:
                 yield line, parse_json(text)
             except NotJsonError as error:
                 yield line, Bad(line, "a JSON object", str(error))
-
-
-def _rows_of_document(path: Path, encoding: str) -> list[Any] | None:
-    """The rows if the file is one document, which is read whole; None for JSON lines, and for what is no JSON."""
-    first = list(islice((text for _, text in lines(path, encoding) if text.strip()), 2))
-    try:
-        begins_whole = isinstance(parse_json(first[0]), dict | list) if first else False
-    except NotJsonError:
-        begins_whole = False
-    if not first or first[0].lstrip()[:1] not in ("[", "{") or (begins_whole and len(first) > 1):
-        return None
-    try:
-        root = document(path, encoding)
-    except DataError:
-        return None
-    if isinstance(root, list):
-        return root
-    inner = [
-        value for value in root.values() if isinstance(value, list) and all(isinstance(row, dict) for row in value)
-    ]
-    # An object with a list of objects may also be a single row, but then it has a text beside the list.
-    is_row = any(isinstance(value, str) and " " in value for value in root.values())
-    return inner[0] if len(inner) == 1 and inner[0] and not is_row else None
 
 
 def flat(row: Any) -> Any:
@@ -65,3 +66,175 @@ def flat(row: Any) -> Any:
         for name, value in flat(inner).items()
     }
     return row | {key: value for key, value in nested.items() if key not in row}
+
+
+class _SeveralListsError(Exception):
+    """An object has several lists of rows; the arguments are their keys."""
+
+
+class _Document:
+    """A JSON document, whose values are parsed one after the other from blocks of its text."""
+
+    def __init__(self, texts: Iterator[str]) -> None:
+        self._blocks = texts
+        self._text, self._at, self._line = "", 0, 1
+        self._decoder = JSONDecoder(parse_constant=refuse_constant)
+        self.num_items = 0
+        self.is_list = False
+
+    def peek(self) -> str:
+        """The next character that is no white space; empty at the end."""
+        while True:
+            found = SPACE.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def take(self, characters: str) -> str:
+        """Pass one of these characters, and return it."""
+        if not (found := self.peek()) or found not in characters:
+            raise self._error(f"expected {' or '.join(characters)}, found {found or 'the end'}")
+        self._at += 1
+        return found
+
+    def value(self) -> Any:
+        """Parse and pass the next value."""
+        self.peek()
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._at)
+            except JSONDecodeError as error:
+                is_cut = error.msg.startswith("Unterminated") or error.pos + LONGEST_TOKEN >= len(self._text)
+                if not is_cut or not self._more():
+                    raise self._error(error.msg, error.pos) from None
+            except RecursionError:
+                raise self._error("lists or objects nested too deep") from None
+            except ValueError as error:
+                raise self._error(str(error)) from None
+            else:
+                # A number at the end of a block may go on in the next one.
+                if end < len(self._text) or not self._more():
+                    self._at = end
+                    return value
+
+    def items(self) -> Iterator[Any]:
+        """The items of a list."""
+        self.take("[")
+        if self.peek() == "]":
+            self.take("]")
+            return
+        while True:
+            yield self.value()
+            self.num_items += 1
+            if self.take(",]") == "]":
+                return
+
+    def fields(self) -> Iterator[str]:
+        """The keys of an object; after each of them its value must be taken."""
+        self.take("{")
+        if self.peek() == "}":
+            self.take("}")
+            return
+        while True:
+            if self.peek() != '"':
+                raise self._error("expected a key in quotes")
+            key = self.value()
+            self.take(":")
+            yield key
+            if self.take(",}") == "}":
+                return
+
+    def end(self) -> None:
+        """Check that nothing follows."""
+        if self.peek():
+            raise self._error("Extra data")
+
+    def _more(self) -> bool:
+        """Read on; of the text only what is not passed is kept. False at the end of the file."""
+        rest = self._text[self._at :]
+        # As much as there is: an item of many blocks is then parsed a few times only.
+        new = "".join(islice(self._blocks, 1 + len(rest) // 2**20))
+        if new:
+            self._line += self._text.count("\n", 0, self._at)
+            self._text, self._at = rest + new, 0
+        return bool(new)
+
+    def _error(self, problem: str, at: int | None = None) -> NotJsonError:
+        at = self._at if at is None else at
+        column = at - self._text.rfind("\n", 0, at)
+        return NotJsonError(f"{problem} at character {column}", self._line + self._text.count("\n", 0, at))
+
+
+def _is_document(path: Path, encoding: str) -> bool:
+    """Whether a file is one JSON value: it is a list or object of one line, or its first line is none of these."""
+    text = ""
+    for block in blocks(path, encoding):
+        text = (text + block).lstrip()
+        line, newline, rest = text.partition("\n")
+        if rest.strip() or len(text) > LONGEST_LINE:
+            break
+    else:
+        return text.startswith(("[", "{"))
+    if not newline or not text.startswith(("[", "{")):
+        return text.startswith(("[", "{"))
+    try:
+        parse_json(line)
+    except NotJsonError:
+        return True
+    return False
+
+
+def _rows(document: _Document) -> Iterator[Any]:
+    """The rows of a document."""
+    if document.peek() == "[":
+        document.is_list = True
+        yield from document.items()
+        document.end()
+        return
+    root, names = dict[str, Any](), list[str]()
+    for key in document.fields():
+        if document.peek() != "[":
+            root[key] = document.value()
+            continue
+        items = document.items()
+        first = list(islice(items, 1))
+        # An object with a list of objects may also be a single row, but then it has a text before the list.
+        if not first or not _is_row(first[0], root) or _has_text(root):
+            root[key] = [*first, *items]
+            continue
+        names.append(key)
+        for item in (each for part in (first, items) for each in part):
+            yield dict(zip(root["columns"], item, strict=False)) if "columns" in root else item
+    document.end()
+    if len(names) > 1:
+        raise _SeveralListsError(*names)
+    if not names and root.get("data") != []:
+        yield from _transposed(root)
+
+
+def _is_row(item: Any, root: dict[str, Any]) -> bool:
+    """Whether an item of a list is a row: an object, a text with what is said of it, or a list for known columns."""
+    if isinstance(item, dict):
+        return True
+    if not isinstance(item, list):
+        return False
+    columns = root.get("columns")
+    is_annotated = len(item) == 2 and isinstance(item[0], str) and isinstance(item[1], str | dict)
+    return is_annotated or (isinstance(columns, list) and len(columns) == len(item))
+
+
+def _has_text(root: dict[str, Any]) -> bool:
+    return any(isinstance(value, str) and " " in value for value in root.values())
+
+
+def _transposed(root: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """The rows of an object with a list, or an object by row, for each column; itself if it is none."""
+    columns = [list(value.values()) if isinstance(value, dict) else value for value in root.values()]
+    are_equally_long = all(isinstance(column, list) for column in columns) and len(set(map(len, columns))) == 1
+    are_rows = are_equally_long and len(columns) > 1 and len(columns[0]) > 1
+    # Else it may be a single row with a list of words and a list of tags.
+    if not are_rows or not any(isinstance(value, str) and " " in value for column in columns for value in column[:20]):
+        return [root]
+    return (dict(zip(root, values, strict=True)) for values in zip(*columns, strict=True))

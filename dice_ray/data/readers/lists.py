@@ -1,4 +1,4 @@
-"""Columns that hold lists, as on the hub: words with their tags, and questions with their answers."""
+"""Columns that hold lists, as on the hub: words with tags, texts with spans, and questions with answers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult
+from dice_ray.data.readers.spans import SpanSettings, annotated
 from dice_ray.data.readers.squad import Several, answered_question
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
@@ -46,8 +47,8 @@ class TaggedColumns(ListBranch):
     """A list of words and a list of tags.
 
     Attributes:
-        words: The column of the words.
-        tags: The column of the tags: strings, or numbers.
+        words: The column of the words: a list; in a table also a text with spaces between the words.
+        tags: The column of the tags: a list of strings or numbers; in a table also a text with spaces between them.
         scheme: What the tags mark.
         names: The tags that the numbers mean, 0 first; not needed for class labels, which store their names.
     """
@@ -82,6 +83,35 @@ class TaggedColumns(ListBranch):
         return tagged_record(line, words, tags, self.scheme, values.get("id"))
 
 
+class SpanColumns(SpanSettings, ListBranch):
+    """A text and a list of its spans of characters, in any of the forms that the reader `spans` takes.
+
+    Attributes:
+        text: The column of the text.
+        spans: The column of the spans.
+        ends: Whether the end of a span is the place `after` its last character, or that of the `last` one.
+        overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
+    """
+
+    name = "spans"
+    record_type = TaggedRecord
+    uses = ("text", "spans")
+
+    text: str = "text"
+    spans: str = "spans"
+
+    def yields(self) -> type[Record]:
+        return SpanSettings.yields(self)
+
+    def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
+        row = {"text": values["text"], "spans": values.get("spans")}
+        if "spans" in values and row["spans"] is None:
+            return Drop(line, UNLABELLED)
+        found = annotated(row)
+        assert found is not None, "the text is a string"
+        return self.span_record(line, values.get("id", str(line)), found, "read" if "spans" in values else "ignored")
+
+
 class QuestionColumns(ListBranch):
     """A question on a context, as SQuAD is stored on the hub.
 
@@ -89,7 +119,9 @@ class QuestionColumns(ListBranch):
         question: The column of the question.
         context: The column of the context; all questions on a context go into the same split.
         answers: The column of the answers: an object with the lists `text` and `answer_start`, or a list of objects. An
-            empty list means that the context has no answer; null means that the question is unlabelled.
+            empty list means that the context has no answer; null means that the question is unlabelled. A text is one
+            answer, which is looked for in the context if there is no column of its start.
+        start: The column of the first character of an answer that is a text.
         several: The meaning of several answers to a question, as in the reader `squad`.
     """
 
@@ -101,10 +133,15 @@ class QuestionColumns(ListBranch):
     question: str = "question"
     context: str = "context"
     answers: str = "answers"
+    start: str | None = None
     several: Several = "alternatives"
 
+    def used(self, labels: Labels = "read") -> dict[str, str]:
+        start = {"start": self.start} if labels == "read" and self.start is not None else {}
+        return super().used(labels) | start
+
     def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
-        answers = _answers(values.get("answers"))
+        answers = _answers(values.get("answers"), values.get("start"))
         if isinstance(answers, str):
             return Bad(line, f"{answers} as {self.answers!r}", shown(values["answers"]))
         context = values["context"]
@@ -117,8 +154,13 @@ class QuestionColumns(ListBranch):
         return answered_question(line, question, answers or [], self.several)
 
 
-def _answers(value: Any) -> list[Any] | str | None:
+def _answers(value: Any, start: Any) -> list[Any] | str | None:
     """The answers as in SQuAD's files, None for an unlabelled question, or what was expected of malformed ones."""
+    if isinstance(value, str):
+        if start is None:
+            return [value]
+        number = int(start) if isinstance(start, str) and start.isdecimal() else start
+        return [{"text": value, "answer_start": number}]
     if value is None or isinstance(value, list):
         return value
     if not isinstance(value, dict) or not {"text", "answer_start"} <= value.keys():

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch, document, unreadable
+from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch
 from dice_ray.data.readers.conll import words_of
+from dice_ray.data.readers.json_rows import json_rows
 from dice_ray.data.records import QueryRecord
 from dice_ray.errors import shown
 
@@ -24,11 +25,8 @@ class MrcNerReaderConfig(TextReaderBranch):
     record_type = QueryRecord
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        root = document(path, self.encoding)
-        if not isinstance(root, list):
-            raise unreadable(path, 1, "a list of queries", shown(root))
-        for number, item in enumerate(root):
-            yield query_record(f"[{number}]", item, labels)
+        for number, item in json_rows(path, self.encoding):
+            yield item if isinstance(item, Bad) else query_record(f"[{number - 1}]", item, labels)
 
 
 def query_record(place: str, item: Any, labels: Labels) -> RowResult:

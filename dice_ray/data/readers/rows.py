@@ -24,17 +24,19 @@ from dice_ray.data.readers.base import (
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.json_rows import flat, json_rows
-from dice_ray.data.readers.lists import ListBranch, QuestionColumns, TaggedColumns
+from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.opened import binary_format
 from dice_ray.data.records import Record
 from dice_ray.errors import first_line, nearest, shown
 from dice_ray.settings import Choice
 
-RowColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | TaggedColumns | QuestionColumns, Choice()]
+RowColumnsConfig: TypeAlias = Annotated[
+    PairColumns | TextColumns | TaggedColumns | SpanColumns | QuestionColumns, Choice()
+]
 """The columns of rows with named columns, some of which may hold lists."""
 BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
-LABELS = frozenset({"label", "tags", "answers"})
+LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
 LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
 

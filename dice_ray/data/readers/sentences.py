@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -21,6 +22,8 @@ class WordTagConfig(TextReaderBranch):
     Attributes:
         separator: The separator between a word and its tag; a word may itself contain it.
         tags: What the tags mark.
+        layout: With `lines`, each line is a sentence. `penn` is that of the Penn Treebank (`.pos`): noun phrases in
+            square brackets, and sentences over several lines up to one with a full stop or a line of `=`.
     """
 
     name = "word_tag"
@@ -28,9 +31,10 @@ class WordTagConfig(TextReaderBranch):
 
     separator: str = Field(default="_", min_length=1)
     tags: TagKind = "plain"
+    layout: Literal["lines", "penn"] = "lines"
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, text in self.lines(path):
+        for line, text in self.lines(path) if self.layout == "lines" else self._sentences(path):
             pairs = [pair.rpartition(self.separator) for pair in words_of(text)]
             if labels == "ignored" and pairs:
                 is_tagged = all(word and tag for word, _, tag in pairs)
@@ -41,6 +45,19 @@ class WordTagConfig(TextReaderBranch):
                 yield Bad(line, f"words with tags as word{self.separator}TAG", shown("".join(malformed[0])))
             elif pairs:
                 yield tagged_record(line, [pair[0] for pair in pairs], [pair[2] for pair in pairs], self.tags)
+
+    def _sentences(self, path: Path) -> Iterator[tuple[int, str]]:
+        """The sentences of the Penn Treebank, each in one line."""
+        first, words = 0, list[str]()
+        for line, text in chain(self.lines(path), [(0, "")]):
+            found = [word.replace("\\/", "/") for word in words_of(text) if word not in "[]"]
+            is_rule = bool(found) and set("".join(found)) == {"="}
+            first = first if words else line
+            words += [] if is_rule else found
+            # Not at a blank line: some versions have one after each phrase.
+            if words and (is_rule or line == 0 or any(word.endswith(f"{self.separator}.") for word in found)):
+                yield first, " ".join(words)
+                words = []
 
 
 class ParallelConfig(TextReaderBranch):

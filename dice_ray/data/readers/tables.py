@@ -12,13 +12,20 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
-from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns
-from dice_ray.data.readers.words import WordColumns
+from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns, literal
+from dice_ray.data.readers.conll import words_of
+from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
+from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.records import Record
 from dice_ray.errors import nearest, shown
 from dice_ray.settings import Choice
 
-TableColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns | WordColumns, Choice()]
+TableColumnsConfig: TypeAlias = Annotated[
+    PairColumns | TextColumns | WordColumns | TaggedColumns | SpanColumns | SpanRows | QuestionColumns, Choice()
+]
+WORDS = frozenset({"words", "tags"})
+LISTS = WORDS | {"spans", "answers", "start"}
+"""The uses of columns whose cells may hold lists, as JSON or Python write them."""
 SWALLOWED = "quotes around several lines, each of which could be a row (if they are, `quoting: false`)"
 
 
@@ -61,11 +68,16 @@ class TablesConfig(TextReaderBranch):
         indices = {use: self._index(path, line, first, column) for use, column in used.items()}
         cells = chain([] if self.header else [head], rows)
         by_use = ((line, self._by_use(line, row, len(first), indices)) for line, row in cells)
-        if isinstance(self.columns, WordColumns):
+        if isinstance(self.columns, WordColumns | SpanRows):
             yield from self.columns.sentences(by_use)
             return
         for line, values in by_use:
-            yield values if isinstance(values, Bad) else self._record(self.columns, line, values)
+            if isinstance(values, Bad):
+                yield values
+            elif isinstance(self.columns, ListBranch):
+                yield self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()})
+            else:
+                yield self._record(self.columns, line, values)
 
     def _by_use(self, line: int, row: list[str] | Bad, width: int, indices: Mapping[str, int]) -> dict[str, str] | Bad:
         """The used cells of a row."""
@@ -140,3 +152,9 @@ class TablesConfig(TextReaderBranch):
                 yield line, Bad(line, "fields quoted as CSV (or `quoting: false`)", problem)
             elif row:
                 yield line, row
+
+
+def _parsed(use: str, cell: str) -> Any:
+    """The list in a cell, if its column may hold lists; of words and tags also as a text with spaces between them."""
+    value = literal(cell) if use in LISTS else cell
+    return words_of(value) if use in WORDS and isinstance(value, str) else value

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from dice_ray.data.readers.base import Bad, Kept, RowPlace, RowResult
-from dice_ray.data.records import TaggedRecord
+from dice_ray.data.records import NestedRecord, TaggedRecord, WordSpan
 from dice_ray.errors import shown
 
-TagKind: TypeAlias = Literal["spans", "types", "plain"]
+TagKind: TypeAlias = Literal["spans", "types", "brackets", "plain"]
 """`spans`: IOB1, IOB2, BIOES, BMES or BILOU, recognised by their letters, also as `b-per`, `B_PER` and `PER-B`.
-`types`: O, or a type without a letter; neighbours of one type are one span. `plain`: such as parts of speech."""
+`types`: O, or a type without a letter; neighbours of one type are one span. `brackets`: `(PER*`, `*`, `*)`, `(LOC)`, as
+in CoNLL-2012. `plain`: such as parts of speech."""
 
 LETTER_FIRST: Final = re.compile(r"([OBIESMLU])(?:[-_](.+))?", re.IGNORECASE)
 LETTER_LAST: Final = re.compile(r"(.+)[-_]([BIESMLU])")
+BRACKETS: Final = re.compile(r"(?:\(([^()*]+))?\*?(\))?")
 SEVERAL_TYPES: Final = "a tag of several types, of which the first is read"
 
 
@@ -52,7 +55,7 @@ def iob2(tags: Sequence[tuple[str, str]]) -> list[str]:
 
 def in_document(row: RowResult, line: int | None) -> RowResult:
     """The row of a sentence in the document whose mark stands on this line, if any does."""
-    if line is None or not isinstance(row, Kept) or not isinstance(row.record, TaggedRecord):
+    if line is None or not isinstance(row, Kept) or not isinstance(row.record, TaggedRecord | NestedRecord):
         return row
     return replace(row, record=replace(row.record, document=str(line)), document=line)
 
@@ -72,6 +75,10 @@ def tagged_record(
     note = None
     if kind == "types":
         tags = iob2([("O", "") if tag in ("O", "o") else ("I", tag) for tag in tags])
+    elif kind == "brackets":
+        if (unbracketed := _unbracketed(tags)) is None:
+            return Bad(place, "tags as (TYPE*, *, *) and (TYPE), whose brackets close", shown(" ".join(tags)))
+        tags = iob2(unbracketed)
     elif kind == "spans":
         firsts = [_first_of_several(tag) for tag in tags]
         note = SEVERAL_TYPES if firsts != list(tags) else None
@@ -81,6 +88,45 @@ def tagged_record(
             return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or `tags: plain`)", shown(unknown))
         tags = iob2([letter for letter in letters if letter is not None])
     return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), note)
+
+
+def nested_record(place: RowPlace, words: Sequence[str], layers: Sequence[Sequence[str]], kind: TagKind) -> RowResult:
+    """The record of a sentence with several layers of tags, whose spans may nest; a bad row if a layer makes one."""
+    spans, note = set[WordSpan](), None
+    for tags in layers:
+        row = tagged_record(place, words, tags, kind)
+        if not isinstance(row, Kept) or not isinstance(row.record, TaggedRecord):
+            return row
+        spans.update(word_spans(row.record.tags))
+        note = note or row.note
+    return Kept(place, NestedRecord(str(place), tuple(words), in_order(spans)), note)
+
+
+def in_order(spans: Iterable[WordSpan]) -> tuple[WordSpan, ...]:
+    """Spans by their first word, the longer of those with the same one first."""
+    return tuple(sorted(spans, key=lambda span: (span.first, -span.end, span.type)))
+
+
+def word_spans(tags: Sequence[str]) -> list[WordSpan]:
+    """The spans of IOB2 tags, as `tagged_record` writes them.
+
+    >>> word_spans(["B-PER", "I-PER", "O"])
+    [WordSpan(type='PER', first=0, end=2)]
+    """
+    ends = [place for place, tag in enumerate([*tags, "O"]) if tag[0] != "I"]
+    return [WordSpan(tags[first][2:], first, end) for first, end in pairwise(ends) if tags[first][0] == "B"]
+
+
+def _unbracketed(tags: Sequence[str]) -> list[tuple[str, str]] | None:
+    """The letter and the type of each tag with brackets; None if they do not close, or nest."""
+    letters, open_type = list[tuple[str, str]](), ""
+    for tag in tags:
+        found = BRACKETS.fullmatch(tag)
+        if not tag or found is None or (found[1] and open_type) or (found[2] and not (found[1] or open_type)):
+            return None
+        letters.append(("B", found[1]) if found[1] else ("I", open_type) if open_type else ("O", ""))
+        open_type = "" if found[2] else found[1] or open_type
+    return None if open_type else letters
 
 
 def _first_of_several(tag: str) -> str:

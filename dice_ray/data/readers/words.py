@@ -1,4 +1,4 @@
-"""Tables with one word a row, as Kaggle publishes named entities: the sentence, the word and its tag in columns."""
+"""Tables with several rows for a record: one word a row, as Kaggle publishes named entities, or one span a row."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import ClassVar
 
 from dice_ray.data.readers.base import Bad, Labels, RowResult
 from dice_ray.data.readers.columns import Column
+from dice_ray.data.readers.spans import Annotated, AnnotatedSpan, SpanSettings
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import Record, TaggedRecord
+from dice_ray.errors import shown
 from dice_ray.settings import Branch
 
 
@@ -66,3 +68,65 @@ class WordColumns(Branch):
             if "tag" in row:
                 tags.append(row["tag"])
         yield from ended()
+
+
+class SpanRows(SpanSettings, Branch):
+    """A text and one of its spans in each row; the rows of a text follow each other.
+
+    Attributes:
+        text: The column of the text; a new one begins at another text, or at another id.
+        start: The column of the span's first character; a row without one is a text without spans.
+        end: The column of its end.
+        label: The column of its type.
+        id: The column of the text's id.
+        ends: Whether the end of a span is the place `after` its last character, or that of the `last` one.
+        overlapping: Of spans that overlap the `longest` are kept, for the task `tagging`; or `all`, for `mrc_ner`.
+    """
+
+    name = "span_rows"
+
+    text: Column = "text"
+    start: Column = "start"
+    end: Column = "end"
+    label: Column = "label"
+    id: Column | None = None
+
+    def used(self, labels: Labels = "read") -> dict[str, Column]:
+        """The columns that a row must have, by their use."""
+        uses = ("text", "id") if labels == "ignored" else ("text", "start", "end", "label", "id")
+        return {use: column for use in uses if (column := getattr(self, use)) is not None}
+
+    def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
+        """A result for each text; it is bad if one of its rows is."""
+        first: tuple[int, Mapping[str, str]] | None = None
+        spans: list[AnnotatedSpan] = []
+        bad: Bad | None = None
+
+        def ended() -> Iterator[RowResult]:
+            if bad is not None:
+                yield bad
+            elif first is not None:
+                line, row = first
+                found = Annotated(row["text"], spans)
+                yield self.span_record(line, row.get("id", str(line)), found, "read" if "label" in row else "ignored")
+
+        for line, row in rows:
+            if isinstance(row, Bad):
+                bad = bad or row
+                continue
+            if first is None or any(row[use] != first[1][use] for use in ("text", "id") if use in row):
+                yield from ended()
+                first, spans, bad = (line, row), [], None
+            if row.get("start", "").strip() or row.get("label", "").strip():
+                start, end = (_whole(row[use]) for use in ("start", "end"))
+                if start is None or end is None or not row["label"].strip():
+                    bad = bad or Bad(line, "numbers as start and end, and a label", shown(" ".join(row.values())))
+                else:
+                    spans.append(AnnotatedSpan(start, end, row["label"].strip()))
+        yield from ended()
+
+
+def _whole(cell: str) -> int | None:
+    """The number in a cell, which pandas may write as `3.0`."""
+    number = cell.strip().removesuffix(".0")
+    return int(number) if number.isdecimal() else None

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from dice_ray.data.guess import guess
-from dice_ray.data.readers.base import Bad, Kept
+from dice_ray.data.readers import base
+from dice_ray.data.readers.base import Bad, Kept, blocks
 from dice_ray.data.readers.columns import TextColumns
-from dice_ray.data.readers.json_rows import json_rows
+from dice_ray.data.readers.json_rows import _Document, json_rows
 from dice_ray.data.readers.rows import JsonlConfig
 from dice_ray.data.records import TextRecord
+from dice_ray.errors import DataError
 
 ROWS = [{"text": f"a nice day {number}", "label": number % 2} for number in range(20)]
 
@@ -37,11 +39,52 @@ def test_rows_that_look_like_documents_are_rows(text: str, tmp_path: Path) -> No
     assert [row for _, row in json_rows(path, "utf-8")] == [json.loads(line) for line in text.split("\n")]
 
 
-def test_a_damaged_document_and_a_damaged_line_are_bad_rows(tmp_path: Path) -> None:
+def test_a_damaged_line_is_a_bad_row_and_a_damaged_document_an_error_of_its_line(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    for text, bad in (('[\n{"a": 1},\n', [1, 2]), ('{"a": 1}\n{"a\n{"a": 2}', [2])):
+    for text in ('{"a": 1}\n{"a\n{"a": 2}', '{"a\n{"a": 2}\n'):
         path.write_text(text)
-        assert [line for line, row in json_rows(path, "utf-8") if isinstance(row, Bad)] == bad
+        rows = list(json_rows(path, "utf-8"))
+        assert [isinstance(row, Bad) for _, row in rows] == [line.endswith('"a') for line in text.splitlines()]
+    for text, place in (('[\n{"a": 1},\n', "line 3"), ('{"data": [\n{"a": 1}\n{"a": 2}]}', "line 3")):
+        path.write_text(text)
+        with pytest.raises(DataError, match=f"{place}: expected JSON, found"):
+            list(json_rows(path, "utf-8"))
+
+
+def test_a_document_is_parsed_item_by_item_also_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items, numbers and escapes that two blocks share, and a document that is larger than its longest item."""
+    monkeypatch.setattr(base, "BLOCK", 7)
+    path = tmp_path / "a.json"
+    rows = [{"text": 'caf\u00e9 \U0001f600 "x"', "n": -1234567.5e3, "deep": [[{}]]}, {"text": "", "n": 12345678901}]
+    for indent in (None, 1):
+        path.write_text(json.dumps({"n": 1234567890, "data": rows * 3}, indent=indent))
+        assert [row for _, row in json_rows(path, "utf-8")] == rows * 3
+    path.write_text(json.dumps(ROWS))
+    held = _Document(blocks(path))
+    assert next(iter(held.items())) == ROWS[0]
+    assert len(held._text) < len(json.dumps(ROWS)) / 2, "only what is not yet parsed is held"
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        {name: [row[name] for row in ROWS] for name in ("text", "label")},
+        {name: {str(number): row[name] for number, row in enumerate(ROWS)} for name in ("text", "label")},
+        {"columns": ["text", "label"], "index": [*range(20)], "data": [[*row.values()] for row in ROWS]},
+    ],
+)
+def test_the_columns_of_pandas_are_rows(root: Any, tmp_path: Path) -> None:
+    """`DataFrame.to_json` writes columns by default, which were taken for one row."""
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(root))
+    assert list(json_rows(path, "utf-8")) == list(enumerate(ROWS, start=1))
+
+
+def test_several_lists_of_rows_are_an_error_that_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"train": ROWS, "dev": ROWS}))
+    with pytest.raises(DataError, match="one list of rows in the document, found 'train', 'dev': write each"):
+        guess(path)
 
 
 def test_nested_keys_are_columns_with_dots(tmp_path: Path) -> None:

@@ -226,10 +226,10 @@ CORPUS = {
         ("line 2", "a label as 'label'", "nan"),
         kept=1,
     ),
-    "squad: a number without end": Malformed(SQUAD, '{"data": ' + "1" * 5000 + "}", ("the file", "JSON", "Exceeds")),
-    "mrc_ner: too deep": Malformed(MRC_NER, "[" * 99_999, ("the file", "JSON", "too deep")),
+    "squad: a number without end": Malformed(SQUAD, '{"data": ' + "1" * 5000 + "}", ("line 1", "JSON", "Exceeds"), 0),
+    "mrc_ner: too deep": Malformed(MRC_NER, "[" * 99_999, ("line 1", "JSON", "too deep")),
     "jsonl: a list": Malformed(JSONL, PAIR + "[1]\n", ("line 2", "a JSON object", "[1]"), kept=1),
-    "jsonl: half a document": Malformed(JSONL, "[\n" + PAIR, ("line 1", "a JSON object"), kept=1),
+    "jsonl: half a document": Malformed(JSONL, "[\n" + PAIR, ("line 3", "JSON", "the end")),
     "jsonl: a key missing": Malformed(
         JSONL,
         PAIR + PAIR.replace("sentence2", "sentence"),
@@ -295,8 +295,8 @@ CORPUS = {
     "question: a start less": Malformed(
         JSONL_QUESTION, QUESTION + question(text=["Ann"], answer_start=[]), ("line 2", "equally long"), kept=1
     ),
-    "question: answers in a text": Malformed(
-        JSONL_QUESTION, QUESTION + question("Ann"), ("line 2", "`text` and `answer_start`", "'Ann'"), kept=1
+    "question: a number as answer": Malformed(
+        JSONL_QUESTION, QUESTION + question(7), ("line 2", "`text` and `answer_start`", "7"), kept=1
     ),
     "question: no starts": Malformed(
         JSONL_QUESTION, QUESTION + question(text=["Ann"]), ("line 2", "`text` and `answer_start`"), kept=1
@@ -311,9 +311,9 @@ CORPUS = {
         ParquetConfig(columns=TextColumns()), classes([0, 2], "a", "b"), ("line 2", "2 classes of 'label'", "2"), kept=1
     ),
     "squad: no JSON": Malformed(SQUAD, '{"data": [\n}', ("line 2", "JSON", "at character 1")),
-    "squad: truncated": Malformed(SQUAD, squad()[:-30], ("line 1", "JSON")),
-    "squad: no data": Malformed(SQUAD, "{}", ("line 1", "a list `data`")),
-    "squad: a list": Malformed(SQUAD, "[]", ("line 1", "a list `data`")),
+    "squad: truncated": Malformed(SQUAD, squad()[:-30], ("line 1", "JSON"), 0),
+    "squad: no data": Malformed(SQUAD, "{}", ("data[0]", "a list `paragraphs`"), kept=0),
+    "squad: a list of numbers": Malformed(SQUAD, "[1]", ("data[0]", "a list `paragraphs`"), kept=0),
     "squad: no paragraphs": Malformed(SQUAD, '{"data": [{"title": "a"}]}', ("data[0]", "a list `paragraphs`"), kept=0),
     "squad: no context": Malformed(SQUAD, squad(context=None), ("data[0].paragraphs[0]", "`context`"), kept=0),
     "squad: no questions": Malformed(SQUAD, squad(qas=None), ("data[0].paragraphs[0]", "`qas`"), kept=0),
@@ -334,14 +334,16 @@ CORPUS = {
     "squad: an empty answer": Malformed(
         SQUAD, squad(asked({"text": "", "answer_start": 0})), ("qas[1]", "a `text`"), 1
     ),
-    "squad: no offset": Malformed(SQUAD, squad(asked({"text": "Ann"})), ("qas[1]", "`answer_start`", "None"), kept=1),
+    "squad: no offset": Malformed(
+        SQUAD, squad(asked({"text": "Ann", "answer_start": None})), ("qas[1]", "`answer_start`", "None"), kept=1
+    ),
     "squad: an offset in words": Malformed(
         SQUAD, squad(asked({"text": "Ann", "answer_start": "0"})), ("`answer_start`",), 1
     ),
     "squad: impossible in words": Malformed(
         SQUAD, squad(asked(is_impossible="no")), ("qas[1]", "`is_impossible`"), kept=1
     ),
-    "mrc_ner: an object": Malformed(MRC_NER, "{}", ("line 1", "a list of queries")),
+    "mrc_ner: an object": Malformed(MRC_NER, "{}", ("[0]", "texts context"), kept=0),
     "mrc_ner: no query": Malformed(MRC_NER, queries(query=None), ("[1]", "query"), kept=1),
     "mrc_ner: no start": Malformed(MRC_NER, queries(start_position=None), ("[1]", "start_position", "None"), kept=1),
     "mrc_ner: an end less": Malformed(MRC_NER, queries(end_position=[]), ("[1]", "as many start_position"), kept=1),
