@@ -218,6 +218,7 @@ def killed_in_turn(
                 with sweep.driver() as driver:
                     moment = sweep.random_moment(driver, in_startup=in_startup)
                     has_ended = moment is None
+                    assert not driver.returncode, f"the driver ended before a fault: {sweep.messages[-300:]}"
                     if moment is not None:
                         kills.append(tried(moment, kill, sweep, driver))
                         before.append(sweep.ledger)
