@@ -60,7 +60,7 @@ class Session:
     loaded: dict[str | None, LoadReport]
     driver: Driver
     end: Callable[[str], None]
-    """Ends this process at once, with a message."""
+    """Ends this process with a message, and its runs in MLflow if that answers."""
 
     def run(
         self,
