@@ -153,7 +153,8 @@ def print_dry_run(plan: DryRun, *, as_json: bool) -> None:
     rows = ", ".join(f"{split} {size}" for split, size in run.rows.items())
     typer.echo(plan.config)
     _print_fact(f"data        {sizes}; rows: {rows}")
-    _print_fact(f"model       {run.num_parameters:,} parameters")
+    trained = "" if run.num_trained == run.num_parameters else f", of which {run.num_trained:,} are trained"
+    _print_fact(f"model       {run.num_parameters:,} parameters{trained}")
     _print_fact(f"steps       {run.num_steps}, with {counted(run.num_evaluations, 'evaluation')} on dev")
     _print_fact(f"time        about {clock(run.seconds)} ({run.seconds_a_step:.3f} s per step, {run.num_timed} timed)")
     _print_fact(f"memory      {_memory_per_process(run)}")

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import Problem
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
+from dice_ray.models.layers import num_layers
+from dice_ray.models.pretrained import is_causal, max_sequence_length, num_positions
 from dice_ray.settings import branches_of
 from dice_ray.terms import TermFacts
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+TASKS_OF_TEXTS: Final = ("sentence_pair", "text_classification")
+"""The tasks whose heads pool the tokens of a text."""
 
 
 def check(config: RunConfig) -> list[Problem]:
@@ -34,6 +43,12 @@ def check(config: RunConfig) -> list[Problem]:
     for name, resampling in (("imbalance", data.imbalance), ("oversampling", data.oversampling)):
         if task.positive_label() is None and resampling.name != "none":
             problems.append(Problem(f"data.{name}", must, resampling.name))
+    if config.model.pooling != "auto" and task.name not in TASKS_OF_TEXTS:
+        must = f"must be auto for task {task.name}: only {' and '.join(TASKS_OF_TEXTS)} classify whole texts"
+        problems.append(Problem("model.pooling", must, config.model.pooling))
+    if config.model.adapter.name != "none" and config.model.freeze != "none":
+        must = f"must be none with model.adapter={config.model.adapter.name}, which trains no weight of the encoder"
+        problems.append(Problem("model.freeze", must, str(config.model.freeze)))
     if batch_size < launch.workers:
         must = f"must be at least launch.workers, {launch.workers}: each worker takes a share of every step"
         problems.append(Problem("training.batch_size", must, str(batch_size)))
@@ -59,15 +74,20 @@ def check_data(config: RunConfig, facts: Sequence[TermFacts], num_rows: int) -> 
     return list(dict.fromkeys(problems))
 
 
-def check_encoder(config: RunConfig, longest: int | None, padding_side: str) -> list[Problem]:
-    """Every problem of the task with an encoder of at most `longest` positions; `None` if it has no such limit."""
-    if longest is None:
-        return []
+def check_encoder(config: RunConfig, encoder: PreTrainedModel, padding_side: str) -> list[Problem]:
+    """Every problem of the settings with the encoder that they name."""
+    model, longest, layers = config.model, max_sequence_length(encoder), num_layers(encoder)
     problems = []
-    if config.task.max_length > longest:
-        must = f"must be at most {longest}, the positions of model.encoder {config.model.encoder}"
+    if longest is not None and config.task.max_length > longest:
+        must = f"must be at most {longest}, the positions of model.encoder {model.encoder}"
         problems.append(Problem(f"task.{config.task.name}.max_length", must, str(config.task.max_length)))
-    if padding_side == "left":
+    if num_positions(encoder) is not None and padding_side == "left":
         must = "must pad on the right, as the encoder counts positions from the first token"
         problems.append(Problem("model.encoder", must, "padding_side left (tokenizer_config.json)"))
+    if isinstance(model.freeze, int) and model.freeze > layers:
+        must = f"must be none, embeddings, encoder, or at most {layers}, the layers of model.encoder {model.encoder}"
+        problems.append(Problem("model.freeze", must, str(model.freeze)))
+    if model.pooling == "first" and is_causal(encoder):
+        must = f"must be last or mean for {model.encoder}, a decoder, whose first token does not depend on the others"
+        problems.append(Problem("model.pooling", must, "first"))
     return problems

@@ -34,7 +34,7 @@ class Items:
         targets: `targets_N`, 0 for masked items.
         valid: `valid_N`, true where an item counts; None means all do.
         nan_if_bad: NaN if a logit that counts is not finite or a target is out of range, else 0.
-        kept: `kept_NC`, true where mining keeps an item for a class; None means mining is off.
+        kept: `kept_NC`, 1 where mining keeps an item for a class, else 0; None means mining is off.
     """
 
     logits: Tensor
@@ -52,7 +52,7 @@ def flatten_items(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | No
     """Check the shapes of a term's tensors, flatten them, and set masked items to 0.
 
     Raises:
-        LossInputError: The shapes do not match, or, on the CPU, a target is out of range.
+        LossInputError: The shapes do not match, or, on the CPU and not compiled, a target is out of range.
     """
     _check_shapes(link, logits, targets, mask)
     num_classes = 2 if link == "sigmoid" else logits.shape[-1]
@@ -81,13 +81,18 @@ def flatten_items(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | No
     return Items(flat, targets_N, valid_N, nan_if_bad.masked_fill(bad_target, math.nan))
 
 
+def is_readable(tensor: Tensor) -> bool:
+    """Whether reading a value stalls nothing: not on an accelerator, nor where torch.compile traces the loss."""
+    return tensor.is_cpu and not torch.compiler.is_compiling()
+
+
 def valid_items(link: Link, targets: Tensor, mask: Tensor | None = None) -> Tensor | None:
     """`valid_N`, true where an item counts; None if all do, which is checked on the CPU only."""
     valid_N = targets.reshape(-1) != IGNORE_INDEX
     if mask is not None:
         mask_N = mask.reshape(len(valid_N), -1).bool().any(-1) if link == "position" else mask.reshape(-1).bool()
         valid_N = valid_N & mask_N
-    elif targets.is_cpu and bool(valid_N.all()):
+    elif is_readable(targets) and bool(valid_N.all()):
         return None
     return valid_N
 
@@ -129,7 +134,7 @@ def _in_range(targets_N: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
         return targets_N, targets_N.new_zeros((), dtype=torch.bool)
     low, high = targets_N.aminmax()
     bad = (low < 0) | (high >= num_classes)
-    if not targets_N.is_cpu:
+    if not is_readable(targets_N):
         return targets_N.clamp(0, num_classes - 1), bad
     if bad:
         value = int(low if low < 0 else high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -10,8 +11,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from dice_ray.models import adapter
+from dice_ray.models.adapter import AdapterConfig, NoAdapterConfig
+from dice_ray.models.layers import Freeze, freeze
 from dice_ray.models.pretrained import (
     accepted_inputs,
+    drop_pooler,
     freeze_unused_parameters,
     load_pretrained_encoder,
     load_pretrained_tokenizer,
@@ -30,6 +35,7 @@ TINY = "tiny"
 TINY_VOCABULARY = 4000
 SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 
+Pooling: TypeAlias = Literal["auto", "first", "last", "mean"]
 Inputs: TypeAlias = dict[str, Tensor]
 """Inputs of an encoder, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
 
@@ -45,11 +51,32 @@ class ModelConfig(Settings):
             hub id.
         head_bias: `prior` initialises the bias of the heads with the log prior of the classes, a control for imbalance.
         dropout: Dropout rate in the encoder and before each head.
+        pooling: The hidden states that a text is classified by: of its first or last token, or the mean over all of
+            them; padding is left out. `auto` is the classification token of the encoder's tokenizer: the first token,
+            or the last one of XLNet and of decoders.
+        freeze: What of the encoder is not trained: `embeddings`, a number of the lowest layers with the embeddings, or
+            the whole `encoder`, so that the heads alone are trained.
+        adapter: `lora` trains a small adapter in place of the encoder's weights.
     """
 
     encoder: str = TINY
     head_bias: Literal["zero", "prior"] = "zero"
     dropout: float = Field(0.1, ge=0, lt=1)
+    pooling: Pooling = "auto"
+    freeze: Freeze = "none"
+    adapter: AdapterConfig = NoAdapterConfig()
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether weights of a published encoder stay as they are, and need not be stored in checkpoints.
+
+        Those of the tiny encoder are random, and would exist nowhere else.
+        """
+        return self.encoder != TINY and (self.freeze != "none" or self.adapter.name != "none")
+
+    def as_merged(self) -> ModelConfig:
+        """The settings of a model whose adapter was merged."""
+        return self.model_copy(update={"adapter": NoAdapterConfig(), "freeze": "none"})
 
     @property
     def fresh(self) -> str:
@@ -115,17 +142,21 @@ def load_encoder(
 
 
 def weight_bytes(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Bytes of the encoder's weights in fp32, from its settings alone.
+    """Bytes of the encoder's weights in a checkpoint, in fp32, from its settings alone.
 
     Raises:
-        RunError: The encoder does not exist.
+        RunError: The encoder does not exist, or the adapter's library is not installed.
     """
     from transformers import AutoModel
 
     settings = _tiny_settings(tokenizer) if config.encoder == TINY else pretrained_settings(config.encoder)
     with torch.device("meta"):  # no weights are loaded, and no memory is taken
-        encoder: nn.Module = AutoModel.from_config(settings)
-    return 4 * sum(parameter.numel() for parameter in encoder.parameters())
+        encoder: PreTrainedModel = AutoModel.from_config(settings)
+        drop_pooler(encoder)
+        freeze(encoder, config.freeze)
+        config.adapter.add(encoder)
+    named: Iterable[nn.Parameter] = encoder.parameters()
+    return 4 * sum(each.numel() for each in named if each.requires_grad or not config.keeps_weights)
 
 
 def _tiny_settings(tokenizer: PreTrainedTokenizerBase) -> PretrainedConfig:
@@ -150,22 +181,61 @@ class TokenHead(nn.Module):
 
 
 class TextHead(TokenHead):
-    """One row of logits per text, from the hidden state of its classification token, at `targets["cls"]`."""
+    """One row of logits per text, from hidden states of its tokens; the classification token is at `targets["cls"]`."""
+
+    def __init__(self, width: int, num_logits: int, dropout: float, pooling: Pooling = "auto") -> None:
+        super().__init__(width, num_logits, dropout)
+        self.pooling = pooling
 
     def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
-        cls_B = targets["cls"]
-        hidden_BH = hidden_BLH[torch.arange(len(cls_B), device=cls_B.device), cls_B]
-        return super().forward(hidden_BH, inputs, targets)
+        return super().forward(self._pooled(hidden_BLH, inputs, targets), inputs, targets)
+
+    def _pooled(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
+        if self.pooling == "auto":
+            place_B = targets["cls"]
+        else:
+            mask_BL = inputs["attention_mask"]
+            if self.pooling == "mean":
+                weight_BL1 = (mask_BL / mask_BL.sum(1, keepdim=True)).to(hidden_BLH.dtype)[..., None]
+                return (hidden_BLH * weight_BL1).sum(1)
+            is_first = self.pooling == "first"  # argmax is the first of equal ones; padding may be on either side
+            place_B = mask_BL.argmax(1) if is_first else mask_BL.shape[1] - 1 - mask_BL.flip(1).argmax(1)
+        return hidden_BLH[torch.arange(len(place_B), device=place_B.device), place_B]
 
 
 class EncoderWithHeads(nn.Module):
-    """An encoder with one head per term."""
+    """An encoder with one head per term.
 
-    def __init__(self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module]) -> None:
+    Args:
+        encoder: The encoder.
+        heads: By the names of their terms.
+        keeps_weights: Whether the frozen weights of the encoder are those of a published one (`ModelConfig`).
+    """
+
+    def __init__(
+        self, encoder: PreTrainedModel, heads: Mapping[str, nn.Module] | nn.ModuleDict, *, keeps_weights: bool = False
+    ) -> None:
         super().__init__()
         self.encoder = encoder
         self.accepted = accepted_inputs(encoder)
-        self.heads = nn.ModuleDict(heads)
+        self.heads = nn.ModuleDict(dict(heads.items()))
+        named = self.encoder.named_parameters(prefix="encoder") if keeps_weights else ()
+        frozen = {name: parameter for name, parameter in named if not parameter.requires_grad}
+        self.kept = frozenset(frozen)
+        self.kept_digest = _digest(frozen) if frozen else ""
+
+    def stored(self) -> dict[str, Tensor]:
+        """The weights that a checkpoint holds: all but those kept from a published encoder."""
+        return {name: tensor for name, tensor in self.state_dict().items() if name not in self.kept}
+
+    def load_stored(self, weights: Mapping[str, Tensor]) -> None:
+        """Load the weights of a checkpoint.
+
+        Raises:
+            RuntimeError: Names or shapes differ from those of `stored`.
+        """
+        kept = {name: tensor for name, tensor in self.state_dict().items() if name in self.kept}
+        self.load_state_dict({**kept, **weights})
 
     def forward(self, inputs: Inputs, targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The logits of each term; heads read positions from the targets, never the labels."""
@@ -185,6 +255,31 @@ class EncoderWithHeads(nn.Module):
         logits = {name: head(hidden_BLH, inputs, targets) for name, head in self.heads.items()}
         self.heads.train(was_training)
         return logits
+
+
+def with_heads(encoder: PreTrainedModel, heads: Mapping[str, nn.Module], config: ModelConfig) -> EncoderWithHeads:
+    """The model, of whose encoder only what the settings say is trained; an adapter is added to it.
+
+    Raises:
+        RunError: The adapter's library is not installed.
+    """
+    freeze(encoder, config.freeze)
+    config.adapter.add(encoder)
+    return EncoderWithHeads(encoder, heads, keeps_weights=config.keeps_weights)
+
+
+def merged(model: EncoderWithHeads) -> EncoderWithHeads:
+    """A model with the weights of an adapter merged into the encoder's; the model itself if it has no adapter."""
+    encoder = adapter.merged(model.encoder)
+    return model if encoder is model.encoder else EncoderWithHeads(encoder, model.heads).eval()
+
+
+def _digest(parameters: Mapping[str, nn.Parameter]) -> str:
+    content = hashlib.sha256()
+    for name in sorted(parameters):
+        content.update(name.encode())
+        content.update(parameters[name].detach().cpu().contiguous().numpy().data)
+    return content.hexdigest()[:12]
 
 
 @torch.no_grad()

@@ -44,6 +44,8 @@ def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
     source = resolve_source(name)
     with _explained(name), quiet():
         tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
+    if tokenizer.is_fast and tokenizer.cls_token_id is None and tokenizer.eos_token_id is not None:
+        tokenizer = _with_end_tokens(tokenizer)
     if requirement := _unmet_requirement(tokenizer):
         raise RunError(f"the tokenizer of model.encoder {name!r} must {requirement}: got a {type(tokenizer).__name__}")
     _add_prefix_space(tokenizer.backend_tokenizer)
@@ -70,6 +72,7 @@ def load_pretrained_encoder(
     # Loading must not consume random numbers, or the initial heads would depend on the library's way of loading.
     with _explained(name), quiet(), torch.random.fork_rng(devices=[]):
         settings = with_dropout(AutoConfig.from_pretrained(source, trust_remote_code=False), dropout)
+        settings.use_cache = False  # decoders would store keys and values for the generation of further tokens
         if settings.is_encoder_decoder:
             raise RunError(f"model.encoder must be an encoder without a decoder, got {name!r}, which has one")
         encoder, loading_info = AutoModel.from_pretrained(
@@ -132,15 +135,28 @@ def family(name: str) -> str:
     return model_type
 
 
-def max_sequence_length(encoder: PreTrainedModel) -> int | None:
-    """The largest number of tokens that an encoder has positions for; None if its positions are relative only."""
+def num_positions(encoder: PreTrainedModel) -> int | None:
+    """The number of positions that an encoder has embeddings for, counted from the first token; None without such."""
     for name, module in encoder.named_modules():
         if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
             # In the RoBERTa family, positions start after the index of the padding token.
             return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+    return None
+
+
+def max_sequence_length(encoder: PreTrainedModel) -> int | None:
+    """The largest number of tokens that an encoder was made for; None if its positions are relative only."""
+    if longest := num_positions(encoder):
+        return longest
     if getattr(encoder.config, "rope_parameters", None):
         return int(encoder.config.max_position_embeddings)
     return None
+
+
+def drop_pooler(encoder: PreTrainedModel) -> None:
+    """Remove the layer behind the hidden states, which no head uses."""
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.register_module("pooler", None)
 
 
 def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -149,8 +165,7 @@ def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedToke
     DDP would wait for their gradients. An example is the mask of XLNet, which only permutation training uses. They are
     found by a forward pass: parameters that its autograd graph does not reach are frozen.
     """
-    if getattr(encoder, "pooler", None) is not None:
-        encoder.register_module("pooler", None)
+    drop_pooler(encoder)
     accepted, was_training = accepted_inputs(encoder), encoder.training
     encoder.eval()
     example = {name: values for name, values in tokenizer("", return_tensors="pt").items() if name in accepted}
@@ -158,6 +173,15 @@ def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedToke
     encoder.train(was_training)
     for parameter in encoder.parameters():
         parameter.requires_grad_(parameter in reached)
+
+
+@torch.no_grad()
+def is_causal(encoder: PreTrainedModel) -> bool:
+    """Whether the hidden state of a token does not depend on the tokens behind it, as in decoders."""
+    was_training = encoder.training
+    first, other = encoder.eval()(input_ids=torch.tensor([[1, 2, 3], [1, 2, 4]])).last_hidden_state[:, 0]
+    encoder.train(was_training)
+    return torch.allclose(first, other)
 
 
 def accepted_inputs(encoder: nn.Module) -> frozenset[str]:
@@ -272,7 +296,8 @@ def _add_prefix_space(backend: Tokenizer) -> None:
 
     By default it reads the first word of a text, and every word of a list of words, as the continuation of a word.
     """
-    from tokenizers.pre_tokenizers import ByteLevel
+    from tokenizers import normalizers
+    from tokenizers.pre_tokenizers import ByteLevel, Sequence
     from tokenizers.processors import ByteLevel as Trimming
     from tokenizers.processors import RobertaProcessing
 
@@ -281,6 +306,43 @@ def _add_prefix_space(backend: Tokenizer) -> None:
         splitter.add_prefix_space = True
         if isinstance(trimming, RobertaProcessing | Trimming):
             trimming.add_prefix_space = True  # otherwise it trims the offset of the first letter as that space
+    elif isinstance(splitter, Sequence) and "ByteLevel" in str(splitter):
+        # Decoders split by a pattern first, and each of the parts would get a space.
+        own = [] if backend.normalizer is None else [backend.normalizer]
+        backend.normalizer = normalizers.Sequence([normalizers.Prepend(" "), *own])
+
+
+def _with_end_tokens(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """The tokenizer of a decoder, with its end token behind each text, also as classification token.
+
+    The hidden state of that token depends on the whole text, and it separates the texts of a pair. The class of a
+    family would set its own special tokens again when it is loaded; this class loads what was stored.
+    """
+    from tokenizers import processors
+    from transformers import PreTrainedTokenizerFast
+
+    end, before = tokenizer.eos_token, tokenizer.convert_ids_to_tokens(tokenizer("")["input_ids"])
+    begin = "".join(f"{token} " for token in before if token != end)
+    tokens = [(token, tokenizer.convert_tokens_to_ids(token)) for token in dict.fromkeys([*before, end])]
+    backend: Tokenizer = tokenizer.backend_tokenizer
+    template = processors.TemplateProcessing(
+        single=f"{begin}$A {end}", pair=f"{begin}$A {end} $B:1 {end}:1", special_tokens=tokens
+    )
+    is_byte_level = "ByteLevel" in str(backend.post_processor)
+    backend.post_processor = (
+        processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if is_byte_level else template
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend,
+        model_input_names=["input_ids", "attention_mask"],
+        padding_side=tokenizer.padding_side,
+        truncation_side=tokenizer.truncation_side,
+        pad_token=tokenizer.pad_token or end,
+        unk_token=tokenizer.unk_token,
+        bos_token=tokenizer.bos_token,
+        eos_token=end,
+        cls_token=end,
+    )
 
 
 def _unmet_requirement(tokenizer: PreTrainedTokenizerBase) -> str | None:

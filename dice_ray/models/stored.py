@@ -1,10 +1,11 @@
-"""Saves and loads an encoder's settings and tokenizer; the weights are stored in the checkpoint."""
+"""Saves and loads an encoder's settings and tokenizer; the weights that were trained are stored in the checkpoint."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dice_ray.models.encoder import ModelConfig, load_encoder
 from dice_ray.models.pretrained import freeze_unused_parameters
 
 if TYPE_CHECKING:
@@ -17,13 +18,27 @@ def store(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: 
     tokenizer.save_pretrained(folder)
 
 
-def load(folder: Path, attention: Literal["eager", "sdpa"] = "sdpa") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The encoder with random weights, and its tokenizer."""
+def load(
+    folder: Path, attention: Literal["eager", "sdpa"] = "sdpa", kept: ModelConfig | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The encoder and its tokenizer.
+
+    Args:
+        folder: With the settings and the tokenizer.
+        attention: The attention implementation.
+        kept: Names the encoder whose weights were not all trained; by default the weights are random.
+
+    Raises:
+        RunError: That encoder does not exist.
+    """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    if kept is not None:
+        return load_encoder(kept, tokenizer, attention), tokenizer
+    settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     # sdpa is the default of the library wherever a family supports it; requesting it explicitly fails elsewhere.
     implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
-    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), **implementation)
+    encoder = AutoModel.from_config(settings, **implementation)
     freeze_unused_parameters(encoder, tokenizer)
     return encoder, tokenizer

@@ -14,8 +14,8 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, RunError
-from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads
-from dice_ray.models.pretrained import family, max_sequence_length
+from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads, with_heads
+from dice_ray.models.pretrained import family
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
@@ -161,7 +161,7 @@ def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -
     torch.manual_seed(config.training.seed)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
     precision.check_family(numerics, config.model.encoder, encoder.config.model_type)
-    if problems := check_encoder(config, max_sequence_length(encoder), prepared.tokenizer.padding_side):
+    if problems := check_encoder(config, encoder, prepared.tokenizer.padding_side):
         raise ConfigError(problems)
     if config.training.activations == "recompute":
         if not encoder.supports_gradient_checkpointing:
@@ -173,9 +173,10 @@ def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -
     if config.training.compile == "encoder":
         # In place, so that the weights keep their names. `fallback_random` draws the same dropout masks as eager mode.
         encoder.compile(dynamic=True, options={"fallback_random": True})
-    heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model.dropout)
+    heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model)
     start_heads(heads, prepared.facts, config.model.head_bias)
-    return EncoderWithHeads(encoder, heads).to(numerics.device)
+    # An adapter draws its weights last: the heads start alike with it and without it.
+    return with_heads(encoder, heads, config.model).to(numerics.device)
 
 
 def _sampling_weights(config: RunConfig, prepared: PreparedData) -> list[float] | None:

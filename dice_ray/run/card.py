@@ -29,6 +29,12 @@ tokenizer, encoder = AutoTokenizer.from_pretrained("FOLDER"), AutoModel.from_pre
 heads = load_file(cached_file("FOLDER", "heads.safetensors"))
 hidden = encoder(**tokenizer("A text.", return_tensors="pt")).last_hidden_state""",
 }
+POOLED = {
+    "auto": "the hidden state of the classification token",
+    "first": "the hidden state of the first token",
+    "last": "the hidden state of the last token",
+    "mean": "the mean of the hidden states of all tokens",
+}
 PAIR = '{"text": "The first sentence.", "text_pair": "The second."}'
 
 
@@ -54,7 +60,7 @@ def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float])
         f"## Data\n\n{data} (digest `{best.digest}`). Items of the training split by class: {', '.join(counts)}.",
         f"## Scores\n\n{_scores(name, scores)}",
         *_threshold(best),
-        f"## Use\n\n{_use(config.data.yields() is PairRecord, auto_class)}",
+        f"## Use\n\n{_use(config.data.yields() is PairRecord, auto_class, config.model.pooling)}",
         f"## Intended use\n\nFor data like {data}, with the same classes. The scores hold for that data; on texts "
         "of another kind, time or language the model was not measured. Its probabilities need not be calibrated: "
         "`dice-ray evaluate` gives the calibration error.",
@@ -80,7 +86,7 @@ def _threshold(best: Trained) -> list[str]:
     ]
 
 
-def _use(is_pair: bool, auto_class: str) -> str:
+def _use(is_pair: bool, auto_class: str, pooling: str) -> str:
     code = USE.get(
         auto_class, f'from transformers import {auto_class}\n\nmodel = {auto_class}.from_pretrained("FOLDER")'
     )
@@ -93,7 +99,6 @@ def _use(is_pair: bool, auto_class: str) -> str:
     if auto_class == ENCODER:
         return (
             f"{text}\n\nNo class of transformers has this head: `{HEADS}` holds its weights, `{TASK}` its classes. "
-            "A head over texts is applied to the hidden state of the classification token, one over tokens to each "
-            "of them."
+            f"A head over texts is applied to {POOLED[pooling]} (padding left out), one over tokens to each of them."
         )
     return text

@@ -49,6 +49,7 @@ class Rehearsal:
     Attributes:
         records: Number of records of each split.
         rows: Number of rows that the encoder sees of train and dev: records, or windows of them.
+        num_trained: Of the parameters, those that are not frozen.
         num_timed: Number of timed steps.
         seconds_a_step: Their mean, for one worker's share of a step.
         seconds_an_evaluation: Of dev.
@@ -65,6 +66,7 @@ class Rehearsal:
     records: dict[str, int]
     rows: dict[str, int]
     num_parameters: int
+    num_trained: int
     num_steps: int
     num_evaluations: int
     num_timed: int
@@ -105,7 +107,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
             if len(marks) > NUM_STEPS or marks[-1] - marks[0] > MAX_SECONDS:
                 break
         began = time.monotonic()
-        Checkpoints(Path(folder)).save_best({"model": parts.model.state_dict()})
+        Checkpoints(Path(folder)).save_best({"model": parts.model.stored()})
         # An evaluation writes the weights with AdamW's two moments, and the weights again if it is the best one.
         writing, weights = 4 * (time.monotonic() - began), (Path(folder) / BEST).stat().st_size
     timed = marks[1:] if len(marks) > 2 else marks
@@ -118,6 +120,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
         records=prepared.splits.report.sizes,
         rows={"train": len(prepared.train.rows), "dev": len(prepared.dev.rows)},
         num_parameters=sum(parameter.numel() for parameter in parts.model.parameters()),
+        num_trained=sum(each.numel() for each in parts.model.parameters() if each.requires_grad),
         num_steps=num_steps,
         num_evaluations=num_evaluations,
         num_timed=len(timed) - 1,

@@ -53,7 +53,7 @@ def pack(run: Path, folder: Path) -> Path:
     model.write(
         folder, LOADER, auto_class, params, example, files.id_column(best.config.data), predicted if is_frame else None
     )
-    trained.copy(run, folder / RUN)
+    best.copy(folder / RUN)
     if auto_class != ENCODER:
         exported.replace(folder / model.MODEL)
         best.tokenizer.save_pretrained(folder / model.TOKENIZER)

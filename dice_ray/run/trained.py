@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -18,16 +17,25 @@ from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
 from dice_ray.metrics.classification import NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
-from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.models.encoder import EncoderWithHeads, merged, with_heads
 from dice_ray.models.export import export
 from dice_ray.run import store as run_store
-from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, write_atomically
+from dice_ray.run.folder import (
+    CONFIG,
+    ENCODER,
+    TASK,
+    check_digest,
+    store_config,
+    stored_config,
+    stored_task,
+    write_atomically,
+)
 from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
 from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training import precision
-from dice_ray.training.checkpoint import BEST, Checkpoints, sync
+from dice_ray.training.checkpoint import BEST, Checkpoints, check_kept, sync
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.precision import Numerics
 from dice_ray.training.step import TrainingTally
@@ -57,13 +65,6 @@ def store(
     store_config(config, folder)
     values = _task_values(task, facts) | {"data": digest}
     write_atomically(folder / TASK, json.dumps(values, ensure_ascii=False, indent=1))
-
-
-def copy(folder: Path, to: Path) -> None:
-    """Copy what `load` needs of a run, without what only training needs."""
-    shutil.copytree(folder / ENCODER, to / ENCODER)
-    for name in (CONFIG, TASK, BEST):
-        shutil.copyfile(folder / name, to / name)
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,17 @@ class Trained:
         folder.mkdir(parents=True, exist_ok=True)
         values = _task_values(self.task, self.facts) | {"decisions": self.decisions}
         (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
-        return export(self.model, self.tokenizer, self.task.classes, folder, is_multi_label=bool(self.facts[0].labels))
+        return export(
+            merged(self.model), self.tokenizer, self.task.classes, folder, is_multi_label=bool(self.facts[0].labels)
+        )
+
+    def copy(self, to: Path) -> None:
+        """Write what `load` needs, without what only training needs; it needs no other encoder, and no adapter."""
+        model = merged(self.model)
+        config = self.config.model_copy(update={"model": self.config.model.as_merged()})
+        store(config, to, self.task, self.facts, model, self.tokenizer, self.digest)
+        state = {"model": model.state_dict(), "decisions": self.decisions, "step": self.step}
+        Checkpoints(to).save_best(state)
 
     def labelled(self, data: str) -> EncodedSplit:
         """The split of this name, read again from the run's data, or the labelled records of a file.
@@ -207,17 +218,18 @@ def load(folder: Path) -> Trained:
             "if an older version trained it, `dice-ray train` with its settings and its name adds them"
         )
     assert config is not None
-    values = json.loads((folder / TASK).read_text(encoding="utf-8"))
+    values = stored_task(folder)
     facts = tuple(map(TermFacts.from_plain, values["facts"]))
-    task = config.task.build(tuple(values["classes"]))
+    task = config.task.build(values["classes"])
     numerics = precision.resolve(config.training.precision)
-    encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention)
+    kept = config.model if best.get("kept") else None
+    encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention, kept)
     # Trained on a GPU in half precision, a model may have to predict on a machine or with a family that lacks it.
     numerics = precision.with_fallback(numerics, encoder.config.model_type)
-    heads = task.heads(facts, encoder.config.hidden_size, config.model.dropout)
-    model = EncoderWithHeads(encoder, heads)
+    model = with_heads(encoder, task.heads(facts, encoder.config.hidden_size, config.model), config.model)
+    check_kept(best, model.kept_digest, folder / BEST)
     try:
-        model.load_state_dict(best["model"])
+        model.load_stored(best["model"])
     except RuntimeError as error:
         raise RunError(
             f"{folder / BEST} must fit {TASK} and {ENCODER}/: {str(error).splitlines()[-1].strip()}"

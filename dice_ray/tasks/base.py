@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.metrics.classification import Counts, ItemCounts
-    from dice_ray.models.encoder import Inputs
+    from dice_ray.models.encoder import Inputs, ModelConfig
     from dice_ray.tasks.predictions import Predictions
     from dice_ray.terms import Link, Term, TermFacts
 
@@ -118,8 +118,14 @@ class Task(ABC, Generic[RecordT]):
         """The facts of each term (classes, counts, ...) in the training split."""
 
     @abstractmethod
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
-        """A head for each term: `head(hidden_BLH, inputs, targets)` returns the term's logits."""
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        """A head for each term: `head(hidden_BLH, inputs, targets)` returns the term's logits.
+
+        Args:
+            facts: Of each term.
+            width: Of the encoder's hidden states.
+            model: The settings of the model: the dropout rate of heads, and how they pool the tokens of a text.
+        """
 
     @abstractmethod
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:

@@ -46,6 +46,8 @@ from dice_ray.unspaced import words_of
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from dice_ray.models.encoder import ModelConfig
+
 TERMS = ("start", "end")
 END_OF_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])")
 """After punctuation and a space, or after Chinese punctuation."""
@@ -227,8 +229,8 @@ class ExtractiveQA(Task[QuestionRecord]):
             facts.append(TermFacts(name, self.config.link, self.classes, counts, background=0))
         return tuple(facts)
 
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
-        return {name: TokenHead(width, 1, dropout) for name in TERMS}
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        return {name: TokenHead(width, 1, model.dropout) for name in TERMS}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
         items_BL = _with_cls(batch)

@@ -47,6 +47,8 @@ from dice_ray.terms import Link, Term, TermFacts
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from dice_ray.models.encoder import ModelConfig
+
 QueryText: TypeAlias = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 SpanProbabilities: TypeAlias = dict[tuple[int, int], float]
 """The probability of each predicted span of a row: the index of its first word in the row, and how many follow."""
@@ -271,12 +273,12 @@ class MrcNer(Task[SpanRecord]):
             for name in self.weights
         )
 
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
         heads = {
-            "start": PlaceHead(width, 1, dropout, places="place"),
-            "end": PlaceHead(width, 1, dropout, places="place"),
-            "match": SpanHead(width, dropout, self.config.max_span, places="place", spans="candidate"),
-            "answerable": PlaceHead(width, 1, dropout, places="classification"),
+            "start": PlaceHead(width, 1, model.dropout, places="place"),
+            "end": PlaceHead(width, 1, model.dropout, places="place"),
+            "match": SpanHead(width, model.dropout, self.config.max_span, places="place", spans="candidate"),
+            "answerable": PlaceHead(width, 1, model.dropout, places="classification"),
         }
         return {name: heads[name] for name in self.weights}
 

@@ -33,6 +33,8 @@ from dice_ray.user_code import Address
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from dice_ray.models.encoder import ModelConfig
+
 
 class SentencePairConfig(TaskBranch):
     """Classify pairs of sentences as positive or not.
@@ -126,8 +128,9 @@ class SentencePair(Task[PairRecord]):
         counts = (len(rows) - positives, positives)
         return (TermFacts("label", self.config.link, self.classes, counts, background=0),)
 
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
-        return {"label": TextHead(width, 2 if self.config.link == "softmax" else 1, dropout)}
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        num_logits = 2 if self.config.link == "softmax" else 1
+        return {"label": TextHead(width, num_logits, model.dropout, model.pooling)}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
         logits_BC = logits["label"]

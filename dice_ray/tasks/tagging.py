@@ -24,6 +24,8 @@ from dice_ray.terms import Link, Term, TermFacts
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from dice_ray.models.encoder import ModelConfig
+
 OUTSIDE = "O"
 UNKNOWN = "_"
 """The prediction for a word that the tokenizer drops, if the task has no background tag."""
@@ -153,8 +155,8 @@ class Tagging(Task[TaggedRecord]):
         by_class = tuple(counts[index] for index in range(len(self.classes)))
         return (TermFacts("tag", "softmax", self.classes, by_class, background),)
 
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
-        return {"tag": TokenHead(width, len(self.classes), dropout)}
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        return {"tag": TokenHead(width, len(self.classes), model.dropout)}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
         tags_BL = batch.targets["tag"]

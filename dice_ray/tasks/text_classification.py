@@ -41,6 +41,8 @@ from dice_ray.user_code import Address
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+    from dice_ray.models.encoder import ModelConfig
+
 
 Classified: TypeAlias = TextRecord | PairRecord
 
@@ -170,8 +172,8 @@ class TextTask(Task[Classified]):
         targets = {"label": torch.from_numpy(labels_of(chosen)), "cls": classification_places(chosen, tokenizer)}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
-    def heads(self, facts: Sequence[TermFacts], width: int, dropout: float) -> dict[str, nn.Module]:
-        return {"label": TextHead(width, len(self.classes), dropout)}
+    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+        return {"label": TextHead(width, len(self.classes), model.dropout, model.pooling)}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:
         return {"label": Term(logits["label"], batch.targets["label"])}

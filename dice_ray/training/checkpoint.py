@@ -15,17 +15,15 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import struct
 import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, reason_of
 
 LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
 RESUME_FILES = (LAST, _BEFORE)
@@ -37,6 +35,19 @@ def sync(file: Path) -> None:
     """Block until a file's content is on the disk; call it before a rename that makes the file visible."""
     with file.open("rb") as content:
         os.fsync(content.fileno())
+
+
+def check_kept(state: Mapping[str, Any], kept: str, file: Path) -> None:
+    """The weights that a checkpoint leaves out must be those that it was trained with.
+
+    Raises:
+        RunError: They are not.
+    """
+    if (stored := state.get("kept", "")) != kept:
+        raise RunError(
+            f"{file} holds only the weights that were trained, and needs the same model.encoder as before: its weights "
+            f"were changed (digest {stored} then, {kept} now); restore them, or train a new run"
+        )
 
 
 class Checkpoints:
@@ -55,13 +66,14 @@ class Checkpoints:
             )
         self.folder = folder
 
-    def last(self, like: Mapping[str, torch.Tensor]) -> dict[str, Any] | None:
+    def last(self, like: Mapping[str, torch.Tensor], kept: str = "") -> dict[str, Any] | None:
         """The newest usable state, `None` if there is no checkpoint; with a warning if `last.pt` cannot be used.
 
         Also deletes temporary files that a killed process left.
 
         Args:
             like: The weights of the run's model; those of a checkpoint must have the same names and shapes.
+            kept: The digest of the weights that checkpoints leave out.
 
         Raises:
             RunError: Checkpoints exist, but none can be used.
@@ -78,6 +90,7 @@ class Checkpoints:
                     if key not in like or key not in stored or like[key].shape != stored[key].shape:
                         model = "must be a checkpoint of this run's model"
                         raise RunError(f"{self.folder / name} {model}, but {key} differs")
+                check_kept(state, kept, self.folder / name)
             except RunError as error:
                 errors.append(error)
             else:
@@ -133,19 +146,18 @@ class Checkpoints:
             _check_whole(path)
             # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except _UNREADABLE as error:
-            raise _no_checkpoint(path, " ".join(str(error).split())[:200] or type(error).__name__) from error
+        except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
+            reason = "it is damaged, or holds objects, which are not loaded as they can run code"
+            raise _no_checkpoint(path, reason) from error
+        except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
+            raise _no_checkpoint(path, reason_of(error)[:200]) from error
         if not isinstance(state, dict):
             raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
         if missing := sorted(keys - state.keys()):
             raise _no_checkpoint(path, f"it lacks {', '.join(missing)}")
+        if not isinstance(state["model"], dict) or not all(map(torch.is_tensor, state["model"].values())):
+            raise _no_checkpoint(path, "its `model` must be weights by their names")
         return state
-
-
-_UNREADABLE = (
-    *(RuntimeError, EOFError, ValueError, LookupError, OSError),  # NotImplementedError is a RuntimeError
-    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error),
-)
 
 
 def _check_whole(path: Path) -> None:

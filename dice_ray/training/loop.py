@@ -131,11 +131,12 @@ def fit(
     steps = batches.Steps(gradient.lengths, config.batch_size, config.seed, parts.weights)
     optimizer = parts.optimizer
     scaler = torch.amp.GradScaler(device.type, enabled=parts.numerics.precision == "fp16")
-    stateful: dict[str, Any] = {"model": parts.model, "optimizer": optimizer, "scaler": scaler}
+    stateful: dict[str, Any] = {"optimizer": optimizer, "scaler": scaler}
     # Workers draw different dropout masks; the factor keeps the seeds of one run apart from those of the next.
     torch.manual_seed(config.seed * 1000 + workers.rank())
     first, history = 0, list[Evaluation]()
-    if state := checkpoints.last(parts.model.state_dict()):
+    if state := checkpoints.last(parts.model.stored(), parts.model.kept_digest):
+        parts.model.load_stored(state["model"])
         first, gradient.tally, history = _restore(state, stateful, device)
     yield from history
     if history and history[-1].finished:
@@ -165,7 +166,7 @@ def fit(
             if num_worse == config.patience:
                 history[-1] = replace(history[-1], finished=True)
             if num_worse == 0 and workers.rank() == 0:
-                checkpoints.save_best({"model": parts.model.state_dict(), "decisions": decisions, "step": step + 1})
+                checkpoints.save_best({**_weights(parts.model), "decisions": decisions, "step": step + 1})
         is_due = time.monotonic() - saved >= 60 * config.checkpoint_minutes
         # Clocks differ between workers, and signals reach them at different times, but all of them must gather: what
         # one of them decides holds for all. Rank 0 decides whether a checkpoint is due.
@@ -173,7 +174,8 @@ def fit(
         stops = stops or is_asked
         if is_evaluated or is_due or stops:
             saved = time.monotonic()
-            state = {"step": step + 1, "history": [asdict(past) for past in history], "tally": asdict(tally)}
+            state = {**_weights(parts.model), "step": step + 1, "tally": asdict(tally)}
+            state |= {"history": [asdict(past) for past in history]}
             state |= {"rng": workers.gathered(random_state(device))}
             state |= {name: each.state_dict() for name, each in stateful.items()}
             if workers.rank() == 0:
@@ -187,6 +189,11 @@ def fit(
         else:
             speed = tally.padding, tally.tokens_per_second
             yield StepProgress(step + 1, num_steps, epoch, tally.losses[-1], lr, num_tokens, *speed)
+
+
+def _weights(model: EncoderWithHeads) -> dict[str, Any]:
+    """The entries of a checkpoint for the model: `kept` identifies the weights that it leaves out, if there are any."""
+    return {"model": model.stored(), "kept": model.kept_digest}
 
 
 def _restore(

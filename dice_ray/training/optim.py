@@ -8,27 +8,31 @@ transformers, and `one_cycle` those of torch. The warm-up differs: transformers'
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
+from dice_ray.models.layers import depth
 from dice_ray.training.settings import TrainingConfig
 
-_LAYER = re.compile(r"^encoder\.(?:.*?\.)?(?:layers?|block|h)\.(\d+)\.")
 _ONE_CYCLE_START, _ONE_CYCLE_END = 1 / 25, 1 / 25e4
 """The first and the last factor; the defaults of torch's OneCycleLR."""
 
 
 def build_optimizer(model: nn.Module, config: TrainingConfig) -> AdamW:
-    """AdamW without weight decay on biases and norms (one-dimensional parameters), with layer-wise learning rates."""
-    depths = {name: _depth(name) for name, _ in model.named_parameters()}
-    num_layers = max((depth for depth in depths.values() if depth is not None), default=0)
+    """AdamW without weight decay on biases and norms (one-dimensional parameters), with layer-wise learning rates.
+
+    Frozen parameters are not among its parameters.
+    """
+    depths = {name: depth(name) if name.startswith("encoder.") else None for name, _ in model.named_parameters()}
+    num_layers = max((each for each in depths.values() if each is not None), default=0)
     groups: dict[tuple[int, bool], dict[str, Any]] = {}
     for name, parameter in model.named_parameters():
-        depth, is_decayed = depths[name], parameter.ndim > 1
-        below = 0 if depth is None else num_layers + 1 - depth
+        if not parameter.requires_grad:
+            continue
+        of_layer, is_decayed = depths[name], parameter.ndim > 1
+        below = 0 if of_layer is None else num_layers + 1 - of_layer
         decay = config.weight_decay if is_decayed else 0.0
         group = {"params": [], "weight_decay": decay, "share": config.layer_decay**below}
         groups.setdefault((below if config.layer_decay < 1 else 0, is_decayed), group)["params"].append(parameter)
@@ -69,10 +73,3 @@ def _one_cycle(step: int, top: float, last: int) -> float:
     else:
         start, end, share = 1.0, _ONE_CYCLE_END, (step - top) / (last - top)
     return end + (start - end) / 2 * (1 + math.cos(math.pi * share))
-
-
-def _depth(name: str) -> int | None:
-    """0 for the embeddings, layers from 1 on, `None` for parameters above all layers."""
-    if layer := _LAYER.match(name):
-        return int(layer[1]) + 1
-    return 0 if name.startswith("encoder.") and "embed" in name else None

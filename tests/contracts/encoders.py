@@ -106,6 +106,39 @@ def _modernbert(texts: Sequence[str]) -> tuple[PreTrainedTokenizerBase, Pretrain
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_input_names=names, **BERTS), config
 
 
+def _xlm_roberta(texts: Sequence[str]) -> tuple[PreTrainedTokenizerBase, PretrainedConfig]:
+    from transformers import XLMRobertaConfig, XLMRobertaTokenizer
+
+    tokenizer = XLMRobertaTokenizer(_unigram(texts, ["<s>", "<pad>", "</s>", "<unk>", "<mask>"], "<unk>"))
+    sizes = SIZES | {"max_position_embeddings": NUM_POSITIONS + 2}
+    return tokenizer, XLMRobertaConfig(vocab_size=len(tokenizer), type_vocab_size=1, pad_token_id=1, **sizes)
+
+
+def _qwen3(texts: Sequence[str]) -> tuple[PreTrainedTokenizerBase, PretrainedConfig]:
+    """A decoder, whose tokenizer adds no special tokens, and pads on the left."""
+    from transformers import Qwen2Tokenizer, Qwen3Config
+
+    tokenizer = Qwen2Tokenizer(**_byte_level(texts, ["<|endoftext|>"]), padding_side="left")
+    sizes = SIZES | {"num_key_value_heads": 1, "head_dim": 8}
+    ids: dict[str, Any] = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    return tokenizer, Qwen3Config(vocab_size=len(tokenizer), **ids, **sizes)
+
+
+def _llama(texts: Sequence[str]) -> tuple[PreTrainedTokenizerBase, PretrainedConfig]:
+    """A decoder whose tokenizer has no padding token, and puts a token before each text."""
+    from transformers import LlamaConfig, LlamaTokenizer
+
+    special = ["<unk>", "<s>", "</s>"]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    trainer = trainers.BpeTrainer(vocab_size=NUM_PIECES, special_tokens=special, show_progress=False)
+    tokenizer.train_from_iterator(texts, trainer)
+    trained = json.loads(tokenizer.to_str())["model"]
+    merges = [tuple(pair) for pair in trained["merges"]]
+    llama = LlamaTokenizer(trained["vocab"], merges, add_bos_token=True, padding_side="right")
+    return llama, LlamaConfig(vocab_size=len(llama), **SIZES)
+
+
 def _xlnet(texts: Sequence[str]) -> tuple[PreTrainedTokenizerBase, PretrainedConfig]:
     from transformers import XLNetConfig, XLNetTokenizer
 
@@ -118,10 +151,13 @@ FAMILIES: dict[str, Callable[[Sequence[str]], tuple[PreTrainedTokenizerBase, Pre
     "bert": _bert,
     "electra": _electra,
     "roberta": _roberta,
+    "xlm_roberta": _xlm_roberta,
     "deberta": _deberta,
     "deberta_v3": _deberta_v3,
     "modernbert": _modernbert,
     "xlnet": _xlnet,
+    "qwen3": _qwen3,
+    "llama": _llama,
 }
 
 

@@ -12,8 +12,10 @@ from transformers import PreTrainedModel
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.synthetic import KINDS
-from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer, start_heads
-from dice_ray.models.pretrained import max_sequence_length
+from dice_ray.models.adapter import LoraConfig, merged
+from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer, start_heads, with_heads
+from dice_ray.models.layers import num_layers
+from dice_ray.models.pretrained import is_causal, max_sequence_length, num_positions
 from dice_ray.run import build, train
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
@@ -37,7 +39,12 @@ def texts() -> tuple[str, ...]:
     )
 
 
-@pytest.fixture(scope="module", params=list(FAMILIES))
+SIMILAR = ("xlm_roberta", "llama")
+"""Families whose encoders differ little from others', and that take as long."""
+PARAMS = [pytest.param(family, marks=pytest.mark.slow if family in SIMILAR else ()) for family in FAMILIES]
+
+
+@pytest.fixture(scope="module", params=PARAMS)
 def encoder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of an encoder of one family."""
     return str(save(request.param, tmp_path_factory.mktemp(request.param), texts()))
@@ -56,7 +63,7 @@ def built_and_model(config: TaskBranch, encoder: str) -> tuple[Built, EncoderWit
     first, *others = cached_records(config, 20)
     built = Built(config, [longer(first, 3), *others], encoder)
     torch.manual_seed(0)
-    heads = built.task.heads(built.facts, WIDTH, 0.0)
+    heads = built.task.heads(built.facts, WIDTH, ModelConfig(dropout=0.0))
     start_heads(heads, built.facts, "zero")
     return built, EncoderWithHeads(loaded(encoder), heads)
 
@@ -94,8 +101,9 @@ def test_its_dropouts_are_those_of_the_model(encoder: str) -> None:
     modules = {module.p for module in with_dropout.modules() if isinstance(module, torch.nn.Dropout)}
     settings = with_dropout.config.to_dict()
     named = {name: value for name, value in settings.items() if "attention" in name and "dropout" in name}
-    assert modules == {0.25}
+    assert modules == (set() if is_causal(loaded(encoder)) else {0.25})  # it has a rate, and no module
     assert set(named.values()) <= {0.25}
+    assert modules or named
 
 
 def test_the_longest_sequence_is_encoded_and_a_longer_one_is_not(encoder: str) -> None:
@@ -110,7 +118,7 @@ def test_the_longest_sequence_is_encoded_and_a_longer_one_is_not(encoder: str) -
         return hidden_BLH
 
     assert hidden(longest or 3 * NUM_POSITIONS).isfinite().all()
-    if longest is not None and "modernbert" not in encoder:
+    if longest is not None and num_positions(model) is not None:
         with pytest.raises((IndexError, RuntimeError)):
             hidden(longest + 1)
 
@@ -125,6 +133,51 @@ def test_gradients_reach_every_weight_that_is_trained(config: TaskBranch, encode
     assert trained == {name for name, parameter in model.named_parameters() if parameter.grad is not None}
     frozen = {name for name, _ in model.named_parameters()} - trained
     assert frozen == ({"encoder.mask_emb"} if "xlnet" in encoder else set())
+
+
+def trained_part(encoder: str, **settings: Any) -> tuple[EncoderWithHeads, set[str]]:
+    """The encoder with these settings of the model, and the weights of it that a backward pass reaches."""
+    config = ModelConfig(encoder=encoder, dropout=0.0, **settings)
+    tokenizer = load_tokenizer(config, [])
+    model = with_heads(load_encoder(config, tokenizer), {}, config)
+    for name, parameter in model.encoder.named_parameters():
+        if "lora_B" in name:  # it starts at 0, where A has no gradient
+            torch.nn.init.normal_(parameter, std=0.1)
+    output = model.encoder(**tokenizer("the router", return_tensors="pt")).last_hidden_state.square().sum()
+    if output.requires_grad:
+        output.backward()
+    reached = {name for name, parameter in model.encoder.named_parameters() if parameter.grad is not None}
+    assert reached == {name for name, parameter in model.encoder.named_parameters() if parameter.requires_grad}
+    assert reached == {name.removeprefix("encoder.") for name in model.stored()} & reached
+    return model, reached
+
+
+def test_layers_are_frozen_from_the_lowest_on(encoder: str) -> None:
+    model, every = trained_part(encoder)
+    _, above_embeddings = trained_part(encoder, freeze="embeddings")
+    _, above_first = trained_part(encoder, freeze=1)
+    _, none = trained_part(encoder, freeze=2)
+    words = model.encoder.get_input_embeddings().weight
+    (table,) = (name for name, parameter in model.encoder.named_parameters() if parameter is words)
+    assert num_layers(model.encoder) == 2
+    assert table in every - above_embeddings
+    assert above_embeddings > above_first > none
+    first, second = above_embeddings - above_first, above_first - none
+    assert {name.replace(".0.", ".1.", 1) for name in first} <= second  # ModernBERT's first layer has a norm less
+    assert not any(".0." in name or ".1." in name for name in none)
+
+
+def test_an_adapter_is_trained_alone_and_merges_into_the_weights(encoder: str) -> None:
+    model, reached = trained_part(encoder, adapter=LoraConfig(rank=2))
+    assert {name.split(".")[-3] for name in reached} == {"lora_A", "lora_B"}
+    assert set(model.stored()) == {f"encoder.{name}" for name in reached}
+    plain = merged(model.encoder.eval())
+    assert plain.state_dict().keys() == loaded(encoder).state_dict().keys()
+    ids_BL = load_tokenizer(ModelConfig(encoder=encoder), [])(["the router is broken"], return_tensors="pt")
+    with torch.no_grad():
+        ours, theirs, before = (each(**ids_BL).last_hidden_state for each in (model.encoder, plain, loaded(encoder)))
+    torch.testing.assert_close(theirs, ours, rtol=1e-4, atol=1e-5)
+    assert (ours - before).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("task", branches_of(TaskConfig))

@@ -47,6 +47,7 @@ BREACHES = [
     ("ray in run and tuning alone", "dice_ray.training", "ray"),
     ("mlflow in tracking alone", "analysis", "mlflow"),
     ("transformers in models and tasks alone", "dice_ray.losses", "transformers"),
+    ("peft in models alone", "dice_ray.training", "peft"),
     ("yaml in config.load and tuning.plan_file alone", "dice_ray.config.schema", "yaml"),
 ]
 

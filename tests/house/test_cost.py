@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +74,29 @@ def test_completion_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("arguments", [["list"], ["validate", "synthetic_pairs"]], ids=" ".join)
 def test_what_only_reads_starts_neither_ray_nor_mlflow(arguments: list[str]) -> None:
     assert not loaded(arguments) & {"ray", "mlflow", "transformers", "datasets", "sklearn", "pandas"}
+
+
+LOSSES = """
+import json, sys
+import numpy, pydantic, torch
+before = set(sys.modules)
+import dice_ray.losses, dice_ray.losses.hf, dice_ray.losses.reduction, dice_ray.terms
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps(sorted(loaded - set(sys.stdlib_module_names))))
+"""
+
+
+def test_the_losses_need_torch_pydantic_and_numpy_alone() -> None:
+    result = subprocess.run([sys.executable, "-c", LOSSES], capture_output=True, text=True, check=True)
+    public = {name for name in json.loads(result.stdout) if not name.startswith("_")}
+    assert public <= {"dice_ray", "pydantic", "annotated_types"}  # pydantic loads parts of itself when they are used
+    assert "dice_ray" in public
+
+
+def test_a_first_look_at_files_loads_no_statistics_and_no_model() -> None:
+    """`init` and `inspect` are what a new user tries first, and are mostly imports."""
+    rows = [f"a text {number}\t{number % 2}" for number in range(40)]
+    Path("mine.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    never = HEAVY - {"torch", "numpy", "pandas", "matplotlib"}
+    assert not loaded(["init", "mine.tsv", "--out", "mine.yaml"]) & {*never, "matplotlib", "jinja2"}
+    assert not loaded(["inspect", "mine.yaml"]) & never

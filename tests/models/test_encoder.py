@@ -84,6 +84,23 @@ def test_a_text_head_reads_the_position_of_the_classification_token() -> None:
     )
 
 
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_text_head_pools_the_tokens_that_are_no_padding(side: str) -> None:
+    hidden_BLH = torch.randn(3, 5, 4)
+    mask_BL = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [1, 0, 0, 0, 0]])
+    mask_BL = mask_BL.flip(1) if side == "left" else mask_BL
+    tokens = [hidden_LH[mask_L.bool()] for hidden_LH, mask_L in zip(hidden_BLH, mask_BL, strict=True)]
+    wanted = {
+        "first": torch.stack([each[0] for each in tokens]),
+        "last": torch.stack([each[-1] for each in tokens]),
+        "mean": torch.stack([each.mean(0) for each in tokens]),
+    }
+    for pooling, pooled_BH in wanted.items():
+        head = TextHead(4, 2, dropout=0.0, pooling=pooling)  # type: ignore[arg-type]
+        logits_BC = head(hidden_BLH, {"attention_mask": mask_BL}, {"cls": torch.tensor([3, 3, 3])})
+        torch.testing.assert_close(logits_BC, head.output(pooled_BH))
+
+
 def test_a_head_drops_hidden_states_in_training_alone() -> None:
     head = TokenHead(1000, 1, dropout=0.25)
     nn.init.ones_(head.output.weight)

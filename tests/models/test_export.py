@@ -25,6 +25,7 @@ from dice_ray.models.pretrained import freeze_unused_parameters
 TEXTS = ["the router is broken", "it is lovely, thanks a lot"]
 TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
 DISTILBERT = {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48}
+QWEN3 = TINY | {"num_key_value_heads": 2, "head_dim": 16}
 CLASSES = ("O", "B-PER", "I-PER")
 
 
@@ -55,6 +56,7 @@ def logits(model: EncoderWithHeads, batch: dict[str, torch.Tensor]) -> torch.Ten
         ("electra", TINY | {"embedding_size": 16}),
         ("deberta-v2", TINY),
         ("distilbert", DISTILBERT),
+        ("qwen3", QWEN3),
     ],
 )
 @torch.no_grad()
@@ -117,19 +119,36 @@ def test_a_text_classifier_is_the_stock_class_of_its_family(
 
 @pytest.mark.parametrize(
     ("family", "head"),
-    [("modernbert", TextHead(32, 3, 0.1)), ("modernbert", TokenHead(32, 3, 0.1))],
-    ids=["the stock class of texts has a norm", "the stock class of tokens has another layer"],
+    [
+        ("modernbert", TextHead(32, 3, 0.1)),
+        ("modernbert", TokenHead(32, 3, 0.1)),
+        ("qwen3", TextHead(32, 3, 0.1, "last")),
+        ("bert", TextHead(32, 3, 0.1, "mean")),
+    ],
+    ids=[
+        "the stock class of texts has a norm",
+        "the stock class of tokens has another layer",
+        "the stock class of texts has no bias",
+        "the stock class of texts pools the first token",
+    ],
 )
 @torch.no_grad()
 def test_other_heads_lie_beside_the_encoder(tmp_path: Path, family: str, head: nn.Module) -> None:
-    model, tokenizer = built(family, head, **TINY)
+    model, tokenizer = built(family, head, **(QWEN3 if family == "qwen3" else TINY))
     assert export(model, tokenizer, CLASSES, tmp_path) == "AutoModel"
     encoder = AutoModel.from_pretrained(tmp_path)
     weights = load_file(tmp_path / HEADS)
     batch = dict(AutoTokenizer.from_pretrained(tmp_path)(TEXTS, padding=True, return_tensors="pt"))
     hidden_BLH = encoder(**batch).last_hidden_state
     if isinstance(head, TextHead):
-        hidden_BLH = hidden_BLH[:, 0]
+        kept_BL1 = batch["attention_mask"][..., None]
+        last_B = batch["attention_mask"].sum(1) - 1
+        pooled = {
+            "auto": hidden_BLH[:, 0],
+            "last": hidden_BLH[range(len(last_B)), last_B],
+            "mean": (hidden_BLH * kept_BL1).sum(1) / kept_BL1.sum(1),
+        }
+        hidden_BLH = pooled[head.pooling]
     theirs = hidden_BLH @ weights["tag.output.weight"].T + weights["tag.output.bias"]
     torch.testing.assert_close(theirs, logits(model, batch), rtol=1e-5, atol=1e-5)
 

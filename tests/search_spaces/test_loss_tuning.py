@@ -17,7 +17,7 @@ from search_spaces.loss_tuning import LOSSES
 BASE = Layer("preset", {"task": "sentence_pair", "data": {"source": "synthetic"}})
 SPACES = {
     f"{module}:{name}": space
-    for module in ("loss_tuning", "joint_tuning")
+    for module in ("loss_tuning", "joint_tuning", "lora_tuning")
     for name, space in inspect.getmembers(import_module(f"search_spaces.{module}"), inspect.isfunction)
     if space.__module__ == f"search_spaces.{module}" and not name.startswith("_")
 }
@@ -36,7 +36,7 @@ def test_every_suggestion_can_be_run(study: optuna.Study, space: Callable[[optun
         trial = study.ask()
         space(trial)
         config = resolve([BASE, values_layer("trial", trial.params)])
-        assert config.loss.name == trial.params["loss"]
+        assert config.loss.name == trial.params.get("loss", "cross_entropy")
         study.tell(trial, state=TrialState.FAIL)
 
 
@@ -69,5 +69,5 @@ def test_all_losses_are_reached_and_keep_their_own_parameters(study: optuna.Stud
 
 def test_joint_tuning_has_the_space_of_every_loss() -> None:
     names = {name.partition(":")[2] for name in SPACES}
-    assert names == {"loss_tuning", "joint_tuning", "tversky_free", *LOSSES}
-    assert len(SPACES) == 2 * len(LOSSES) + 4
+    assert names == {"loss_tuning", "joint_tuning", "lora_tuning", "tversky_free", *LOSSES}
+    assert len(SPACES) == 2 * len(LOSSES) + 5

@@ -346,7 +346,7 @@ tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
 rows = task.encode(records, tokenizer)
 facts = task.facts(rows)
 encoder = load_encoder(ModelConfig(), tokenizer)
-model = EncoderWithHeads(encoder, task.heads(facts, encoder.config.hidden_size, 0.1))
+model = EncoderWithHeads(encoder, task.heads(facts, encoder.config.hidden_size, ModelConfig()))
 losses = {term.name: DiceConfig().build(term) for term in facts}
 for first in range(0, 24, 8):
     batch = task.collate(rows, range(first, first + 8), tokenizer)

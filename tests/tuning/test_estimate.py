@@ -28,6 +28,7 @@ REHEARSAL = Rehearsal(
     records={"train": 200, "dev": 100, "test": 100},
     rows={"train": 200, "dev": 100},
     num_parameters=1000,
+    num_trained=1000,
     num_steps=21,
     num_evaluations=3,
     num_timed=5,
