@@ -19,10 +19,10 @@ from dice_ray.models.pretrained import (
     drop_pooler,
     freeze_unused_parameters,
     load_pretrained_encoder,
-    load_pretrained_tokenizer,
     pretrained_settings,
     with_dropout,
 )
+from dice_ray.models.pretrained_tokenizer import load_pretrained_tokenizer
 from dice_ray.settings import Settings
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Loads and checks pretrained encoders and tokenizers from a folder, the hub, or the package of `minilm`."""
+"""Loads and checks pretrained encoders from a folder, the hub, or the package of `minilm`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from torch import nn
 from dice_ray.errors import RunError, first_line, nearest
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 MINILM = "minilm"
@@ -31,28 +30,6 @@ CONTENT = (WEIGHTS, "*.json", "*.txt")
 """The files of a folder that determine the encoder's output: weights, configuration, vocabulary."""
 
 SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
-
-
-def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
-    """The tokenizer of an encoder, adapted and checked for use by every task.
-
-    Raises:
-        RunError: It does not exist, or lacks what tasks need.
-    """
-    from transformers import AutoTokenizer, XLNetTokenizer
-
-    source = resolve_source(name)
-    with _explained(name), quiet():
-        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source, trust_remote_code=False)
-    if tokenizer.is_fast and tokenizer.cls_token_id is None and tokenizer.eos_token_id is not None:
-        tokenizer = _with_end_tokens(tokenizer)
-    if requirement := _unmet_requirement(tokenizer):
-        raise RunError(f"the tokenizer of model.encoder {name!r} must {requirement}: got a {type(tokenizer).__name__}")
-    _add_prefix_space(tokenizer.backend_tokenizer)
-    if isinstance(tokenizer, XLNetTokenizer):
-        # XLNet was pretrained with segment ids, and marks its classification token by one.
-        tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
-    return tokenizer
 
 
 def load_pretrained_encoder(
@@ -70,7 +47,7 @@ def load_pretrained_encoder(
     implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
     encoder: PreTrainedModel
     # Loading must not consume random numbers, or the initial heads would depend on the library's way of loading.
-    with _explained(name), quiet(), torch.random.fork_rng(devices=[]):
+    with explained(name), quiet(), torch.random.fork_rng(devices=[]):
         settings = with_dropout(AutoConfig.from_pretrained(source, trust_remote_code=False), dropout)
         settings.use_cache = False  # decoders would store keys and values for the generation of further tokens
         if settings.is_encoder_decoder:
@@ -108,7 +85,7 @@ def pretrained_settings(name: str) -> PretrainedConfig:
     """
     from transformers import AutoConfig
 
-    with _explained(name), quiet():
+    with explained(name), quiet():
         settings: PretrainedConfig = AutoConfig.from_pretrained(resolve_source(name), trust_remote_code=False)
     return settings
 
@@ -121,7 +98,7 @@ def hub_commit(name: str) -> str:
     """
     from huggingface_hub import hf_hub_download
 
-    with _explained(name), quiet():
+    with explained(name), quiet():
         return Path(hf_hub_download(name, "config.json")).parent.name
 
 
@@ -291,74 +268,6 @@ def _sha256(file: Path, written_ns: int, size: int) -> str:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _add_prefix_space(backend: Tokenizer) -> None:
-    """Make a byte-level tokenizer read every word as if it followed a space.
-
-    By default it reads the first word of a text, and every word of a list of words, as the continuation of a word.
-    """
-    from tokenizers import normalizers
-    from tokenizers.pre_tokenizers import ByteLevel, Sequence
-    from tokenizers.processors import ByteLevel as Trimming
-    from tokenizers.processors import RobertaProcessing
-
-    splitter, trimming = backend.pre_tokenizer, backend.post_processor
-    if isinstance(splitter, ByteLevel):
-        splitter.add_prefix_space = True
-        if isinstance(trimming, RobertaProcessing | Trimming):
-            trimming.add_prefix_space = True  # otherwise it trims the offset of the first letter as that space
-    elif isinstance(splitter, Sequence) and "ByteLevel" in str(splitter):
-        # Decoders split by a pattern first, and each of the parts would get a space.
-        own = [] if backend.normalizer is None else [backend.normalizer]
-        backend.normalizer = normalizers.Sequence([normalizers.Prepend(" "), *own])
-
-
-def _with_end_tokens(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """The tokenizer of a decoder, with its end token behind each text, also as classification token.
-
-    The hidden state of that token depends on the whole text, and it separates the texts of a pair. The class of a
-    family would set its own special tokens again when it is loaded; this class loads what was stored.
-    """
-    from tokenizers import processors
-    from transformers import PreTrainedTokenizerFast
-
-    end, before = tokenizer.eos_token, tokenizer.convert_ids_to_tokens(tokenizer("")["input_ids"])
-    begin = "".join(f"{token} " for token in before if token != end)
-    tokens = [(token, tokenizer.convert_tokens_to_ids(token)) for token in dict.fromkeys([*before, end])]
-    backend: Tokenizer = tokenizer.backend_tokenizer
-    template = processors.TemplateProcessing(
-        single=f"{begin}$A {end}", pair=f"{begin}$A {end} $B:1 {end}:1", special_tokens=tokens
-    )
-    is_byte_level = "ByteLevel" in str(backend.post_processor)
-    backend.post_processor = (
-        processors.Sequence([processors.ByteLevel(trim_offsets=True), template]) if is_byte_level else template
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        model_input_names=["input_ids", "attention_mask"],
-        padding_side=tokenizer.padding_side,
-        truncation_side=tokenizer.truncation_side,
-        pad_token=tokenizer.pad_token or end,
-        unk_token=tokenizer.unk_token,
-        bos_token=tokenizer.bos_token,
-        eos_token=end,
-        cls_token=end,
-    )
-
-
-def _unmet_requirement(tokenizer: PreTrainedTokenizerBase) -> str | None:
-    """The first requirement of the tasks that a tokenizer does not meet, worded to follow "must"."""
-    if not tokenizer.is_fast:
-        return "be a fast one (tokenizer.json), which returns the character offsets of tokens"
-    if len(tokenizer) <= len(tokenizer.all_special_ids):
-        return "have a vocabulary"
-    if tokenizer.pad_token_id is None:
-        return "have a padding token"
-    ids = tokenizer("")["input_ids"]
-    if tokenizer.cls_token_id is None or not ids or tokenizer.cls_token_id not in (ids[0], ids[-1]):
-        return "put a classification token first or last in a text"
-    return None
-
-
 def _leaves(output: torch.Tensor) -> Iterator[torch.Tensor]:
     """The parameters that the autograd graph of a tensor reaches."""
     seen: set[Any] = set()
@@ -390,7 +299,7 @@ def quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _explained(name: str) -> Iterator[None]:
+def explained(name: str) -> Iterator[None]:
     """Turn the errors of transformers for an unavailable or invalid encoder into a RunError."""
     from safetensors import SafetensorError
 

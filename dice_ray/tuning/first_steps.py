@@ -51,10 +51,11 @@ def _sampled(plan: SweepPlan, folder: Path) -> list[RunConfig]:
 
 
 def _extremes(configs: Sequence[RunConfig]) -> list[RunConfig]:
-    """For each encoder, the configurations with the fewest and the most steps."""
-    by_encoder: dict[str, list[RunConfig]] = {}
+    """For each encoder and each part of it that is trained, the configurations with the fewest and the most steps."""
+    by_encoder: dict[tuple[str, str, str | int], list[RunConfig]] = {}
     for config in sorted(configs, key=lambda config: config.training.epochs / config.training.batch_size):
-        by_encoder.setdefault(config.model.encoder, []).append(config)
+        trained = config.model.encoder, config.model.adapter.name, config.model.freeze
+        by_encoder.setdefault(trained, []).append(config)
     return [config for of_encoder in by_encoder.values() for config in (of_encoder[0], of_encoder[-1])]
 
 
