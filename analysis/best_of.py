@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from analysis.statistics import StandardError
 
@@ -22,6 +21,8 @@ def chances(num: int, budget: int) -> NDArray[np.floating]:
     >>> chances(4, 2)
     array([0.        , 0.16666667, 0.33333333, 0.5       ])
     """
+    from scipy import special
+
     return np.asarray(special.comb(np.arange(num), budget - 1) / special.comb(num, budget))
 
 
@@ -39,6 +40,8 @@ def best_of(dev_NR: NDArray[np.floating], test_NR: NDArray[np.floating], budget:
 
 def _chances_of(upto: NDArray[np.integer], below: NDArray[np.integer], num: int, budget: int) -> NDArray[np.floating]:
     """The chance to be chosen, by the number of settings with at most the same and with a lower dev score."""
+    from scipy import special
+
     ways = special.comb(np.arange(num + 1), budget)
     return np.asarray((ways[upto] - ways[below]) / np.maximum(upto - below, 1) / ways[-1])
 

@@ -36,6 +36,7 @@ from analysis.statistics import FEW_SEEDS, Difference, Interval, are_shares, hol
 from analysis.variance import components
 
 SPLIT_PREFIX: Final = "test/"
+PARAMS: Final = "params."
 BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
 
 
@@ -63,6 +64,7 @@ class AtBudget:
         place: Data set and encoder.
         arms: The best at `budget` first; empty as long as no setting and seed has run with all arms.
         num_draws: The number of settings.
+        varied: The paths that the settings differ in.
         variances: The variance components of the test score, by name.
         num_failed: The number of runs without a score, by arm; absent for none.
         num_collapsed: The number of runs that predict one class only, likewise.
@@ -76,6 +78,7 @@ class AtBudget:
     arms: tuple[ArmAtBudget, ...] = ()
     num_draws: int = 0
     num_seeds: int = 0
+    varied: tuple[str, ...] = ()
     variances: Mapping[str, float] = field(default_factory=dict)
     num_failed: Mapping[str, int] = field(default_factory=dict)
     num_collapsed: Mapping[str, int] = field(default_factory=dict)
@@ -150,6 +153,7 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         baseline,
         num_draws=num_draws,
         num_seeds=num_seeds,
+        varied=_varied(cells.loc[block.index]),
         variances=components(test_ANR),
         num_failed=_counts(block, "is_failed"),
         num_collapsed=_counts(block, "is_collapsed"),
@@ -159,6 +163,17 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
     arms = compare(names, dev_ANR, test_ANR, made.budget, ratio)
     arms.sort(key=lambda arm: -arm.scores[made.budget - 1].mean)
     return replace(made, arms=tuple(arms))
+
+
+def _varied(cells: pd.DataFrame) -> tuple[str, ...]:
+    """The paths whose value is the same in all runs of a setting and differs between settings; the seed is none."""
+    by_draw = cells.groupby(column(cells, "tags.variant"))
+    params = [str(name) for name in cells if str(name).startswith(PARAMS)]
+    return tuple(
+        name.removeprefix(PARAMS)
+        for name in params
+        if cells[name].nunique(dropna=False) > 1 and by_draw[name].nunique(dropna=False).max() == 1
+    )
 
 
 def _counts(runs: pd.DataFrame, name: str) -> dict[str, int]:

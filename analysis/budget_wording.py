@@ -14,11 +14,13 @@ from analysis.columns import parent_tag
 from analysis.findings import Findings
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.tables.base import ScoreFormat
+from analysis.variance import SETTINGS
 from analysis.verdict import MoreSeeds, ToldApart
 from dice_ray.errors import RunError, counted
 
 COVERED: Final = "seeds and the draw of the search"
 NOT_COVERED: Final = "other test items, other data sets, other search spaces"
+DESIGN: Final = "tuned each, with the search repeated: all arms have the same settings drawn from a search space"
 QUESTION: Final = "Can the arms be told apart at equal tuning budget?"
 ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
     "nothing": "TOO FEW RUNS",
@@ -70,7 +72,10 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
     if is_decided(of):
         yield f"This certainty covers {COVERED}; it does not cover {NOT_COVERED}."
     if total := sum(of.variances.values()):
-        shares = ", ".join(f"{name} {100 * variance / total:.0f} %" for name, variance in of.variances.items())
+        names = {SETTINGS: f"{SETTINGS} ({of.varied[0]})"} if len(of.varied) == 1 else {}
+        shares = ", ".join(
+            f"{names.get(name, name)} {100 * variance / total:.0f} %" for name, variance in of.variances.items()
+        )
         yield f"Shares of the variance of {of.metric} of single runs: {shares}."
     if of.num_collapsed and of.outcome != "all_collapsed":
         counts = ", ".join(f"{name} ({num})" for name, num in of.num_collapsed.items())
@@ -92,6 +97,7 @@ def _card(of: AtBudget, name: str, findings: Findings) -> Card:
     facts = {
         "data": of.place,
         "metric": of.metric,
+        "design": DESIGN,
         "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws} drawn" if of.arms else "",
         "seeds": str(of.num_seeds or ""),
         "certainty": f"covers {COVERED}; not {NOT_COVERED}" if is_decided(of) else "",

@@ -13,7 +13,7 @@ from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import ToldApart, Verdict, verdict
-from analysis.wording import arm_to_use, certainty, controls, question
+from analysis.wording import arm_to_use, certainty, controls, design, question
 from dice_ray.errors import RunError, counted, one_line
 
 
@@ -26,7 +26,7 @@ class Card:
         question: About the arms.
         answer: To the question.
         use: The arm to use, or several of which none is shown to be better.
-        facts: Why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
+        facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
     """
@@ -80,6 +80,7 @@ def cards(findings: Findings) -> tuple[Card, ...]:
 def _card(compared: Comparison, name: str, findings: Findings) -> Card:
     made = verdict(compared)
     facts = {
+        "design": design(made),
         "winner": f"none: {made.why_no_winner}" if made.outcome == "different" else "",
         "data": compared.place,
         **_sizes(compared, findings),

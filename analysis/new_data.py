@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from analysis.statistics import ALPHA, Difference, Interval, StandardError
 
@@ -95,4 +94,6 @@ def over_data_sets(differences: Sequence[float], num_arms: int) -> AcrossDataSet
     num, least = len(differences), math.ceil(1 + math.log2(num_arms / ALPHA))
     if num < least or np.allclose(differences, 0):
         return AcrossDataSets(math.nan, num, least)
+    from scipy import stats
+
     return AcrossDataSets(float(stats.wilcoxon(differences).pvalue), num, least)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,7 +33,8 @@ class Origin:
     @property
     def file(self) -> str:
         """The file name of the plan in the folder of the report."""
-        return f"{self.name}.{PLAN_FILE}"
+        stem = re.sub(r"[^\w.-]", "_", self.name)  # MLflow holds any name, also one that is a path to elsewhere
+        return f"{stem[:200]}.{PLAN_FILE}"
 
     @property
     def commands(self) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from scipy import special
 
 from analysis.statistics import ALPHA, FEW_SEEDS, LEVEL, NO_SPREAD
 
@@ -58,6 +57,8 @@ def smallest_visible(differences: Sequence[float], num_tests: int = 1, test_per_
 
 
 def _visible(num: int, spread: float, num_tests: int, test_per_train: float) -> float:
+    from scipy import special
+
     critical = special.stdtrit(num - 1, 1 - ALPHA / num_tests / 2)
     # The noncentrality at which |t| exceeds the critical value with the power `POWER`; the other tail is negligible.
     noncentrality = float(special.nctdtrinc(num - 1, 1 - POWER, critical))
@@ -74,4 +75,6 @@ def collapse_bound(num_collapsed: int, num_runs: int) -> float:
     """
     if num_collapsed == num_runs:
         return 1.0
+    from scipy import special
+
     return float(special.betaincinv(num_collapsed + 1, num_runs - num_collapsed, LEVEL))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from scipy import special
 
 LEVEL: Final = 0.95
 """The confidence level of the interval of a mean, and of the intervals of corrected differences together."""
@@ -57,6 +56,8 @@ class Difference:
     @classmethod
     def tested(cls, mean: float, num: int, errors: tuple[StandardError, ...], bound: float) -> Difference:
         """The t test of a mean over `num` seeds. Without spread (of two arms that collapse) nothing is tested."""
+        from scipy import special
+
         if not errors or max(error.size for error in errors) < NO_SPREAD:
             return cls(Interval(mean, math.nan, math.nan, num), math.nan)
         p = max(float(2 * special.stdtr(error.freedom, -abs(mean) / max(error.size, NO_SPREAD))) for error in errors)
@@ -119,6 +120,8 @@ def interval_around(mean: float, errors: Sequence[StandardError], num: int, is_s
     half = max(_quantile(error.freedom, ALPHA) * error.size for error in errors)
     if not is_share:
         return Interval(mean, mean - half, mean + half, num)
+    from scipy import special
+
     # The derivative of the logit is 1/(mean (1 - mean)).
     half, logit = half / (mean * (1 - mean)), float(special.logit(mean))
     return Interval(mean, float(special.expit(logit - half)), float(special.expit(logit + half)), num)
@@ -186,4 +189,6 @@ def holm_of(differences: Sequence[Difference]) -> list[Difference]:
 
 def _quantile(freedom: float, alpha: float) -> float:
     """Of Student's t, exceeded in both tails together with the probability `alpha`."""
+    from scipy import special
+
     return float(special.stdtrit(freedom, 1 - alpha / 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from analysis.best_arm import TUNED
 from analysis.columns import column
@@ -13,9 +14,11 @@ from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.verdict import Verdict, constant_score, is_tuned, rows_of_baseline, score_format, with_differences
 from dice_ray.errors import counted
 
+ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
+
 
 def headline(of: Verdict) -> str:
-    """The outcome in one sentence."""
+    """The outcome in one sentence, after a warning if each arm was tuned by a search of its own."""
     return next(sentences(of))
 
 
@@ -37,39 +40,69 @@ def arm_to_use(of: Verdict) -> str:
     return f"{baseline}, since no arm is shown to be better{' and some are worse' if of.different else ''}"
 
 
+def design(of: Verdict) -> str:
+    """What was tuned, and so what the arms stand for."""
+    cells = of.comparison.cells
+    if shared := _shared(of.comparison):
+        own = column(cells, "tags.tuned").groupby(cells["arm"]).last().dropna()
+        searched = "; ".join(f"{arm}, {trial}" for arm, trial in own.items())
+        return f"shared settings: searched once ({shared}), the same for all arms; " + (
+            f"then the parameters of the loss alone ({searched})" if searched else "no loss has parameters searched"
+        )
+    if _is_tuned(of.comparison):
+        return f"tuned each: {ONE_SEARCH}"
+    return "as given: no search; each arm has the settings of its definition"
+
+
 def certainty(of: Verdict) -> str:
     """What the intervals cover, and what they do not."""
     comparison = of.comparison
     drawn = "seeds and splits" if comparison.test_per_train else "seeds and test items"
+    if _shared(comparison):
+        return (
+            f"covers other {drawn}, with these shared settings; not another search, whose settings may favour another "
+            "loss"
+        )
     if _is_tuned(comparison):
         return f"covers other {drawn}; not another search, which would find other settings for each tuned arm"
-    return f"covers other {drawn}, with the settings of this study"
+    return f"covers other {drawn}, with the settings of this study; not other settings"
 
 
 def controls(of: Verdict) -> Iterator[str]:
     """For each control of a tuned study, whether it passed, and what follows."""
     baseline, show = of.comparison.baseline, score_format(of.comparison).show_interval
     for control in of.comparison.controls:
-        name, found = f"{baseline} with the other settings found for {control.arm}", control.difference.interval
+        is_same = control.arm == baseline
+        name = f"{baseline} with {'equal class weights' if is_same else f'the other settings found for {control.arm}'}"
+        found = control.difference.interval
         if control.is_passed is None:
             why = "with all seeds" if found.num >= FEW_SEEDS else f"over {found.num} of the {FEW_SEEDS} seeds needed"
             yield f"not known: {name} minus {baseline} is {show(found, '+') or 'without a value'} {why}"
         elif control.is_passed:
             yield f"passed: {name} is not told apart from {baseline}, {show(found, '+')}"
         else:
+            cause = "The same loss makes such a difference" if is_same else "The settings alone make such a difference"
             yield (
-                f"failed: {name} differs significantly from {baseline}, {show(found, '+')}. The settings alone make "
-                "such a difference, so none here is evidence about a loss"
+                f"failed: {name} differs significantly from {baseline}, {show(found, '+')}. {cause}, so none here is "
+                "evidence about a loss"
             )
 
 
 def question(of: Verdict) -> str:
     """What the verdict answers; settings that a search found do not stand for their losses."""
-    return f"Can {'the settings of the tuned arms' if _is_tuned(of.comparison) else 'the arms'} be told apart?"
+    return f"Can {'the settings of the tuned arms' if is_one_search(of.comparison) else 'the arms'} be told apart?"
 
 
 def sentences(of: Verdict) -> Iterator[str]:
     """The headline, what it rests on, and what it does not show."""
+    of_verdict = _sentences(of)
+    if is_one_search(of.comparison):
+        # In the same sentence, so that no list of headlines shows the outcome without it.
+        yield f"{ONE_SEARCH}. {next(of_verdict)}"
+    yield from of_verdict
+
+
+def _sentences(of: Verdict) -> Iterator[str]:
     comparison, baseline = of.comparison, of.comparison.baseline
     if of.outcome == "nothing":
         yield f"Nothing to compare: no arm has a score for a seed for which {baseline} has one."
@@ -89,8 +122,6 @@ def sentences(of: Verdict) -> Iterator[str]:
         yield f"No difference shown: over {seeds}, no arm differs significantly from {baseline}."
     elif of.outcome == "winner":
         yield _of_winner(of)
-    if _is_tuned(comparison):
-        yield "Each tuned arm has the settings that one search found: this compares these settings, not the losses."
     yield from (f"Control {text}." for text in controls(of))
     yield from _of_different(of)
     if of.outcome == "different":
@@ -106,9 +137,20 @@ def sentences(of: Verdict) -> Iterator[str]:
         yield f"The rarest class in test, {name}, has {counted(num, 'item')}."
 
 
+def is_one_search(comparison: Comparison) -> bool:
+    """Whether arms have all their settings from a search each: their difference may be that of the searches."""
+    return _is_tuned(comparison) and not _shared(comparison)
+
+
 def _is_tuned(comparison: Comparison) -> bool:
-    """Whether the settings of an arm are those of the best trial of a sweep."""
+    """Whether settings of an arm are those of the best trial of a sweep."""
     return bool(column(comparison.cells, "tags.tuned").notna().any())
+
+
+def _shared(comparison: Comparison) -> str:
+    """The trial whose settings all arms share; empty for none."""
+    known = column(comparison.cells, "tags.shared").dropna()
+    return str(known.iloc[-1]) if len(known) else ""
 
 
 def _of_winner(of: Verdict) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 LONGEST_NAME: Final = 200
 LONGEST_WORD: Final = 300
 LONGEST_LINE: Final = 5000
+MOST_SHOWN: Final = 10_000
+"""Items of a value from which it is not written out."""
+MOST_LEVELS: Final = 100
+HOLDERS: Final = (Mapping, list, tuple, set, frozenset)
 LONG_WORD: Final = re.compile(rf"[^\s:]{{{LONGEST_WORD},}}")
 
 
@@ -34,12 +38,33 @@ def counted(number: float, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
+def num_items(value: object, most: int) -> int:
+    """How many values a value holds, itself and what lies inside of its lists and mappings, counted up to `most`.
+
+    A list that stands in several places counts in each, as whoever walks through the value meets it: nine levels of
+    nine references are nine lists in a file of YAML, and 400 million items.
+
+    >>> num_items({"a": [1, 2]}, 100), num_items([[0] * 9] * 9, 20)
+    (4, 20)
+    """
+    num, level = 1, [value]
+    for _ in range(MOST_LEVELS):  # a list can hold itself
+        inside = [item.values() if isinstance(item, Mapping) else item for item in level if isinstance(item, HOLDERS)]
+        num += sum(map(len, inside))
+        if num >= most:
+            return most
+        level = [inner for item in inside for inner in item]
+    return num
+
+
 def shown(value: object, width: int = 60) -> str:
     """The repr of a value for a message, cut to a width.
 
     >>> shown("x" * 100, 10), shown([1, 2])
     ("'xxxxxx...", '[1, 2]')
     """
+    if num_items(value, MOST_SHOWN) == MOST_SHOWN:
+        return f"a {type(value).__name__} of more than {MOST_SHOWN:,} items"
     try:
         quoted = repr(value[:width] if isinstance(value, str) else value)
     except RecursionError:
@@ -49,11 +74,17 @@ def shown(value: object, width: int = 60) -> str:
 
 
 def cut(message: str) -> str:
-    """A message with the words and lines cut that no one can read, as the user's own value may be of any length.
+    r"""A message with the words and lines cut that no one can read, as the user's own value may be of any length.
+
+    Control characters are escaped, as by `one_line`: a file's name or a cell must not write to the terminal.
 
     >>> cut("must be a number, got " + 1000 * "x")[-30:]
     'xxxxxxxxx... (1000 characters)'
+    >>> cut("there is no file \x1b[31m.csv")
+    'there is no file \\x1b[31m.csv'
     """
+    if not message.isprintable():
+        message = "".join(letter if letter.isprintable() or letter in "\n\t" else escaped(letter) for letter in message)
     words = LONG_WORD.sub(lambda word: f"{word[0][: LONGEST_WORD // 2]}... ({len(word[0])} characters)", message)
     lines = (line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..." for line in words.split("\n"))
     return "\n".join(lines)
@@ -65,8 +96,12 @@ def one_line(text: object) -> str:
     >>> one_line("two\nlines \x1b[31m")
     'two lines \\x1b[31m'
     """
-    line = " ".join(str(text).split())
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
+    return "".join(letter if letter.isprintable() else escaped(letter) for letter in " ".join(str(text).split()))
+
+
+def escaped(letter: str) -> str:
+    """A character that cannot be printed, as Python would write it in a string."""
+    return letter.encode("unicode_escape").decode()
 
 
 def first_line(error: BaseException) -> str:

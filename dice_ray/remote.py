@@ -52,6 +52,17 @@ def joined(url: str, name: str) -> str:
     return f"{base.rstrip('/')}/{name}{mark}{query}"
 
 
+def parted(url: str) -> tuple[str, str]:
+    """The URL of a file's folder, and the file's name.
+
+    >>> parted("s3://bucket/data/train.tsv?region=eu-west-1")
+    ('s3://bucket/data?region=eu-west-1', 'train.tsv')
+    """
+    base, mark, query = url.partition("?")
+    folder, _, name = base.rpartition("/")
+    return f"{folder}{mark}{query}", name
+
+
 def name_of(url: str) -> str:
     """The last part of the path of a URL, or its host.
 

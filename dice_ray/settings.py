@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeGuard, Union,
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, field_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from dice_ray.errors import ConfigError, Problem, nearest, shown
+from dice_ray.errors import ConfigError, Problem, nearest, num_items, shown
 
 Nested: TypeAlias = dict[str, Any]
 """A layer or a configuration, nested as in YAML; a choice is a mapping with the branch as its only key."""
@@ -27,6 +27,8 @@ Flat: TypeAlias = dict[str, Any]
 
 MAX_DEPTH: Final = 50
 """Deeper than any setting, and far from Python's limit of recursion."""
+MAX_ITEMS: Final = 100_000
+"""More than any setting holds: the weights of some thousand classes, or the settings of some thousand arms."""
 
 
 class Settings(BaseModel):
@@ -85,11 +87,11 @@ def nest(flat: Mapping[str, Any]) -> Nested:
     {'loss': {'focal': {'gamma': 2}}, 'training': {'lr': 0.1}}
 
     Raises:
-        ConfigError: A path or value is nested deeper than any setting; Python's recursion would fail below.
+        ConfigError: A path or value is nested deeper than any setting, where Python's recursion would fail; it holds
+            more than any setting; or it has half a surrogate pair, which could not be stored.
     """
-    if deep := [path for path, value in flat.items() if path.count(".") + _depth(value) > MAX_DEPTH]:
-        must = f"must be nested at most {MAX_DEPTH} deep"
-        raise ConfigError([Problem(path, must, shown(flat[path])) for path in deep])
+    if refused := [Problem(path, must, shown(flat[path])) for path in flat if (must := _refused(path, flat[path]))]:
+        raise ConfigError(refused)
     joined: Any = {}
     for path, value in flat.items():
         for key in reversed(path.split(".")):
@@ -188,13 +190,24 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
     return problems
 
 
-def _depth(value: Any) -> int:
-    """How deep lists and mappings are nested, counted up to just above `MAX_DEPTH`, since YAML can hold itself."""
-    depth, level = 0, [value]
-    while depth <= MAX_DEPTH and (level := [item for item in level if isinstance(item, Mapping | list | tuple)]):
-        depth += 1
-        level = [inner for item in level for inner in (item.values() if isinstance(item, Mapping) else item)]
-    return depth
+def _refused(path: str, value: Any) -> str | None:
+    """What must hold of a written value before anything walks through it, as YAML can hold itself; None if it holds."""
+    if num_items(value, MAX_ITEMS) == MAX_ITEMS:
+        return f"must hold fewer than {MAX_ITEMS:,} values"
+    depth, level, written = path.count("."), [value], [path]
+    while level:
+        written += [item for item in level if isinstance(item, str)]
+        holders = [item for item in level if isinstance(item, Mapping | list | tuple)]
+        written += [key for item in holders if isinstance(item, Mapping) for key in item if isinstance(key, str)]
+        depth += bool(holders)
+        if depth > MAX_DEPTH:
+            return f"must be nested at most {MAX_DEPTH} deep"
+        level = [inner for item in holders for inner in (item.values() if isinstance(item, Mapping) else item)]
+    return None if all(map(_is_unicode, written)) else "must be text without half of a surrogate pair"
+
+
+def _is_unicode(text: str) -> bool:
+    return text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _as_mapping(value: Any) -> Any:

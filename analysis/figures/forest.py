@@ -14,6 +14,7 @@ from analysis.figures.base import COLORS, QUIET, Figure, label_score, on_hover
 from analysis.figures.study import places
 from analysis.statistics import Interval
 from analysis.tables.base import ScoreFormat
+from analysis.wording import is_one_search
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -107,7 +108,8 @@ def forests(findings: Findings) -> list[Figure]:
         rows = [row for arm in compared.arms if (row := _row(arm))]
         if rows:
             rows.sort(key=lambda row: -row.seeds.mean)
-            title = f"Difference to {compared.baseline}{place}"
+            of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
+            title = f"Difference to {compared.baseline}{place}{of_what}"
             figures.append(Forest(f"forest{number}", title, compared.metric, compared.baseline, tuple(rows)))
     return figures
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from analysis.best_arm import TUNED
 from analysis.columns import place_of
@@ -130,5 +129,7 @@ def critical_difference(num_arms: int, num_data_sets: int) -> float:
     """
     if num_arms < 2:
         return math.inf
+    from scipy import stats
+
     quantile = float(stats.studentized_range.ppf(1 - ALPHA, num_arms, np.inf)) / math.sqrt(2)
     return quantile * math.sqrt(num_arms * (num_arms + 1) / (6 * num_data_sets))

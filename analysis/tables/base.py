@@ -147,7 +147,10 @@ class ReportTable:
 
 def _as_text(cell: object) -> object:
     """A cell of a CSV file, in which a spreadsheet reads a text from data as text: the quote mark says so to it."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+    if not isinstance(cell, str):
+        return cell
+    cell = cell.replace("\r\n", "\n").replace("\r", "\n")  # unquoted, a lone CR would end the row
+    return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def in_markdown(text: object) -> str:

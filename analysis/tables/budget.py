@@ -18,7 +18,7 @@ from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 HOLM_P: Final = "Holm p"
 MEANINGS: Final = {
     LOSS: "which arm it is, over all settings",
-    SETTINGS: "the drawn settings, over all arms",
+    SETTINGS: "the settings{varied}, over all arms",
     SEED: "the seed, over all arms and settings",
     BOTH: "which settings suit which arm",
     RESIDUAL: "all else, such as the seed of a single run",
@@ -102,6 +102,7 @@ def variance_components(findings: Findings) -> list[ReportTable]:
 def _of_variance(name: str, of: AtBudget) -> ReportTable:
     total = sum(of.variances.values())
     show = format_at_budget(of).show
+    varied = f" ({', '.join(of.varied)})" if of.varied else ""
     data = pd.DataFrame(
         {"source": source, "share": variance / total, "standard_deviation": math.sqrt(variance)}
         for source, variance in of.variances.items()
@@ -111,7 +112,7 @@ def _of_variance(name: str, of: AtBudget) -> ReportTable:
             "source": source,
             "share (%)": f"{100 * variance / total:.1f}",
             "standard deviation": show(math.sqrt(variance)),
-            "what varies": MEANINGS[source],
+            "what varies": MEANINGS[source].format(varied=varied),
         }
         for source, variance in of.variances.items()
     )

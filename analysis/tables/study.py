@@ -17,7 +17,7 @@ from analysis.new_data import over_data_sets
 from analysis.statistics import ALPHA, Difference, holm
 from analysis.tables.base import Mark, ReportTable, ScoreFormat, shown_p
 from analysis.verdict import verdict
-from analysis.wording import headline
+from analysis.wording import headline, is_one_search
 
 HOLM_P: Final = "Holm p"
 ON_NEW_DATA: Final = "on new data"
@@ -42,7 +42,8 @@ def _table(name: str, compared: Comparison) -> ReportTable:
     unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in arms))
     data = data[[name for name in data if not str(name).startswith(unknown)]]
     shown = pd.DataFrame([_cells(arm, compared, score_format) for arm in arms])
-    title = f"{compared.metric} by arm" + (f" on {compared.place}" if compared.place else "")
+    of_what = "of the settings found by one search for each arm" if is_one_search(compared) else "by arm"
+    title = f"{compared.metric} {of_what}" + (f" on {compared.place}" if compared.place else "")
     marks = _marks(arms, compared, shown)
     return ReportTable(name, title, data, shown, tuple(_notes(compared)), marks, folds, _tips(compared))
 
@@ -187,8 +188,12 @@ def _notes(compared: Comparison) -> Iterator[str]:
 def _tuning(compared: Comparison) -> Iterator[str]:
     """Which arms were tuned, by which trial of how many, and whether that makes their scores optimistic."""
     cells = compared.cells
+    shared = column(cells, "tags.shared").dropna()
+    if len(shared):
+        yield f"All arms share the settings found by {shared.iloc[-1]}, apart from those of the loss."
     if column(cells, "tags.tuned").dropna().empty:
-        yield "No arm is tuned: each runs with the settings of its definition."
+        if shared.empty:
+            yield "No arm is tuned: each runs with the settings of its definition."
         return
     by_arm = {str(arm): column(runs, "tags.tuned").dropna() for arm, runs in cells.groupby("arm")}
     trials = [f"{arm} ({tags.iloc[-1] if len(tags) else 'not tuned'})" for arm, tags in by_arm.items()]

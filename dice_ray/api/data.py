@@ -10,6 +10,7 @@ from dice_ray.api import shipped
 from dice_ray.api.places import runs_folder
 from dice_ray.api.presets import validate
 from dice_ray.errors import InputError
+from dice_ray.remote import is_url, parted, without_password
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def init(
-    file: Path,
+    file: str | Path,
     *,
-    dev: Path | None = None,
-    test: Path | None = None,
+    dev: str | Path | None = None,
+    test: str | Path | None = None,
     text_columns: Sequence[str] = (),
     label_column: str | None = None,
     id_column: str | None = None,
@@ -37,9 +38,9 @@ def init(
     """Write a first preset for files of one format: guessed from the training file, checked on all of them.
 
     Args:
-        file: The training file, or a folder whose files are named train, dev (or valid) and test.
+        file: The training file or its URL, or a folder whose files are named train, dev (or valid) and test.
         dev: The dev file; without it dev is drawn from the training file.
-        test: The test file.
+        test: The test file. Files at URLs are in one folder.
         text_columns: The column of the texts, or the two columns of pairs; guessed where not given, as are the others.
         label_column: The column of the labels.
         id_column: The column of the ids; by default a record's id is its line.
@@ -53,10 +54,16 @@ def init(
     from dice_ray.config.starter import start, target
     from dice_ray.data.guess import Given
     from dice_ray.data.guess.folder import files_of_splits
+    from dice_ray.data.urls import local_file
     from dice_ray.run.folder import check_output, write_output
 
-    out = target(file, out, overwrite)
-    given_file, splits = file, {"dev": dev, "test": test}
+    url = _folder_of([str(each) for each in (file, dev, test) if each is not None])
+    name = parted(str(file))[1] if url else Path(file).name
+    out = target(name, out, overwrite)
+    file = local_file(file, "FILE")
+    splits = {
+        split: None if own is None else local_file(own, f"--{split}") for split, own in (("dev", dev), ("test", test))
+    }
     if file.is_dir():
         found = files_of_splits(file)
         file, splits = found["train"], {split: own or found.get(split) for split, own in splits.items()}
@@ -65,10 +72,23 @@ def init(
         raise InputError(f"a record must have one text or two, got {len(text_columns)} columns of texts")
     given = Given(tuple(text_columns), label_column, id_column, positive, encoding, format)
     starter = start(
-        file, splits["dev"], splits["test"], given, name=given_file.name.partition(".")[0], on_bad_row=on_bad_row
+        file, splits["dev"], splits["test"], given, name=name.partition(".")[0], on_bad_row=on_bad_row, url=url
     )
     write_output(out, starter.text)
     return starter, out
+
+
+def _folder_of(files: Sequence[str]) -> str | None:
+    """The URL of the folder of these files; None where they are on the disk.
+
+    Raises:
+        InputError: They are not in one folder.
+    """
+    folders = {parted(file)[0] if is_url(file) else None for file in files}
+    if len(folders) > 1:
+        shown = ", ".join(without_password(file) for file in files)
+        raise InputError(f"files at URLs must be in one folder, which the preset names, got {shown}")
+    return folders.pop()
 
 
 def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list[Inspection]:

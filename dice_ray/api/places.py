@@ -13,6 +13,9 @@ from dice_ray.run.places import runs_folder as runs_folder
 TRAIN_EXPERIMENT = "train"
 """The MLflow experiment of runs that are trained alone; each sweep or study has one of its own name."""
 
+LONGEST = 200
+"""Bytes of a name: file systems take 255, and some names of files are longer by an ending."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -43,10 +46,10 @@ def given_folder() -> Path:
 
 def check_name(name: str) -> str:
     """Returns the name, which must be usable as a folder and as an experiment."""
-    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT:
+    if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT or len(name.encode()) > LONGEST:
         raise InputError(
-            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, and not be "
-            f"{TRAIN_EXPERIMENT!r}, got {name!r}"
+            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, have at most {LONGEST} "
+            f"bytes, and not be {TRAIN_EXPERIMENT!r}, got {name!r}"
         )
     return name
 
@@ -57,7 +60,8 @@ def valid_name(stem: str) -> str:
     >>> valid_name("my tickets (1)")
     'my_tickets_1'
     """
-    name = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-").rstrip("_") or "run"
+    name = re.sub(r"[^\w.-]+", "_", stem).lstrip("_.-").encode()[: LONGEST - 10].decode(errors="ignore").rstrip("_")
+    name = name or "run"
     return f"{name}_data" if name == TRAIN_EXPERIMENT else name
 
 
@@ -84,6 +88,8 @@ def place(run: str) -> Place:
     from dice_ray.run.folder import TRIALS, holds_plan, holds_run
 
     parent, *rest = run.split("/")
+    if not run.isprintable() or any(len(part.encode()) > 255 for part in (parent, *rest)):
+        raise UnknownNameError("run", run, [])  # file systems would refuse it, each with an error of its own
     if holds_plan(runs_folder() / parent):
         return _place_of_trial(parent, "/".join(rest))
     folder = next((folder for folder in (runs_folder() / run, Path(run)) if holds_run(folder)), None)

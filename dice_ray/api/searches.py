@@ -230,6 +230,7 @@ def ablate(
     arms: Sequence[str] = (),
     losses: Mapping[str, GivenLoss] | None = None,
     seeds: int = 5,
+    tune_shared: str | None = None,
     tuned_from: Sequence[str] = (),
     trial_timeout: float | None = None,
     max_hours: float | None = None,
@@ -252,7 +253,9 @@ def ablate(
         arms: Arms to run, the baseline among them; by default all.
         losses: Losses of your own, as `loss` in `train`, by the names of the arms that they are compared as.
         seeds: Seeds 1 to this number.
-        tuned_from: Sweeps: each arm takes the settings of the best trial of its own loss.
+        tune_shared: A sweep: all arms take the settings of its best trial, apart from those of the loss.
+        tuned_from: Sweeps: each arm takes the settings of the best trial of its own loss; with `tune_shared`, the
+            parameters of the loss alone.
         trial_timeout: A cell that runs longer, in seconds, fails.
         max_hours: The study stops after this time; the same call resumes it.
         name: The study's name; by default that of its file.
@@ -265,8 +268,8 @@ def ablate(
     """
     from dice_ray.config.load import resolve
     from dice_ray.run.driver import Driver
-    from dice_ray.tuning.earlier import tuned
     from dice_ray.tuning.study_plan import StudyPlan, Variant
+    from dice_ray.tuning.tuned import shared, tuned
 
     name = check_name(name or valid_name(Path(study).stem))
     if losses:
@@ -276,14 +279,16 @@ def ablate(
         raise UnknownNameError("arm", unknown[0], file.arms)
     given = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
     presets = [preset_of(each) for each in given] or list(file.data)
-    if tuned_from and len(presets) * max(1, len(encoders)) > 1:
+    is_tuned = bool(tune_shared or tuned_from)
+    if is_tuned and len(presets) * max(1, len(encoders)) > 1:
         raise InputError(
             "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
             "and one --encoder, and compare studies by `dice-ray report A B`"
         )
-    if tuned_from and file.variants_are == "settings":
+    if is_tuned and file.variants_are == "settings":
+        given_option = "--tune-shared" if tune_shared else "--tuned-from"
         raise InputError(
-            f"a study with SETTINGS runs all arms with the same settings: give no --tuned-from with {study}"
+            f"a study with SETTINGS runs all arms with the same settings: give no {given_option} with {study}"
         )
     variants: dict[str | None, Variant] = {}
     for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
@@ -303,8 +308,12 @@ def ablate(
         variants={variant: content for variant, content in variants.items() if variant is not None},
         variants_are=file.variants_are,
         trial_timeout=trial_timeout,
-        command=command_of(study, presets if len(given) else (), settings, encoders, arms, tuned_from, name),
+        command=command_of(
+            study, presets if len(given) else (), settings, encoders, arms, tune_shared, tuned_from, name
+        ),
     )
+    if tune_shared:
+        plan = shared(plan, runs_folder() / tune_shared)
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))

@@ -149,12 +149,13 @@ def command_of(
     settings: Written,
     encoders: Sequence[str],
     arms: Sequence[str],
+    tune_shared: str | None,
     tuned_from: Sequence[str],
     name: str,
 ) -> str:
     """The command that runs a study, without its seeds.
 
-    >>> command_of("loss_comparison", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy", "dice"], [], "two")
+    >>> command_of("loss_comparison", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy", "dice"], None, [], "two")
     'dice-ray ablate loss_comparison --data mrpc --set training.epochs=2 --arm cross_entropy --arm dice --name two'
     """
     if isinstance(settings, Mapping):
@@ -166,6 +167,7 @@ def command_of(
         "--encoder": encoders,
         "--set": settings,
         "--arm": arms,
+        "--tune-shared": [tune_shared] if tune_shared else [],
         "--tuned-from": tuned_from,
         "--name": [name] * (name != study),
     }

@@ -105,7 +105,9 @@ def preset_of(preset: Preset) -> str | Path:
 def table_file(table: str | Path | Table) -> Iterator[Path]:
     """The path of a file, or of a table as a temporary Parquet file that is named by its content."""
     if isinstance(table, str | Path):
-        yield Path(table)
+        from dice_ray.data.urls import local_file
+
+        yield local_file(table, "FILE")
         return
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
         file = Path(folder) / "table.parquet"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dice_ray.api import places, tracking
 from dice_ray.api.tables import table_file
 from dice_ray.errors import InputError
+from dice_ray.remote import is_url
 
 if TYPE_CHECKING:
     from dice_ray.api.tables import Table
@@ -33,9 +34,9 @@ def predict(
 
     Args:
         run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.
-        file: Records to predict: a file; a table with the columns of the run's data; or a list of lines, each a text, a
-            pair (separated by a tab, or a tuple), or words. Ids of tables are those of their column of ids (of `id`
-            where the data have none), else the numbers of the lines.
+        file: Records to predict: a file, or its URL; a table with the columns of the run's data; or a list of lines,
+            each a text, a pair (separated by a tab, or a tuple), or words. Ids of tables are those of their column of
+            ids (of `id` where the data have none), else the numbers of the lines.
         threshold: A number, `tuned` for the one tuned on dev, or `auto`.
         out: A file to write the predictions to; it is written whole or not at all.
     """
@@ -126,9 +127,10 @@ def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None)
 
     Args:
         run: As in `predict`.
-        data: `dev`, `test`, a file with labels, or a table with the columns of the run's data.
+        data: `dev`, `test`, a file with labels or its URL, or a table with the columns of the run's data.
         items: A CSV file for the counts of each record.
     """
+    from dice_ray.data.urls import local_file
     from dice_ray.run import trained
     from dice_ray.run.folder import check_output, write_output
 
@@ -137,6 +139,7 @@ def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None)
     of_run = places.place(run)
     best = trained.load(of_run.folder)
     if isinstance(data, str):
+        data = str(local_file(data, "DATA")) if is_url(data) else data
         scores = best.score(best.labelled(data))
     else:
         with table_file(data) as file:

@@ -20,10 +20,12 @@ SECONDS = {"h": 3600, "d": 86400, "w": 604800}
 
 
 def init(
-    file: Annotated[Path, typer.Argument(help="Training file, or a folder whose files are named train, dev and test.")],
-    dev: Annotated[Path | None, typer.Option(help="Dev file.", show_default="drawn from the training file")] = None,
+    file: Annotated[
+        str, typer.Argument(help="Training file or its URL, or a folder whose files are named train, dev and test.")
+    ],
+    dev: Annotated[str | None, typer.Option(help="Dev file.", show_default="drawn from the training file")] = None,
     test: Annotated[
-        Path | None, typer.Option(help="Test file; without one, data.test_share makes each seed of a study draw one.")
+        str | None, typer.Option(help="Test file; without one, data.test_share makes each seed of a study draw one.")
     ] = None,
     text_column: Annotated[
         list[str] | None,

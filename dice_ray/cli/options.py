@@ -94,11 +94,19 @@ EncoderOption = Annotated[
 ArmOption = Annotated[
     list[str] | None, typer.Option(help="Arm of the study to run; repeatable.", show_default="all arms")
 ]
+TuneSharedOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SWEEP",
+        help="Sweep whose best trial gives all arms the same settings, except those of the loss.",
+    ),
+]
 TunedFromOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="SWEEP",
-        help="Sweep whose best trial with the arm's loss gives the arm its hyperparameters; repeatable.",
+        help="Sweep whose best trial with the arm's loss gives the arm its hyperparameters; with --tune-shared, those "
+        "of the loss alone; repeatable.",
     ),
 ]
 

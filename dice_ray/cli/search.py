@@ -27,6 +27,7 @@ from dice_ray.cli.options import (
     TagOption,
     TimeoutOption,
     TunedFromOption,
+    TuneSharedOption,
     WarmStartOption,
     tags_of,
 )
@@ -150,6 +151,7 @@ def ablate(
     settings: SetOption = None,
     arm: ArmOption = None,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: each arm is run with the seeds 1, 2, ...")] = 5,
+    tune_shared: TuneSharedOption = None,
     tuned_from: TunedFromOption = None,
     trial_timeout: TimeoutOption = None,
     max_hours: HoursOption = None,
@@ -180,6 +182,7 @@ def ablate(
         encoders=encoder or (),
         arms=arm or (),
         seeds=seeds,
+        tune_shared=tune_shared,
         tuned_from=tuned_from or (),
         trial_timeout=trial_timeout,
         max_hours=max_hours,

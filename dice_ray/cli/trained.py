@@ -11,7 +11,7 @@ import typer
 from dice_ray.cli.options import JsonOption
 from dice_ray.cli.printing import print_json, print_text
 
-STDIN = Path("-")
+STDIN = "-"
 RunArgument = Annotated[
     str, typer.Argument(help="Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
 ]
@@ -20,10 +20,10 @@ RunArgument = Annotated[
 def predict(
     run: RunArgument,
     file: Annotated[
-        Path,
+        str,
         typer.Argument(
-            help="File in the format of the run's data, labels not needed; or - for the lines of stdin, each a text, a "
-            "pair with a tab between, or words."
+            help="File in the format of the run's data, or its URL, labels not needed; or - for the lines of stdin, "
+            "each a text, a pair with a tab between, or words."
         ),
     ],
     out: Annotated[Path | None, typer.Option(help="File to write.", show_default="the predictions are printed")] = None,
@@ -56,7 +56,7 @@ def predict(
 
 def evaluate(
     run: RunArgument,
-    data: Annotated[str, typer.Argument(help="dev, test, or a file with labels.")] = "test",
+    data: Annotated[str, typer.Argument(help="dev, test, or a file with labels or its URL.")] = "test",
     items: Annotated[
         Path | None, typer.Option(help="Also write the counts of each record (id, tp, fp, fn) to this CSV file.")
     ] = None,

@@ -66,14 +66,34 @@ def read_layer(path: Path) -> Layer:
         if len(text) > MAX_FILE:
             must = f"must be shorter than {MAX_FILE:,} characters"
             raise ConfigError([Problem(str(path), must, f"{len(text):,}")])
-        values = yaml.load(text, _UniqueKeyLoader)  # nosec B506  # a SafeLoader
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        values = parse_yaml(text)
+    except (NotYamlError, UnicodeDecodeError) as error:
         raise ConfigError([Problem(str(path), "must be YAML in UTF-8", " ".join(str(error).split()))]) from error
-    except RecursionError:
-        raise ConfigError([Problem(str(path), "must be nested less deep")]) from None
     if not isinstance(values, dict):
         raise ConfigError([Problem(str(path), "must hold sections: task, data, ...", shown(values))])
     return Layer(path.name, nest({str(key): value for key, value in values.items()}))
+
+
+class NotYamlError(ValueError):
+    """What is wrong with a text that is no YAML."""
+
+
+def parse_yaml(text: str) -> Any:
+    """Parse YAML without objects; a key that is written twice is an error.
+
+    Raises:
+        NotYamlError: The text is no YAML, is nested too deep, or has a value that Python cannot hold.
+    """
+    try:
+        return yaml.load(text, _UniqueKeyLoader)  # nosec B506  # a SafeLoader
+    except RecursionError:
+        raise NotYamlError("it is nested too deep") from None
+    except Exception as error:
+        # Beside its own errors PyYAML lets through those of Python: a ValueError for 2024-13-45 and a number of 5000
+        # digits, an AttributeError for `!!timestamp x`, a KeyError for `!!bool x`, an IndexError for `!!int ''`.
+        raise NotYamlError(
+            str(error) if isinstance(error, yaml.YAMLError | ValueError) else "a value is malformed"
+        ) from error
 
 
 def set_layer(assignments: Sequence[str]) -> Layer:
@@ -96,8 +116,8 @@ def set_layer(assignments: Sequence[str]) -> Layer:
             continue
         try:
             # PyYAML reads 2e-5 as a string (YAML 1.1 wants 2.0e-5); validation turns it into a number.
-            values[path] = yaml.safe_load(text)
-        except (yaml.YAMLError, RecursionError):
+            values[path] = parse_yaml(text)
+        except NotYamlError:
             problems.append(Problem(path, "must be a YAML value", shown(text), origin="--set"))
     if problems:
         raise ConfigError(problems)
@@ -126,10 +146,12 @@ class _UniqueKeyLoader(yaml.SafeLoader):
     """YAML in which duplicate keys are an error; PyYAML silently keeps the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key.value for key, _ in node.value]
-        if duplicates := [key for key in keys if keys.count(key) > 1]:
-            message = f"the key {duplicates[0]!r} is written twice"
-            raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+        seen = set()
+        for key in (key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key in seen:
+                message = f"the key {key!r} is written twice"
+                raise yaml.constructor.ConstructorError(None, None, message, node.start_mark)
+            seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
 

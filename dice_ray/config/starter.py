@@ -60,6 +60,7 @@ def start(
     below: Layer | None = None,
     name: str | None = None,
     on_bad_row: OnBadRow | None = None,
+    url: str | None = None,
 ) -> Starter:
     """Guess how to read the file, beyond what is given, and check the guess on all rows of all files.
 
@@ -71,6 +72,7 @@ def start(
         below: A preset of which all but the files is kept; the task too, unless the positive label is given.
         name: Of the data; by default that of the file.
         on_bad_row: By default malformed rows are skipped if each file has few of them; repeated ids are among them.
+        url: Of the folder that the files were fetched from.
 
     Raises:
         DataError: A file does not exist, no reader can read the file or one of its rows, or the training split lacks a
@@ -82,7 +84,7 @@ def start(
     guessed = guess(file, given)
     if HUB in guessed.reader and (dev or test):
         raise InputError(f"dev and test must be splits of the folder {file}, got files")
-    values = _values(guessed, file, {"dev": dev, "test": test})
+    values = _values(guessed, file, {"dev": dev, "test": test}, url)
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)
     name = name or file.name.partition(".")[0]
@@ -127,13 +129,13 @@ def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunCo
         return config, splits, str(error)
 
 
-def target(file: Path, out: Path | None, overwrite: bool) -> Path:
-    """The path of the preset for a file.
+def target(name: str, out: Path | None, overwrite: bool) -> Path:
+    """The path of the preset for a file of this name.
 
     Raises:
         InputError: It is not a YAML file in an existing folder, or it exists and is not to be overwritten.
     """
-    out = out or Path(f"{file.name.partition('.')[0]}.yaml")
+    out = out or Path(f"{name.partition('.')[0]}.yaml")
     if out.suffix not in (".yaml", ".yml") or not out.absolute().parent.is_dir():
         raise InputError(f"a preset must be a .yaml file in a folder that exists, got {out}")
     if out.exists() and not overwrite:
@@ -141,14 +143,14 @@ def target(file: Path, out: Path | None, overwrite: bool) -> Path:
     return out
 
 
-def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None]) -> Nested:
+def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None], url: str | None) -> Nested:
     if HUB in guessed.reader:
         return {"task": guessed.task, "data": {"source": guessed.reader}, "model": {"encoder": "tiny"}}
     folder = file.resolve().parent
-    files: Nested = {"folder": str(folder).replace("$", "$$"), "train": file.name}
+    files: Nested = {"folder": (url or str(folder)).replace("$", "$$"), "train": file.name}
     for split, other in others.items():
         if other is not None:
-            files[split] = os.path.relpath(other.resolve(), folder)
+            files[split] = other.name if url else os.path.relpath(other.resolve(), folder)
     files["reader"] = guessed.reader
     return {"task": guessed.task, "data": {"source": {"files": files}}, "model": {"encoder": "tiny"}}
 

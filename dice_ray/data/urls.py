@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.data import cache
 from dice_ray.errors import DataError, first_line, nearest
-from dice_ray.remote import name_of, opened, without_password
+from dice_ray.remote import is_url, name_of, opened, without_password
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 CHANGING: Final = ("atime", "islink", "ino", "nlink", "mode", "uid", "gid")
 """What a file system says of a file that is no part of its version."""
+
+
+def local_file(file: str | Path, what: str) -> Path:
+    """A file on this machine: the one at a path, or the copy of the one at a URL.
+
+    Args:
+        file: A path or URL.
+        what: Its name in errors.
+
+    Raises:
+        DataError: There is no file at the URL, or this machine cannot read it.
+    """
+    return fetched([file], what)[0] if isinstance(file, str) and is_url(file) else Path(file)
 
 
 def version(url: str, setting: str) -> list[str]:

@@ -81,7 +81,7 @@ class ItemLoss(Loss):
         assert items.is_two_class, (
             "mining selects items per class, which a mean over items supports for two classes only"
         )
-        return item_sums(self.losses(items), items.kept[:, 1])
+        return item_sums(self.losses(items), items.kept[:, 1].bool())
 
     def value(self, statistics: Tensor) -> Tensor:
         return mean(statistics)

@@ -34,7 +34,7 @@ class Items:
         targets: `targets_N`, 0 for masked items.
         valid: `valid_N`, true where an item counts; None means all do.
         nan_if_bad: NaN if a logit that counts is not finite or a target is out of range, else 0.
-        kept: `kept_NC`, true where mining keeps an item for a class; None means mining is off.
+        kept: `kept_NC`, 1 where mining keeps an item for a class, else 0; None means mining is off.
     """
 
     logits: Tensor

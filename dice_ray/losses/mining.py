@@ -1,9 +1,11 @@
 """Hard-negative mining: each class keeps its positives and a multiple of them of its hardest negatives in the step.
 
 Invariant: the items kept do not depend on how the step is split over workers. Therefore the negatives of all workers
-are gathered and ranked together, and the positives are counted over all workers; each worker then looks up the ranks of
-its own rows. Micro-batches are no concern here: with mining, `training/step.py` passes all items of a worker at once.
-Ties are broken by order (stable sort, lower rank first), so every worker computes the same ranking.
+are gathered, and the positives are counted over all workers; each worker finds the same thresholds, one score for each
+class, and compares its own rows. Micro-batches are no concern here: with mining, `training/step.py` passes all items of
+a worker at once. Of negatives with the score of the threshold the first are kept, in the order of workers and rows.
+
+A threshold needs no ranking: sorting N x C scores took 20 times as long as cross entropy, selecting takes as long.
 """
 
 from __future__ import annotations
@@ -12,13 +14,14 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from dice_ray.errors import Problem
 from dice_ray.losses.base import Loss, LossBranch
-from dice_ray.losses.items import Items
+from dice_ray.losses.items import Items, is_readable
 from dice_ray.losses.reduction import gather_rows, sum_over_workers
 from dice_ray.settings import Settings
 
@@ -67,7 +70,7 @@ class MinedLoss(Loss):
 
 
 def select_items(items: Items, ratio: float) -> Tensor:
-    """`kept_NC`: the positives of each class, and `ratio` times as many of its hardest negatives in the step.
+    """`kept_NC`, 1 or 0: the positives of each class, and `ratio` times as many of its hardest negatives in the step.
 
     The number of negatives is rounded up and at least 1. The hardest negatives of a class are those with the highest
     probability of it. A class without positives keeps all negatives. Masked items are neither kept nor counted.
@@ -76,17 +79,38 @@ def select_items(items: Items, ratio: float) -> Tensor:
     # In the type of half-precision logits, many log probabilities are the same, and order would decide.
     dtype = torch.promote_types(logits.dtype, torch.float32)
     score_NC = torch.stack((-logits, logits), -1) if items.is_two_class else logits.log_softmax(-1, dtype)
-    valid_N1 = torch.ones_like(items.targets[:, None], dtype=torch.bool)
+    targets_N1 = items.targets[:, None]
+    valid_N1 = torch.ones_like(targets_N1, dtype=dtype)
     if items.valid is not None:
-        valid_N1 = items.valid[:, None]
-    positive_NC = (items.targets[:, None] == torch.arange(score_NC.shape[1], device=logits.device)) & valid_N1
-    negative_NC = ~positive_NC & valid_N1
-    all_MC, first = gather_rows(score_NC.masked_fill(~negative_NC, -math.inf), -math.inf)
-    rank_MC = torch.empty_like(all_MC, dtype=torch.long)
-    order_M1 = torch.arange(len(all_MC), device=logits.device)[:, None]
-    rank_MC.scatter_(0, all_MC.argsort(dim=0, descending=True, stable=True), order_M1.expand_as(rank_MC))
-    num_positive_C = sum_over_workers(positive_NC.sum(0))
+        valid_N1 = items.valid[:, None].to(dtype)
+        score_NC = score_NC.masked_fill(~items.valid[:, None], -math.inf)
+    score_NC.scatter_(1, targets_N1, torch.full_like(valid_N1, -math.inf))
+    num_C = score_NC.new_zeros(score_NC.shape[1], dtype=torch.long)
+    num_C = num_C.scatter_add(0, items.targets, valid_N1[:, 0].long())
+    num_positive_C, num_valid = sum_over_workers(torch.cat((num_C, num_C.sum()[None]))).split((len(num_C), 1))
+    num_negative_C = num_valid - num_positive_C
     # .07 x 100 must give 7; in floating point it is 7.000000000000001, which would be rounded up to 8.
-    num_kept_C = (num_positive_C.double() * ratio - 1e-9).ceil().clamp(min=1)
-    num_kept_C = num_kept_C.masked_fill(num_positive_C == 0, math.inf)
-    return positive_NC | (negative_NC & (rank_MC[first : first + len(score_NC)] < num_kept_C))
+    num_kept_C = (num_positive_C.double() * ratio - 1e-9).ceil().clamp(min=1).minimum(num_negative_C).long()
+    num_kept_C = num_kept_C.where(num_positive_C > 0, num_negative_C)
+    all_MC, first = gather_rows(score_NC, -math.inf)
+    threshold_C = _largest(all_MC, num_kept_C).masked_fill(num_kept_C == num_negative_C, -torch.finfo(dtype).max)
+    kept_MC = all_MC.clone().ge_(threshold_C)
+    if not is_readable(logits) or (kept_MC.sum(0) > num_kept_C).any():
+        kept_MC = all_MC.clone().gt_(threshold_C)
+        tied_MC = all_MC == threshold_C
+        kept_MC += tied_MC & (tied_MC.cumsum(0) <= num_kept_C - kept_MC.sum(0))
+    return kept_MC[first : first + len(score_NC)].scatter_(1, targets_N1, valid_N1)
+
+
+def _largest(score_MC: Tensor, rank_C: Tensor) -> Tensor:
+    """`score_C`: of each column the score with that rank, 1 being the largest; any score for rank 0."""
+    rank_C = rank_C.clamp(min=1)
+    if not len(score_MC):
+        return score_MC.new_zeros(len(rank_C))
+    if not is_readable(score_MC):
+        return score_MC.sort(dim=0, descending=True).values.gather(0, rank_C[None] - 1)[0]
+    # NumPy's selection takes a tenth of the time of `kthvalue` and `topk`.
+    columns = np.array(score_MC.numpy().T, order="C")
+    for column, rank in zip(columns, rank_C.tolist(), strict=True):
+        column.partition(len(column) - rank)
+    return torch.from_numpy(columns).gather(1, len(score_MC) - rank_C[:, None])[:, 0]

@@ -33,11 +33,12 @@ def load(
     """
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     if kept is not None:
         return load_encoder(kept, tokenizer, attention), tokenizer
+    settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     # sdpa is the default of the library wherever a family supports it; requesting it explicitly fails elsewhere.
     implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
-    encoder = AutoModel.from_config(AutoConfig.from_pretrained(folder), **implementation)
+    encoder = AutoModel.from_config(settings, **implementation)
     freeze_unused_parameters(encoder, tokenizer)
     return encoder, tokenizer

@@ -18,11 +18,13 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import BusyError, InputError, RunError
+from dice_ray.errors import BusyError, InputError, RunError, reason_of
 from dice_ray.settings import differing_paths
 from dice_ray.tracking import schema
 from dice_ray.training.checkpoint import BEST, LAST, sync
@@ -181,10 +183,27 @@ def with_stored_precision(config: RunConfig, folder: Path) -> RunConfig:
     )
 
 
-def stored_digest(folder: Path) -> str | None:
-    """The digest of the data of the run in a folder; none before it is stored."""
+def stored_task(folder: Path) -> dict[str, Any]:
+    """What `task.json` holds: the classes, the facts of the terms as plain values, and the digest of the data.
+
+    Raises:
+        RunError: It is damaged.
+    """
     file = folder / TASK
-    return json.loads(file.read_text(encoding="utf-8"))["data"] if file.exists() else None
+    try:
+        values = json.loads(file.read_text(encoding="utf-8"))
+        return {
+            "classes": TypeAdapter(tuple[str, ...]).validate_python(values["classes"]),
+            "facts": TypeAdapter(list[dict[str, Any]]).validate_python(values["facts"]),
+            "data": TypeAdapter(str).validate_python(values["data"]),
+        }
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
+        raise RunError(f"{file} must be as dice_ray wrote it, but is damaged: {reason_of(error)}") from error
+
+
+def stored_digest(folder: Path) -> str | None:
+    """The digest of the data of the run in a folder; none before it is stored. Raises what `stored_task` raises."""
+    return stored_task(folder)["data"] if (folder / TASK).exists() else None
 
 
 def check_digest(stored: str, current: str, subject: str) -> None:

@@ -191,7 +191,8 @@ def _entrypoint(command: Sequence[str], folder: Path) -> str:
     return (
         f'test "$(dice-ray --version)" = "{program}" || '
         f'{{ echo "dice-ray: the cluster must have {program}, and has $(dice-ray --version)"; exit 2; }}; '
-        f"mkdir -p {folder_} && cp -R . {folder_} && cd {folder_} && exec {shlex.join(['dice-ray', *command])}"
+        f"mkdir -p {folder_} && chmod 700 {folder_} && cp -R . {folder_} && cd {folder_} && "
+        f"exec {shlex.join(['dice-ray', *command])}"
     )
 
 

@@ -60,7 +60,8 @@ def fetch(folder: Path, *, checkpoints: bool = True) -> None:
     selector = FileSelector(prefix.rstrip("/"), recursive=True, allow_not_found=True)
     for info in filesystem.get_file_info(selector):
         name = info.path.removeprefix(prefix)
-        is_wanted = name in _FILES or name.partition("/")[0] in _FOLDERS
+        # A key of an object store may have `..` as a part, which would be a path out of the folder.
+        is_wanted = (name in _FILES or name.partition("/")[0] in _FOLDERS) and ".." not in name.split("/")
         if info.type != FileType.File or not is_wanted or (name in _CHECKPOINTS and not checkpoints):
             continue
         file = folder / name

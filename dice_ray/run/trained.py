@@ -20,7 +20,16 @@ from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads, merged, with_heads
 from dice_ray.models.export import export
 from dice_ray.run import store as run_store
-from dice_ray.run.folder import CONFIG, ENCODER, TASK, check_digest, store_config, stored_config, write_atomically
+from dice_ray.run.folder import (
+    CONFIG,
+    ENCODER,
+    TASK,
+    check_digest,
+    store_config,
+    stored_config,
+    stored_task,
+    write_atomically,
+)
 from dice_ray.tasks.base import Decisions, Scores, Task
 from dice_ray.tasks.predictions import Predictions, TablePredictions, Threshold
 from dice_ray.terms import TermFacts
@@ -209,9 +218,9 @@ def load(folder: Path) -> Trained:
             "if an older version trained it, `dice-ray train` with its settings and its name adds them"
         )
     assert config is not None
-    values = json.loads((folder / TASK).read_text(encoding="utf-8"))
+    values = stored_task(folder)
     facts = tuple(map(TermFacts.from_plain, values["facts"]))
-    task = config.task.build(tuple(values["classes"]))
+    task = config.task.build(values["classes"])
     numerics = precision.resolve(config.training.precision)
     kept = config.model if best.get("kept") else None
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention, kept)

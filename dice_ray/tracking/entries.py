@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias, get_args
 
+from pydantic import TypeAdapter
+
 from dice_ray.tracking.schema import Status
 
 NUM_METRICS: Final = 1000
@@ -102,7 +104,7 @@ class End:
 
 
 RunEntry: TypeAlias = Open | Points | Tags | Text | Describe | Data | Model | End
-_KINDS: Final = {kind.__name__: kind for kind in get_args(RunEntry)}
+_KINDS: Final[dict[str, TypeAdapter[Any]]] = {kind.__name__: TypeAdapter(kind) for kind in get_args(RunEntry)}
 
 
 def merge_points(entries: Iterable[RunEntry]) -> list[RunEntry]:
@@ -131,9 +133,6 @@ def as_line(entry: RunEntry) -> str:
 
 def from_line(line: str) -> RunEntry:
     """The entry of a line; ValueError, TypeError or LookupError where the line is not one that `as_line` wrote."""
-    fields: dict[str, Any] = json.loads(line)
-    kind = _KINDS[fields.pop("entry")]
-    if kind is Points:
-        fields["points"] = tuple(MetricPoint(**point) for point in fields["points"])
-    entry: RunEntry = kind(**fields)
+    fields: dict[str, Any] = TypeAdapter(dict[str, Any]).validate_python(json.loads(line))
+    entry: RunEntry = _KINDS[fields.pop("entry")].validate_python(fields)
     return entry

@@ -7,11 +7,12 @@ Every function opens the store once, so what one call returns is one moment of t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pandas as pd
+from pydantic import TypeAdapter, ValidationError
 
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import RunError, UnknownNameError, shown
 from dice_ray.tracking import schema
 from dice_ray.tracking.sources import Source, StoredRun, open_store, text_artifact
 from dice_ray.tracking.store import sqlite_file, store_uri
@@ -20,6 +21,9 @@ COLUMNS: Final = ("id", "parent", "name", "kind", "arm", "seed", "state", "statu
 """The columns of every run; those of parameters, metrics and other tags follow."""
 CURVE_COLUMNS: Final = ("id", "step", "metric", "value")
 
+Checked = TypeVar("Checked")
+_RUNS: Final = TypeAdapter(dict[str, StoredRun])
+_POINTS: Final = TypeAdapter(list[tuple[str, int, str, float]])
 _TAG_OF: Final = {"id": schema.ID, "kind": schema.KIND, "arm": schema.ARM, "seed": schema.SEED, "state": schema.STATE}
 
 
@@ -34,23 +38,23 @@ def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
         RunError: The store does not exist or does not answer.
     """
     with open_store(uri) as source:
-        runs = source.runs(_experiment_id(source, experiment))
-    return as_frame(runs)
+        return as_frame(_ours(source, _experiment_id(source, experiment)))
 
 
 def ended(experiment: str, uri: str | None = None) -> set[str]:
     """The ids of the runs that have ended by themselves, without a frame of all; raises what `read` raises."""
     with open_store(uri) as source:
-        runs = source.runs(_experiment_id(source, experiment)).values()
-    return {run.tags[schema.ID] for run in runs if schema.ID in run.tags and run.status in ("FINISHED", "FAILED")}
+        runs = _ours(source, _experiment_id(source, experiment)).values()
+    return {run.tags[schema.ID] for run in runs if run.status in ("FINISHED", "FAILED")}
 
 
 def curves(experiment: str, uri: str | None = None) -> pd.DataFrame:
     """Every metric at every step, one row each, with `CURVE_COLUMNS`; raises what `read` raises."""
     with open_store(uri) as source:
         experiment_id = _experiment_id(source, experiment)
-        ids = {uuid: run.tags[schema.ID] for uuid, run in source.runs(experiment_id).items() if schema.ID in run.tags}
-        rows = [(ids[uuid], *values) for uuid, *values in source.points(experiment_id) if uuid in ids]
+        ids = {uuid: run.tags[schema.ID] for uuid, run in _ours(source, experiment_id).items()}
+        points = [(ids[uuid], *values) for uuid, *values in source.points(experiment_id) if uuid in ids]
+    rows = _checked(_POINTS, points)
     frame = pd.DataFrame(rows, columns=list(CURVE_COLUMNS))
     return frame.sort_values(["id", "metric", "step"], ignore_index=True)
 
@@ -87,6 +91,25 @@ def may_hold(experiment: str, id_: str, uri: str | None = None) -> bool:
         return True
 
 
+def _ours(source: Source, experiment_id: str) -> dict[str, StoredRun]:
+    """The runs that have our id, by MLflow's; those of other programs are left out."""
+    runs = {uuid: run for uuid, run in source.runs(experiment_id).items() if schema.ID in run.tags}
+    return _checked(_RUNS, runs)
+
+
+def _checked(kind: TypeAdapter[Checked], stored: object) -> Checked:
+    """What a store holds, if it has the types that MLflow gives it: SQLite keeps any value in any column."""
+    try:
+        return kind.validate_python(stored, strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = [str(part) for part in first["loc"][1:] if isinstance(part, str)]
+        raise RunError(
+            f"the store of runs must hold them as MLflow writes them, but {'.'.join(where) or 'a point of a curve'} of "
+            f"a run is {shown(first['input'])}: {first['msg']}"
+        ) from error
+
+
 def _experiment_id(source: Source, experiment: str) -> str:
     ids = source.experiments()
     if experiment not in ids:
@@ -115,11 +138,20 @@ def as_frame(runs: Mapping[str, StoredRun]) -> pd.DataFrame:
     return frame
 
 
+def _number(run: StoredRun, tag: str, kind: type[int] | type[float]) -> Any:
+    try:
+        return kind(run.tags[tag])
+    except ValueError:
+        raise RunError(
+            f"the tag {tag} of the run {run.tags[schema.ID]} must be a number, got {shown(run.tags[tag])}"
+        ) from None
+
+
 def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
     parent = runs.get(run.tags.get(schema.PARENT, ""))
     constants = {
-        f"metrics.{name.removeprefix(f'{schema.CONSTANT}.')}": float(value)
-        for name, value in run.tags.items()
+        f"metrics.{name.removeprefix(f'{schema.CONSTANT}.')}": _number(run, name, float)
+        for name in run.tags
         if name.startswith(f"{schema.CONSTANT}.")
     }
     tags = {
@@ -129,6 +161,7 @@ def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
     }
     return {
         **{column: run.tags.get(tag) for column, tag in _TAG_OF.items()},
+        "seed": _number(run, schema.SEED, int) if schema.SEED in run.tags else None,
         "parent": parent.tags.get(schema.ID) if parent else None,
         "name": run.name,
         "status": run.status,

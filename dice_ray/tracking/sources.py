@@ -17,8 +17,10 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
+
+from pydantic import ConfigDict, Field
 
 from dice_ray.errors import RunError, first_line
 from dice_ray.remote import without_password
@@ -36,6 +38,8 @@ from dice_ray.tracking.store import (
 REVISION: Final = "dc11669786a5"
 """Schema revision of the tables that are read by SQL (MLflow 3.17)."""
 PAGE: Final = 1000
+LATEST: Final = 9_000_000_000_000
+"""The last time that pandas can hold is in 2262."""
 Stage: TypeAlias = Literal["active", "deleted"]
 """MLflow's lifecycle stage of an experiment; a deleted one can be restored."""
 
@@ -44,10 +48,11 @@ Stage: TypeAlias = Literal["active", "deleted"]
 class StoredRun:
     """A run as MLflow holds it; times in milliseconds since 1970; `artifacts` is the URI of their root."""
 
-    name: str
+    __pydantic_config__: ClassVar = ConfigDict(revalidate_instances="always")  # by `reader.py`, once it is whole
+    name: str | None
     status: str
-    start: int
-    end: int | None
+    start: Annotated[int, Field(ge=0, le=LATEST)]
+    end: Annotated[int, Field(ge=0, le=LATEST)] | None
     artifacts: str
     params: dict[str, str] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
@@ -130,7 +135,8 @@ class Database:
         for uuid, name, value in self._of_runs("key, value", "params", experiment):
             runs[uuid].params[name] = value
         for uuid, name, value in self._of_runs("key, value", "tags", experiment):
-            runs[uuid].tags[name] = value
+            if value is not None:
+                runs[uuid].tags[name] = value
         # The column `value` of a NaN holds 0.
         for uuid, name, value, is_nan in self._of_runs("key, value, is_nan", "latest_metrics", experiment):
             runs[uuid].metrics[name] = float("nan") if is_nan else value

@@ -26,10 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from pydantic import TypeAdapter
+
 from dice_ray.checksums import sealed, unsealed
-from dice_ray.errors import BusyError, RunError
+from dice_ray.errors import BusyError, RunError, first_line
 from dice_ray.remote import without_password
-from dice_ray.tracking.entries import End, Open, RunEntry, as_line, from_line
+from dice_ray.tracking.entries import End, Model, Open, RunEntry, as_line, from_line
 from dice_ray.tracking.store import store_uri
 
 _SENT: Final = "sent"
@@ -70,10 +72,13 @@ class Spool:
         self._file.seek(0)
         whole, newline, _ = self._file.read().rpartition(b"\n")
         self._file.truncate(len(whole) + len(newline))
+        lines: list[str] = []
         try:
             with _damage_named(self.path):
                 lines = whole.decode().split("\n") if newline else []
                 self.unsent = _unsent([_unsealed(line) for line in lines[1:]], modified_ms)
+                for entry in self.unsent:
+                    _check_inside(entry, folder)
         except RunError:
             self._file.close()
             raise
@@ -127,7 +132,8 @@ def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
             head = lines.readline()
         if head.endswith(b"\n"):
             with _damage_named(file):
-                spool = UnsentSpool(file, **json.loads(unsealed(head.decode().rstrip("\n"))))
+                head_values = json.loads(unsealed(head.decode().rstrip("\n")))
+                spool = TypeAdapter(UnsentSpool).validate_python({**head_values, "file": file})
             yield spool
 
 
@@ -136,11 +142,18 @@ def _damage_named(file: Path) -> Iterator[None]:
     """Turn an error of parsing a spool's lines into a RunError that names the file."""
     try:
         yield
-    except (ValueError, TypeError, LookupError) as error:
+    except (ValueError, TypeError, LookupError, RecursionError) as error:
         raise RunError(
-            f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged ({error}): move it "
-            "away; the entries in it are lost"
+            f"{file} must hold the entries that dice_ray has yet to send to MLflow, but is damaged "
+            f"({first_line(error)}): move it away; the entries in it are lost"
         ) from error
+
+
+def _check_inside(entry: RunEntry, folder: Path) -> None:
+    """Raise a ValueError for a model that is elsewhere: the folder of a model is deleted once the store has it."""
+    model = Path(entry.folder) if isinstance(entry, Model) else None
+    if model and model.exists() and not model.resolve().is_relative_to(folder.resolve()):
+        raise ValueError(f"the model {model} lies outside of {folder}")
 
 
 def _unsealed(line: str) -> str:

@@ -15,17 +15,15 @@ from __future__ import annotations
 import os
 import pickle
 import re
-import struct
 import warnings
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, reason_of
 
 LAST, _BEFORE, BEST = "last.pt", "before.pt", "best.pt"
 RESUME_FILES = (LAST, _BEFORE)
@@ -140,19 +138,18 @@ class Checkpoints:
             _check_whole(path)
             # weights_only: unpickling arbitrary objects could run code from a file that somebody else wrote.
             state = torch.load(path, map_location="cpu", weights_only=True)
-        except _UNREADABLE as error:
-            raise _no_checkpoint(path, " ".join(str(error).split())[:200] or type(error).__name__) from error
+        except pickle.UnpicklingError as error:  # torch's message advises to load it without `weights_only`
+            reason = "it is damaged, or holds objects, which are not loaded as they can run code"
+            raise _no_checkpoint(path, reason) from error
+        except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
+            raise _no_checkpoint(path, reason_of(error)[:200]) from error
         if not isinstance(state, dict):
             raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
         if missing := sorted(keys - state.keys()):
             raise _no_checkpoint(path, f"it lacks {', '.join(missing)}")
+        if not isinstance(state["model"], dict) or not all(map(torch.is_tensor, state["model"].values())):
+            raise _no_checkpoint(path, "its `model` must be weights by their names")
         return state
-
-
-_UNREADABLE = (
-    *(RuntimeError, EOFError, ValueError, LookupError, OSError),  # NotImplementedError is a RuntimeError
-    *(pickle.UnpicklingError, zipfile.BadZipFile, zlib.error, struct.error),
-)
 
 
 def _check_whole(path: Path) -> None:

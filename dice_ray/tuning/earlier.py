@@ -1,14 +1,13 @@
 """What a plan takes from earlier work: the preset's own settings, published ones, and the trials of another sweep.
 
-A search may start from points (parameters of its first trials) or from all trials of another sweep (`warm_start`), and
-an arm of a study may take the settings that sweeps found best for its loss (`tuned`). Trials of another sweep count
-only where they are of the same task and data: else their scores have no meaning here.
+A search may start from points (parameters of its first trials) or from all trials of another sweep (`warm_start`). A
+study takes settings from sweeps too: see `tuning/tuned.py`. Trials of another sweep count only where they are of the
+same task and data: else their scores have no meaning here.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +19,13 @@ from optuna.trial import FixedTrial
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
-from dice_ray.errors import ConfigError, InputError, Problem, RunError
+from dice_ray.errors import InputError, RunError
 from dice_ray.run.folder import LEDGER, WARM_START
 from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.ranking import RankedTrial, ranked_in
 from dice_ray.tuning.space import Space
-from dice_ray.tuning.study_plan import StudyPlan
 
 
 @dataclass(frozen=True)
@@ -136,89 +133,6 @@ def copy_ledger(earlier: Path, folder: Path) -> None:
     unfinished = folder / f"{WARM_START}.tmp"
     shutil.copyfile(earlier / LEDGER, unfinished)
     unfinished.replace(folder / WARM_START)
-
-
-def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
-    """The plan with, below each arm, the parameters of the best trial of its loss in these sweeps, and with a control.
-
-    Raises:
-        RunError: A folder does not hold a sweep of the same task, data and encoder, or its seed is one of the study's.
-        ConfigError: No sweep has a trial with a score for the loss of an arm, or an arm cannot run.
-    """
-    base = plan.base()
-    sweeps = [sweep_in(folder, base, plan.digest) for folder in folders]
-    for sweep in sweeps:
-        name, encoder = sweep.plan.name, sweep.plan.base().model.encoder
-        if encoder != base.model.encoder:
-            raise RunError(
-                f"the sweep {name} must be of the study's encoder {base.model.encoder!r} to tune its arms, "
-                f"got {encoder!r}"
-            )
-        # The search chose the settings by their score with this seed, so a comparison on it would favour them.
-        if sweep.plan.seed in plan.seeds:
-            raise RunError(
-                f"a study must compare on other seeds than its arms were tuned on, got seed {sweep.plan.seed} of {name}"
-            )
-    best = _best_by_loss(sweeps)
-    losses = {arm: _config(plan, arm).loss.name for arm in plan.arms}
-    if lacking := {arm: loss for arm, loss in losses.items() if loss not in best}:
-        must = "must be of a loss that a sweep has a trial of"
-        raise ConfigError([Problem(f"arms.{arm}", must, loss, known=tuple(best)) for arm, loss in lacking.items()])
-    num_trials = Counter(sweep.loss(trial) for sweep in sweeps for trial in sweep.trials())
-    settings, origins = {}, {}
-    for arm, loss in losses.items():
-        sweep, trial = best[loss]
-        settings[arm] = sweep.history.specs[trial.id].params
-        origins[arm] = f"{sweep.plan.name} {trial.id}, best of {num_trials[loss]}"
-    return _with_control(plan.model_copy(update={"tuned": origins, "tuned_settings": settings}))
-
-
-def _with_control(plan: StudyPlan) -> StudyPlan:
-    """The plan with another arm: the baseline, with the settings apart from the loss's that were found for another arm.
-
-    It shows how much the arms differ by the draw of their searches alone. Where the searches found the same settings
-    apart from the loss's, or the baseline writes all of them itself, there is nothing to show.
-    """
-    of_loss = {path: value for path, value in plan.tuned_settings[plan.baseline].items() if _is_of_loss(path)}
-    for arm, found in plan.tuned_settings.items():
-        control = f"control_{arm}"
-        if control in plan.arms:
-            raise ConfigError(
-                [Problem(f"arms.{control}", "must have another name, which is that of a control", control)]
-            )
-        others = {path: value for path, value in found.items() if not _is_of_loss(path)}
-        with_control = plan.model_copy(
-            update={
-                "arms": plan.arms | {control: plan.arms[plan.baseline]},
-                "tuned": plan.tuned | {control: plan.tuned[arm]},
-                "tuned_settings": plan.tuned_settings | {control: of_loss | others},
-                "controls": {control: arm},
-            }
-        )
-        if _config(with_control, control) != _config(plan, plan.baseline):
-            return with_control
-    return plan
-
-
-def _is_of_loss(path: str) -> bool:
-    return path.partition(".")[0] == "loss"
-
-
-def _config(plan: StudyPlan, arm: str) -> RunConfig:
-    return plan.config(TrialSpec(id="", params=plan.arms[arm], seed=plan.seeds[0], arm=arm))
-
-
-def _best_by_loss(sweeps: Sequence[EarlierSweep]) -> dict[str, tuple[EarlierSweep, RankedTrial]]:
-    """The best trial of each loss over these sweeps; in each one `ranking` decides."""
-    best: dict[str, tuple[EarlierSweep, RankedTrial]] = {}
-    for sweep in sweeps:
-        of_sweep: dict[str, RankedTrial] = {}
-        for trial in ranked_in(sweep.history):
-            of_sweep.setdefault(sweep.loss(sweep.history.specs[trial.id]), trial)
-        for loss, trial in of_sweep.items():
-            if loss not in best or trial.mean > best[loss][1].mean:
-                best[loss] = sweep, trial
-    return best
 
 
 class _Replay(FixedTrial):

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -110,10 +111,9 @@ class History:
         specs = {id_: spec for id_, spec in self.specs.items() if spec.rerun_of is None}
         return History(specs, {id_: outcome for id_, outcome in self.outcomes.items() if id_ in specs})
 
-    def of(self, ids: Collection[str]) -> History:
-        """These trials and their reruns."""
-        specs = {id_: spec for id_, spec in self.specs.items() if id_ in ids or spec.rerun_of in ids}
-        return History(specs, {id_: self.outcomes[id_] for id_ in specs if id_ in self.outcomes})
+    def is_running(self, id_: str) -> bool:
+        """Whether a trial has started and not ended."""
+        return id_ in self.specs and id_ not in self.outcomes
 
 
 def missing_cells(cells: Sequence[TrialSpec], history: History) -> list[TrialSpec]:
@@ -133,15 +133,24 @@ class Ledger(History):
         super().__init__()
         self.path = path
         self._size = 0
+        # What `of` needs: a look at all trials each time that one ends would take longer than ending it.
+        self._positions: dict[str, int] = {}
+        self._reruns: dict[str, list[str]] = {}
         for number, line in enumerate(self._complete_lines(), start=1):
             try:
                 self._add(_LINE.validate_python(json.loads(unsealed(line))))
-            except (ValueError, ValidationError) as error:
+            except (ValueError, ValidationError, RecursionError) as error:
                 raise RunError(
                     f"{path}, line {number}: must be the start or end of a trial, got {line[:80]!r}: "
                     f"{first_line(error)}. Restore the file from a copy, or delete all lines of that trial, which is "
                     "then run again"
                 ) from error
+
+    def of(self, ids: Iterable[str]) -> History:
+        """These trials and their reruns."""
+        chosen = {each for id_ in ids for each in (id_, *self._reruns.get(id_, ()))}
+        specs = {id_: self.specs[id_] for id_ in sorted(chosen, key=self._positions.__getitem__)}
+        return History(specs, {id_: self.outcomes[id_] for id_ in specs if id_ in self.outcomes})
 
     def append(self, event: TrialSpec | TrialOutcome) -> None:
         """Record an event; it is on the disk when this returns."""
@@ -155,13 +164,19 @@ class Ledger(History):
             os.fsync(file.fileno())
 
     def _add(self, event: TrialSpec | TrialOutcome) -> None:
+        if not re.fullmatch(r"\w[\w. -]*", event.id):
+            raise ValueError(f"the id of a trial must be a name of a folder, got {event.id!r}")
         if isinstance(event, TrialSpec):
-            if event.id in self.specs and event.id not in self.outcomes:
+            if self.is_running(event.id):
                 raise ValueError(f"{event.id} has started already")
+            if event.id not in self.specs:
+                self._positions[event.id] = len(self.specs)
+                if event.rerun_of is not None:
+                    self._reruns.setdefault(event.rerun_of, []).append(event.id)
             self.specs[event.id] = event
             self.outcomes.pop(event.id, None)
         else:
-            if event.id not in self.specs or event.id in self.outcomes:
+            if not self.is_running(event.id):
                 raise ValueError(f"{event.id} must have started, once for each end")
             self.outcomes[event.id] = event
 

@@ -26,6 +26,7 @@ def opened(plan: SweepPlan | StudyPlan, writer: Writer, more_tags: Mapping[str, 
     elif plan.objectives:
         tags[schema.OBJECTIVES] = " ".join(signed_metric(name) for name in plan.objectives)
     left_out = {"name", "kind", "layers", "arms", "variants", "tuned_settings", "controls", "code", "command", "asked"}
+    left_out |= {"shared_settings"}
     parent = RunRecord(writer, plan.name)
     parent.opened(plan.name, plan.model_dump(mode="json", exclude=left_out), {**tags, **more_tags})
     writer.describe(plan.name, description(plan, metric))

@@ -10,6 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from dice_ray.checksums import sealed_text, unsealed_text
+from dice_ray.config.load import NotYamlError, parse_yaml
 from dice_ray.errors import Problem, RunError
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
@@ -71,8 +72,8 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
         raise RunError(f"{folder} must hold the plan of a sweep or study: there is no {path.name}")
     try:
         content = path.read_text(encoding="utf-8")
-        values = yaml.safe_load(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        values = parse_yaml(content)
+    except (NotYamlError, UnicodeDecodeError) as error:
         raise _not_a_plan(path, [f"it must be YAML in UTF-8: {' '.join(str(error).split())}"]) from error
     kind = values.get("kind") if isinstance(values, dict) else None
     if kind not in ("sweep", "study"):

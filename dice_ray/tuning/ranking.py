@@ -189,6 +189,8 @@ def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Col
 
 
 def _delete(folder: Path, names: Collection[str]) -> None:
+    if folder.is_symlink():  # what it points to may be no folder of a trial
+        return
     store.delete(folder, names)
     for path in (folder / name for name in names):
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)

@@ -59,7 +59,8 @@ class Recorder:
         self._environment = surroundings.tags()
         self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._start = time.monotonic()
-        self._num_ended_before = sum(id_ in ledger.outcomes for id_ in ids)
+        self.recount()
+        self._num_ended_before = self._states.total()
         self._first_start: float | None = None
         self._started: dict[str, float] = {}
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
@@ -75,21 +76,20 @@ class Recorder:
     @property
     def counts(self) -> TrialCounts:
         """How many trials are in which state, the best score so far, and what runs."""
-        states, best_of_arms = self._ended
         score, params = self._best or (None, {})
         arm, num_seeds = "", 0
         if isinstance(self._plan, StudyPlan):
-            score, arm, num_seeds = best_of_arms or (None, "", 0)
+            score, arm, num_seeds = self._best_arm or (None, "", 0)
             params = {}
         now = time.monotonic()
-        num_ended = states.total()
+        num_ended = self._states.total()
         since_first = now - (self._first_start or now)  # Ray may have taken longer to start than a trial
         specs = self._ledger.specs
         return TrialCounts(
             running=len(self._running),
-            done=states["done"],
-            failed=states["failed"],
-            pruned=states["pruned"],
+            done=self._states["done"],
+            failed=self._states["failed"],
+            pruned=self._states["pruned"],
             total=len(self._ids),
             best_score=score,
             best_params=params,
@@ -104,10 +104,14 @@ class Recorder:
         )
 
     @cached_property
-    def _ended(self) -> tuple[Counter[str], tuple[float, str, int] | None]:
-        """The states of the ended trials and the best arm of a study; kept until the next one ends."""
-        states = Counter[str](self._ledger.outcomes[id_].state for id_ in self._ids if id_ in self._ledger.outcomes)
-        return states, best_arm(self._ledger, self._ids) if isinstance(self._plan, StudyPlan) else None
+    def _best_arm(self) -> tuple[float, str, int] | None:
+        """The best arm of a study; kept until the next cell ends."""
+        return best_arm(self._ledger, self._ids)
+
+    def recount(self) -> None:
+        """Count the ended trials of `ids`, which has changed; between two calls each event changes the counts."""
+        outcomes = self._ledger.outcomes
+        self._states = Counter[str](outcomes[id_].state for id_ in self._ids if id_ in outcomes)
 
     def open(self, stored: Collection[str], tags: Mapping[str, str] | None = None) -> None:
         """Open the parent run, and send MLflow the ended trials that it lacks.
@@ -126,8 +130,9 @@ class Recorder:
 
     def started(self, trial: TrialSpec) -> None:
         """A trial starts, or starts again and will report its history again."""
-        has_failed_before = trial.id in self._ledger.outcomes
-        if trial not in self._ledger.unfinished:
+        if has_failed_before := trial.id in self._ledger.outcomes:
+            self._states[self._ledger.outcomes[trial.id].state] -= 1
+        if not self._ledger.is_running(trial.id):
             self._ledger.append(trial)
         self._running[trial.id], self._started[trial.id] = [], time.monotonic()
         self._first_start = self._first_start or self._started[trial.id]
@@ -162,7 +167,8 @@ class Recorder:
             failure=failure,
         )
         self._ledger.append(outcome)
-        self.__dict__.pop("_ended", None)
+        self._states[outcome.state] += 1
+        self.__dict__.pop("_best_arm", None)
         self._end_run(outcome, result.get("tags", {}))
         self._retained = clean_up(self._plan, self._ledger, self._trials, {id_} | self._retained)
 
@@ -215,9 +221,13 @@ class Recorder:
             if trial.variant is not None:
                 tags[schema.VARIANT] = trial.variant
                 name = f"{trial.variant}: {name}"
-            if isinstance(self._plan, StudyPlan) and trial.arm in self._plan.tuned:
-                tags[schema.TUNED] = self._plan.tuned[trial.arm]
-                tags |= {schema.CONTROL: of} if (of := self._plan.controls.get(trial.arm)) else {}
+            if isinstance(self._plan, StudyPlan):
+                origins = {
+                    schema.SHARED: self._plan.shared,
+                    schema.TUNED: self._plan.tuned.get(trial.arm),
+                    schema.CONTROL: self._plan.controls.get(trial.arm),
+                }
+                tags |= {tag: origin for tag, origin in origins.items() if origin}
         try:
             config = self._plan.config(trial)
             params, config_yaml = flat(config), as_yaml(config)

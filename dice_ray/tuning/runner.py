@@ -120,7 +120,9 @@ class Session:
                     )
 
                 has_ended = not num_trials or self._tune(ray(), auto_gpus(), searcher, num_trials, recorder, scheduler)
-                if has_ended and (specs := then()):
+                specs = then() if has_ended else []
+                recorder.recount()  # placeholders in `ids` may have become reruns, of which some have ended before
+                if specs:
                     self._tune(ray(), auto_gpus(), CellSearcher(specs), len(specs), recorder)
                 lost = ray().lost if ray.cache_info().currsize else None
         finally:
@@ -189,7 +191,7 @@ class Session:
 
         from dice_ray.tuning import memory
         from dice_ray.tuning.callback import RecorderCallback
-        from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher
+        from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher, InOrder
         from dice_ray.tuning.trial import TrialActor, Work
 
         needs = shared(self.plan.base(), ray.nodes, num_trials, auto_gpus)
@@ -200,7 +202,7 @@ class Session:
             tune.with_resources(trainable, needs.own),
             tune_config=tune.TuneConfig(
                 search_alg=AsManyAsFit(searcher, needs, ray),
-                scheduler=scheduler,
+                scheduler=scheduler or InOrder(),
                 num_samples=num_trials,
                 reuse_actors=True,  # 0.5 s to the next trial's first step, not 3.5 s
                 # By default Tune names the folder after all parameters.

@@ -69,8 +69,9 @@ class SweepSearcher(OptunaSearch):
 
     def suggest(self, trial_id: str) -> dict[str, Any]:
         params = super().suggest(trial_id) or {}
+        number = self._ot_trials[trial_id].number
         if self._tries_each_once and any(
-            trial.params == params for trial in self._study.trials[: self._ot_trials[trial_id].number]
+            trial.params == params for trial in self._study.get_trials(deepcopy=False)[:number]
         ):
             self._study.tell(self._ot_trials[trial_id], state=TrialState.FAIL)
             self.ids[:] = [id_ for id_ in self.ids if id_ not in self._new_ids]
@@ -143,7 +144,26 @@ class SweepSearcher(OptunaSearch):
         self._study.tell(num_trials, values, None if is_done else _STATES[outcome.state])
 
 
-class PruningScheduler(FIFOScheduler):
+class InOrder(FIFOScheduler):
+    """Starts trials in the order of their suggestions, without a look at those that have ended.
+
+    Tune's own goes through all trials twice at each event (Ray 2.60).
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unfinished: list[Trial] = []
+
+    def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
+        # One that is tried again is added again, and comes last.
+        self._unfinished = [other for other in self._unfinished if other is not trial] + [trial]
+
+    def choose_trial_to_run(self, tune_controller: Any) -> Trial | None:
+        self._unfinished = [trial for trial in self._unfinished if not trial.is_finished()]
+        return next((trial for trial in self._unfinished if trial.status == Trial.PENDING), None)
+
+
+class PruningScheduler(InOrder):
     """Stops a trial as soon as the pruner of the searcher's Optuna study says so."""
 
     def __init__(self, searcher: SweepSearcher) -> None:

@@ -85,10 +85,13 @@ class StudyPlan(Plan):
         variants: By name; empty where the arms are run on the layers alone.
         variants_are: Whether each variant has a result of its own, or all of them are draws of one search.
         encoders: Digest of the content of each encoder that lies in a folder, by its name.
+        shared: The trial whose settings, apart from those of its loss, all arms have, as text; empty for none.
+        shared_settings: These settings, by path: a layer above the preset.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
         tuned_settings: The settings of that trial, by path: a layer below the arm.
         controls: The arms that are the baseline's loss with the other settings of a tuned arm, and that arm. They
-            differ from the baseline by the draw of the searches alone, and so show how much it makes.
+            differ from the baseline by the draw of the searches alone, and so show how much it makes. With shared
+            settings: the baseline with equal class weights, and the baseline.
         command: The command that runs it, without its seeds; empty for a study of an older version.
         asked: What was asked for last, of a study that earlier calls have made larger; None for all of it.
     """
@@ -101,6 +104,8 @@ class StudyPlan(Plan):
     variants: dict[str, Variant] = Field(default_factory=dict)
     variants_are: VariantsAre = "data"
     encoders: dict[str, str] = Field(default_factory=dict)
+    shared: str = ""
+    shared_settings: StoredValues = Field(default_factory=dict)
     tuned: dict[str, str] = Field(default_factory=dict)
     tuned_settings: dict[str, StoredValues] = Field(default_factory=dict)
     controls: dict[str, str] = Field(default_factory=dict)

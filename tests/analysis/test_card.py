@@ -13,9 +13,11 @@ import pytest
 from analysis.card import cards
 from analysis.comparison import comparisons
 from analysis.findings import Findings
+from analysis.outcome import note
 from analysis.report import report
 from analysis.statistics import paired_difference
 from analysis.verdict import ANSWERS, Outcome, verdict
+from analysis.wording import ONE_SEARCH
 from tests.analysis.frames import study
 
 CLOSE = {"plain": [0.70, 0.72, 0.69, 0.71, 0.70], "dice": [0.72, 0.70, 0.72, 0.71, 0.72]}
@@ -45,12 +47,13 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
     assert card.answer == made.answer == "NO"
     assert card.lines == {
         "use": "plain, since no arm is shown to be better",
+        "design": "as given: no search; each arm has the settings of its definition",
         "data": "tiny",
         "dev": "1,000 rows, 98 of them refund (the rarest class)",
         "test": "1,200 rows, 103 of them refund (the rarest class)",
         "metric": "test/f1",
         "seeds": "5",
-        "certainty": "covers other seeds and test items, with the settings of this study",
+        "certainty": "covers other seeds and test items, with the settings of this study; not other settings",
         "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --arm plain --arm dice --seeds {made.more.num}",
     }
     whole = report(findings)
@@ -90,6 +93,52 @@ def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(score
     assert {**card.lines, "control": ""} == {**card_without.lines, "control": ""}
     assert f"Control {card.lines['control']}." in report(findings).summary
     assert "control" not in card_without.lines
+
+
+SHARED = {"shared": "optimizer 0003, cross_entropy, best of 12"}
+TUNED = {"tuned": "search 0001, best of 6"}
+
+
+@pytest.mark.parametrize(
+    ("tags", "design", "certainty"),
+    [
+        (SHARED, r"shared settings: searched once \(optimizer 0003, cross_entropy, best of 12\), the same", "shared"),
+        (
+            {**SHARED, **TUNED},
+            r"shared settings: .* then the parameters of the loss alone \(dice, search 0001, best of 6\)",
+            "shared",
+        ),
+        (TUNED, f"tuned each: {ONE_SEARCH}", "not another search, which would find other settings for each tuned arm"),
+    ],
+)
+def test_every_format_names_the_design_and_what_its_certainty_covers(
+    tags: dict[str, str], design: str, certainty: str
+) -> None:
+    """Finds one search for each arm that is read as a comparison of losses, and shared settings that are not."""
+    findings = found({"plain": [0.71, 0.7, 0.7, 0.72, 0.69], "dice": [0.81, 0.8, 0.79, 0.83, 0.8]}, **tags)
+    findings.frame["tags.tuned"] = findings.frame["arm"].map({"dice": tags.get("tuned")})
+    (card,), whole = cards(findings), report(findings)
+    assert re.match(design, card.lines["design"])
+    assert certainty in card.lines["certainty"]
+    is_one_search = tags == TUNED
+    (forest,) = [figure for figure in whole.figures if figure.name == "forest"]
+    captions = [whole.tables[0].title, forest.title]
+    assert [("found by one search for each arm" in caption) for caption in captions] == [is_one_search] * 2
+    texts = [whole.summary[0], note(findings, "study").partition("\n")[0], whole.text(), whole.markdown(), whole.html()]
+    assert [ONE_SEARCH in text for text in [*texts, whole.latex()]] == [is_one_search] * 6
+    assert ("No arm is tuned" in whole.text()) is False
+    assert ("All arms share the settings found by optimizer 0003" in whole.text()) is not is_one_search
+
+
+def test_the_control_of_shared_settings_is_the_baseline_with_equal_weights() -> None:
+    """Finds a control whose name says that settings differ, though all arms have the same."""
+    plain = [0.71, 0.7, 0.7, 0.72, 0.69]
+    scores = {"plain": plain, "dice": [0.8] * 5, "control_plain": [score - 0.1 for score in [*plain[1:], plain[0]]]}
+    findings = found(scores, **SHARED)
+    findings.frame["tags.control"] = findings.frame["arm"].map({"control_plain": "plain"})
+    (card,) = cards(findings)
+    says = r"failed: plain with equal class weights differs significantly from plain, -10.* The same loss makes such"
+    assert re.match(says, card.lines["control"])
 
 
 def test_a_card_says_which_arm_to_use() -> None:

@@ -31,4 +31,5 @@ def test_without_a_plan_there_is_no_command() -> None:
     assert Origin("a", None, {}).commands == ()
     (origin,) = origins(sweep([{"params.loss": "dice"}]))
     assert origin.plan is None
+    assert Origin("../../elsewhere", "plan", {}).file == ".._.._elsewhere.plan.yaml", "MLflow holds any name"
     assert origins(Findings(pd.DataFrame({"id": ["a"], "kind": ["run"], "parent": [None]}))) == ()

@@ -22,7 +22,7 @@ from analysis.summary import summary
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
 from analysis.verdict import MoreSeeds, Outcome, Verdict, verdict
-from analysis.wording import certainty, headline, question, sentences
+from analysis.wording import ONE_SEARCH, certainty, headline, question, sentences
 from tests.analysis.cells import study
 
 RNG = np.random.default_rng(0)
@@ -172,7 +172,8 @@ def test_the_items_of_the_rarest_class_are_counted() -> None:
 
 def test_tuned_arms_are_settings_and_not_losses() -> None:
     made = of({"plain": around(0.7), "dice": around(0.8)}, tuned="search 0003, best of 16")
-    assert "this compares these settings, not the losses" in [*sentences(made)][1]
+    assert headline(made).startswith(f"{ONE_SEARCH}. Winner: dice, ")
+    assert "not the losses" in ONE_SEARCH
     assert question(made) == "Can the settings of the tuned arms be told apart?"
     assert certainty(made).startswith("covers other seeds and test items; not another search")
 

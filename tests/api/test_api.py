@@ -38,10 +38,13 @@ from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import SweepPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
+from tests.tracking.stores import copied
 
 if TYPE_CHECKING:
     import pandas as pd
     from mlflow.entities import Run
+
+pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes as long as a short run
 
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 2}
 PRESET = """
@@ -145,6 +148,8 @@ def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
         dice_ray.ablate("loss_comparison", encoders=["tiny", "minilm"], tuned_from=["sweep"])
     with pytest.raises(InputError, match="runs all arms with the same settings: give no --tuned-from"):
         dice_ray.ablate("tuning_budget", tuned_from=["sweep"])
+    with pytest.raises(InputError, match="runs all arms with the same settings: give no --tune-shared"):
+        dice_ray.ablate("tuning_budget", tune_shared="sweep")
 
 
 def test_a_name_goes_on_with_its_own_run_alone() -> None:
@@ -268,9 +273,10 @@ def driven(folder: Path, drive: Callable[[], Result]) -> Driven:
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> Driven:
+def swept(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Driven:
     """It reads files by a path relative to the folder that it is started in."""
     folder = tmp_path_factory.mktemp("swept")
+    copied(migrated, folder)
     write_data(folder, WORDS)
     settings = SHORT | {"tracking.text": True}
     given: dict[str, Any] = {"space": "loss_tuning:focal", "trials": 3, "top": 1, "register": "m"}
@@ -279,8 +285,9 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Driven:
 
 
 @pytest.fixture(scope="module")
-def studied(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+def studied(kept_ray: KeptRay, tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Driven:
     folder = tmp_path_factory.mktemp("studied")
+    copied(migrated, folder)
     write_data(folder, WORDS, f"{folder}/data")
     (folder / "mine.py").write_text(STUDY)
     with standing(folder), kept_ray.in_place():
@@ -371,6 +378,12 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     (tmp_path / "new.tsv").write_text("sentence1\tsentence2\nthe router is broken\tit is urgent\n")
     assert dice_ray.predict("mine", "new.tsv").text().startswith("id\tlabel\tprobability_0\tprobability_1\n2\t")
 
+    at_url = f"{tmp_path.as_uri()}/new.tsv"
+    assert dice_ray.predict("mine", at_url).text() == dice_ray.predict("mine", "new.tsv").text()
+    (tmp_path / "labelled.tsv").write_text("sentence1\tsentence2\tlabel\nthe router is broken\tit is urgent\t1\n")
+    on_file = dice_ray.evaluate("mine", "labelled.tsv").scores.metrics
+    assert dice_ray.evaluate("mine", f"{tmp_path.as_uri()}/labelled.tsv").scores.metrics == on_file
+
     for _ in range(2):  # scored again, it is stored once
         scored = dice_ray.evaluate("mine", items=tmp_path / "items.csv")
     assert scored.not_stored is None
@@ -425,7 +438,7 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
     (tmp_path / "mine.yaml").write_text(plan.config)
     assert api.validate("mine.yaml") == api.validate("synthetic_pairs", settings)
     (tmp_path / "mine.yaml").unlink()
-    assert list(tmp_path.iterdir()) == []
+    assert list(tmp_path.iterdir()) == [tmp_path / "mlflow.db"]
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
 
     dice_ray.train("synthetic_pairs", settings | {"training.epochs": 1}, name="mine")

@@ -27,6 +27,8 @@ from tests.losses import test_custom
 if TYPE_CHECKING:
     from dice_ray.api.given import GivenLoss
 
+pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes as long as a short run
+
 QUICK = {"data.source.synthetic.size": 100, "training.epochs": 1, "training.evaluations": 1}
 MODULE = """
 import torch

@@ -14,7 +14,7 @@ from dice_ray.run import folder as folder_of_run
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 
 
-@pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "it's"])
+@pytest.mark.parametrize("name", ["../up", "a/b", "", " ", "train", "it's", "x" * 201])
 def test_a_name_can_be_a_folder_and_an_experiment(name: str) -> None:
     with pytest.raises(InputError, match="a name must be letters"):
         places.check_name(name)
@@ -72,7 +72,7 @@ def test_one_process_drives_a_run_or_its_whole_sweep(runs: Path, monkeypatch: py
 
 
 def test_a_new_name_can_be_one_whatever_the_file_is_called() -> None:
-    for stem in ("my messages-dice", "../x", "-"):
+    for stem in ("my messages-dice", "../x", "-", "x" * 250, "雨" * 83):
         assert places.check_name(places.new_name(stem))
 
 
@@ -82,6 +82,9 @@ def test_a_name_that_is_not_there_is_told_with_what_is_known() -> None:
         UnknownNameError, match=r"no run named 'mime'; did you mean 'mine'\? Known: mine, study, sweep\."
     ):
         places.place("mime")
+    for no_file in ("x" * 300, "sweep/\0", "\ud800"):
+        with pytest.raises(UnknownNameError, match="There is no run"):
+            places.place(no_file)
     with pytest.raises(UnknownNameError, match=r"no run of study named 'dise/4'; did you mean 'dice/4'"):
         places.place("study/dise/4")
     with pytest.raises(InputError, match=r"sweep is a sweep or study: name one of its runs, sweep/sweep1 is the best"):

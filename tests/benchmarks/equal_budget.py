@@ -1,12 +1,14 @@
 """Simulated studies of losses of which none is better: how often a comparison finds a difference nevertheless.
 
 A score is the effect of the setting, which may differ between the arms, and the noise of the run; the dev score has
-noise of its own. All arms have the same distribution of effects, so that no search is better with one of them.
+noise of its own. All arms have the same distribution of effects, so that no search is better with one of them. Where
+settings suit each arm differently, arms differ at any one setting, though none is better over all: a comparison at one
+setting, given or shared, finds that, and says that it covers no other setting.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -57,29 +59,52 @@ def claims_at_equal_budget(rng: np.random.Generator, scenario: str, lead: float 
     return [arm.differences[BUDGET].is_significant for arm in arms[1:]]
 
 
+def claims_as_given(rng: np.random.Generator, scenario: str) -> list[bool]:
+    """The same where no arm was tuned: all have one setting, that no search has chosen."""
+    _, test_ANR = scores(rng, scenario, NUM_ARMS, 1, SEEDS_AFTER_SEARCH)
+    return _claims(test_ANR[:, 0])
+
+
+def claims_with_shared_settings(rng: np.random.Generator, scenario: str) -> list[bool]:
+    """The same where all arms have the settings that one search with the first arm found."""
+    # Seed 0 is that of the search. The runs after it have other seeds.
+    dev_ANR, test_ANR = scores(rng, scenario, NUM_ARMS, NUM_DRAWS, 1 + SEEDS_AFTER_SEARCH)
+    return _claims(test_ANR[:, int(dev_ANR[0, :, 0].argmax()), 1:])
+
+
 def claims_after_one_search_each(rng: np.random.Generator, scenario: str) -> list[bool]:
     """The same where each arm has settings from a search of its own, and these are compared over seeds."""
-    by_seed = []
+    chosen = []
     for _ in range(NUM_ARMS):
-        # One arm, whose seed 0 is that of its search. The runs after it have other seeds.
         dev_1NR, test_1NR = scores(rng, scenario, 1, NUM_DRAWS, 1 + SEEDS_AFTER_SEARCH)
-        chosen = int(dev_1NR[0, :, 0].argmax())
-        by_seed.append(dict(enumerate(test_1NR[0, chosen, 1:].tolist())))
-    return [each.is_significant for each in holm_of([paired_difference(arm, by_seed[0]) for arm in by_seed[1:]])]
+        chosen.append(test_1NR[0, int(dev_1NR[0, :, 0].argmax()), 1:])
+    return _claims(np.stack(chosen))
 
 
-def false_claims(num_studies: int, scenario: str, seed: int = 0) -> dict[str, float]:
-    """The shares of studies that find a difference, and that find an arm which leads by `LEAD`."""
+def _claims(scores_AR: Floats) -> list[bool]:
+    """Whether each arm but the first is told apart from it, over seeds."""
+    first, *others = (dict(enumerate(scores_R.tolist())) for scores_R in scores_AR)
+    return [each.is_significant for each in holm_of([paired_difference(arm, first) for arm in others])]
+
+
+DESIGNS: Final[dict[str, Callable[[np.random.Generator, str], list[bool]]]] = {
+    "as given": claims_as_given,
+    "shared settings": claims_with_shared_settings,
+    "at equal budget": claims_at_equal_budget,
+    "after one search each": claims_after_one_search_each,
+}
+
+
+def false_claims(num_studies: int, scenario: str, design: str, seed: int = 0) -> float:
+    """The share of studies of equal arms that tell one apart from the first."""
     rng = np.random.default_rng(seed)
-    return {
-        "at equal budget": float(np.mean([any(claims_at_equal_budget(rng, scenario)) for _ in range(num_studies)])),
-        "after one search each": float(
-            np.mean([any(claims_after_one_search_each(rng, scenario)) for _ in range(num_studies)])
-        ),
-        "leading arm found": float(
-            np.mean([claims_at_equal_budget(rng, scenario, LEAD)[-1] for _ in range(num_studies)])
-        ),
-    }
+    return float(np.mean([any(DESIGNS[design](rng, scenario)) for _ in range(num_studies)]))
+
+
+def leading_arm_found(num_studies: int, scenario: str, seed: int = 0) -> float:
+    """The share of studies at equal budget that find an arm which leads by `LEAD`."""
+    rng = np.random.default_rng(seed)
+    return float(np.mean([claims_at_equal_budget(rng, scenario, LEAD)[-1] for _ in range(num_studies)]))
 
 
 def coverage(num_studies: int, scenario: str, seed: int = 0) -> dict[str, float]:
@@ -117,7 +142,16 @@ def best_of_many(dev_N1: Floats, test_N1: Floats) -> float:
 
 
 def equal_budget(num_studies: int) -> Iterator[dict[str, Any]]:
-    """Five equal arms with 12 settings and 5 seeds, or with a search of 12 trials for each and 10 seeds after it."""
+    """Five equal arms with 12 settings and 5 seeds, or over 10 seeds: as given, after one search, or after one each."""
     for scenario in SCENARIOS:
-        shares = false_claims(num_studies, scenario) | coverage(num_studies, scenario)
+        shares = {design: false_claims(num_studies, scenario, design) for design in DESIGNS}
+        shares |= {"leading arm found": leading_arm_found(num_studies, scenario)} | coverage(num_studies, scenario)
         yield {"scenario": scenario} | {name: f"{100 * share:.1f}" for name, share in shares.items()}
+
+
+if __name__ == "__main__":
+    import sys
+
+    import pandas as pd
+
+    print(pd.DataFrame(equal_budget(int(sys.argv[1]))).to_string(index=False))

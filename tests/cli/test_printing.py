@@ -54,7 +54,7 @@ def test_numbers_that_json_lacks_are_null(capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.ray
-def test_every_command_after_init_and_train_runs(run: Run, on_kept_ray: None) -> None:
+def test_every_command_after_init_and_train_runs(run: Run, on_kept_ray: None, uri: str) -> None:
     """Finds names that no command takes, and a test split that the data lack."""
     file = Path("my tickets (1).csv")
     rows = [f"text {number} {'late' if number % 4 else 'ok'},{int(number % 4 > 0)}" for number in range(120)]

@@ -16,6 +16,10 @@ from dice_ray.settings import flat, nested
 PRESET = Layer(
     "preset.yaml", {"task": "sentence_pair", "data": {"source": "synthetic"}, "loss": {"focal": {"gamma": 3}}}
 )
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]" + "".join(
+    f", {name}: &{name} [{', '.join([f'*{below}'] * 9)}]" for below, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+"""YAML of nine lists, and of 400 million items to whoever walks through it."""
 
 
 def problems_of(*layers: Layer) -> list[str]:
@@ -69,6 +73,17 @@ def test_every_problem_names_its_layer() -> None:
         ("training.lr=" + "x" * 90_000, "training.lr: must be a valid number, unable to parse string as a number"),
         ("x" * 10**7 + "=1", "xxx... (10000000 characters): is not a key"),
         ("x" * 10**7, "--set: must be path=value, got 'xxx"),
+        ("training.epochs=" + "9" * 5000, "training.epochs: must be a YAML value, got '999"),
+        ("training.epochs=2024-13-45", "training.epochs: must be a YAML value, got '2024-13-45'"),
+        ("training.epochs=!!timestamp x", "training.epochs: must be a YAML value"),
+        ("training.epochs=!!bool x", "training.epochs: must be a YAML value"),
+        (
+            f"training.epochs={{{BOMB}}}",
+            "training.epochs: must hold fewer than 100,000 values, got a dict of more than",
+        ),
+        ('training.epochs="\\ud800"', r"training.epochs: must be text without half of a surrogate pair, got '\ud800'"),
+        ("data.imbalance.\ud800=1", r"data.imbalance.\ud800: must be text without half of a surrogate pair, got 1"),
+        ("\x1b[31m=1", r"\x1b[31m: is not a key"),
     ],
     ids=lambda text: f"{text:.40}",
 )
@@ -83,7 +98,13 @@ def test_a_value_that_is_too_large_is_one_short_error(assignment: str, message: 
 
 
 def test_a_preset_that_is_too_large_or_deep_is_an_error(tmp_path: Path) -> None:
-    for text, message in (("a: " + "x" * 10**6, "must be shorter than 1,000,000"), ("[" * 5000, "nested less deep")):
+    for text, message in (
+        ("a: " + "x" * 10**6, "must be shorter than 1,000,000"),
+        ("[" * 5000, "must be YAML in UTF-8, got it is nested too deep"),
+        (BOMB.replace(", b:", "\nb:"), "must be YAML in UTF-8"),
+        (f"{{{BOMB}}}", "i: must hold fewer than 100,000 values"),
+        (f"[{{{BOMB}}}]", "must hold sections: task, data, ..., got a list of more than 10,000 items"),
+    ):
         (tmp_path / "a.yaml").write_text(text)
         with pytest.raises(ConfigError, match=message):
             read_layer(tmp_path / "a.yaml")

@@ -123,6 +123,22 @@ def test_other_folders_and_dollars_are_found() -> None:
     assert sources.load(api.validate("c/mine.yaml").data).report.sizes == {"train": 60, "dev": 20}
 
 
+def test_files_at_urls_are_named_by_the_folder_s_url(tmp_path: Path) -> None:
+    """Finds a preset that names the copies, which another machine does not have."""
+    url = tmp_path.as_uri()
+    table("train.tsv", 60), table("test.tsv", 20)
+    _, preset = api.init(f"{url}/train.tsv", test=f"{url}/test.tsv")
+    assert preset == Path("train.yaml")
+    config = api.validate(preset)
+    assert isinstance(config.data.source, FilesConfig)
+    assert (config.data.source.folder, config.data.source.test) == (url, "test.tsv")
+    assert sources.load(config.data).report.sizes == {"train": 54, "dev": 6, "test": 20}
+    with pytest.raises(InputError, match=r"files at URLs must be in one folder, .*, got file.*train\.tsv, test\.tsv"):
+        api.init(f"{url}/train.tsv", test="test.tsv", overwrite=True)
+    with pytest.raises(DataError, match=r"FILE: there must be a file .*trian\.tsv, .*did you mean 'train\.tsv'"):
+        api.init(f"{url}/trian.tsv")
+
+
 def test_a_label_of_one_text_is_not_drawn_for_dev() -> None:
     lines = [f"a thing number {n}\t{n % 2 if n < 50 else n}" for n in range(80)]
     Path("train.tsv").write_text("\n".join(["text\tlabel", *lines]))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import zipfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dice_ray.data.guess import guess
+from dice_ray.data.guess import Given, guess
 from dice_ray.data.guess.encoding import guess_encoding
+from dice_ray.data.readers.base import lines
 from dice_ray.data.readers.opened import BINARY
 from dice_ray.errors import DataError
 
@@ -77,6 +85,50 @@ def test_a_binary_file_is_named_and_not_read_as_text(magic: bytes, tmp_path: Pat
     path.write_bytes(magic + b"text,label\n" * 9)
     with pytest.raises(DataError, match=r"data.csv.*(a file of|expected (Parquet|Arrow))"):
         guess(path)
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress, None])
+def test_a_file_that_unpacks_to_what_no_text_has_is_refused(tmp_path: Path, compress: Any) -> None:
+    """Finds that a file of some kilobytes fills the memory, as one line of zeros."""
+    path = tmp_path / "data.tsv"
+    if compress:
+        path.write_bytes(b"".join([compress(bytes(1 << 20))] * 65))
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("../data.tsv", bytes(65 << 20), compresslevel=1)
+    reads: tuple[Callable[[], object], ...] = (
+        partial(guess, path, Given(encoding="utf-8")),
+        partial(list, lines(path)),
+    )
+    for read in reads:
+        with pytest.raises(DataError, match=r"expected a whole \w+ file, found more than 200 times its size"):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.tsv.gz", b"no gzip"),
+        ("a.tsv", gzip.compress(b"a\tb\n" * 99, mtime=0)[:-9]),
+        ("a.tsv", b"BZh91AY&SYno"),
+        ("a.zip", b"PK"),
+    ],
+)
+def test_a_damaged_file_is_named_before_its_encoding_is_guessed(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name}, the file: expected a whole \w+ file"):
+        guess(tmp_path / name)
+
+
+def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("a.tsv", "a\tb\n")
+    content = bytearray((tmp_path / "a.zip").read_bytes())
+    content[6] |= 1  # the flag of the member, and that in the directory
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    (tmp_path / "a.zip").write_bytes(content)
+    with pytest.raises(DataError, match=r"expected a whole zip file, found .*encrypted"):
+        guess(tmp_path / "a.zip")
 
 
 def test_a_file_with_bytes_that_are_0_is_no_text(tmp_path: Path) -> None:

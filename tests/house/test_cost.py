@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -90,3 +91,12 @@ def test_the_losses_need_torch_pydantic_and_numpy_alone() -> None:
     public = {name for name in json.loads(result.stdout) if not name.startswith("_")}
     assert public <= {"dice_ray", "pydantic", "annotated_types"}  # pydantic loads parts of itself when they are used
     assert "dice_ray" in public
+
+
+def test_a_first_look_at_files_loads_no_statistics_and_no_model() -> None:
+    """`init` and `inspect` are what a new user tries first, and are mostly imports."""
+    rows = [f"a text {number}\t{number % 2}" for number in range(40)]
+    Path("mine.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    never = HEAVY - {"torch", "numpy", "pandas", "matplotlib"}
+    assert not loaded(["init", "mine.tsv", "--out", "mine.yaml"]) & {*never, "matplotlib", "jinja2"}
+    assert not loaded(["inspect", "mine.yaml"]) & never

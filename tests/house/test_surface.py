@@ -56,6 +56,7 @@ COMMANDS = {
         "--set",
         "--arm",
         "--seeds",
+        "--tune-shared",
         "--tuned-from",
         "--trial-timeout",
         "--max-hours",

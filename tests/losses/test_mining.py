@@ -34,6 +34,7 @@ def test_the_number_kept_is_that_of_the_decimal_ratio() -> None:
 def test_masked_items_are_neither_kept_nor_counted() -> None:
     mask = torch.tensor([True, True, False, True, True, False])
     assert kept_items(1, mask=mask) == [0, 4]
+    assert kept_items(1, mask=torch.arange(6) < 2) == [0, 1], "the one negative left, though its logit is below 0"
 
 
 def test_without_positives_or_without_negatives_all_are_kept() -> None:
@@ -44,6 +45,8 @@ def test_without_positives_or_without_negatives_all_are_kept() -> None:
 def test_of_ties_the_earlier_item_is_kept() -> None:
     items = flatten_items("softmax", torch.zeros(4, 3), torch.tensor([1, 0, 0, 2]), None)
     assert select_items(items, 1).int().tolist() == [[1, 1, 1], [1, 1, 0], [1, 0, 0], [1, 0, 1]]
+    items = flatten_items("sigmoid", torch.tensor([9.0, 1, 5, 1, 1]), torch.tensor([1, 0, 0, 0, 0]), None)
+    assert select_items(items, 2)[:, 1].tolist() == [1, 1, 1, 0, 0], "the hardest, and the first of those that tie"
 
 
 def test_each_of_several_classes_keeps_its_own_negatives() -> None:

@@ -8,13 +8,13 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 from dice_ray.losses.base import Loss
 from dice_ray.losses.mining import MiningConfig
 from dice_ray.losses.reduction import num_workers, step_loss, sum_over_workers
 from tests.contracts.losses import CASES, draw
+from tests.training.test_step import run_workers
 
 NUM_ITEMS = 64
 RATIOS = (0.0, 0.5)
@@ -72,7 +72,7 @@ def test_two_workers_are_exact(tmp_path: Path) -> None:
     names = sorted(STEPS)
     for index, name in enumerate(names):
         torch.save(on_one_worker(name), tmp_path / f"group-{index}")
-    spawn(worker, (2, str(tmp_path / "group"), names), nprocs=2)
+    run_workers(worker, (2, str(tmp_path / "group"), names), 2)
     assert (tmp_path / "group-done").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from dice_ray.errors import RunError
 from dice_ray.run import folder
-from dice_ray.run.folder import write_atomically
+from dice_ray.run.folder import TASK, stored_digest, write_atomically
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path: Path) -> None:
@@ -52,6 +52,15 @@ def test_an_output_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     assert (tmp_path / "link.tsv").is_symlink()
     assert other.read_text() == "of the user"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["link.tsv", "out.tsv", "out.tsv.new"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"data": 1}', '{"classes": 1, "facts": [], "data": ""}', "\xff", "[" * 100_000]
+)
+def test_a_damaged_description_of_a_task_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / TASK).write_text(text, encoding="latin-1")
+    with pytest.raises(RunError, match=r"task\.json must be as dice_ray wrote it, but is damaged"):
+        stored_digest(tmp_path)
 
 
 def test_an_output_may_be_a_pipe(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -91,6 +92,23 @@ def test_a_machine_finds_what_another_one_has_sent(url: str, machine: Machine) -
     assert (RUN / "before.pt").exists()
     store.delete(RUN, ["best.pt", "encoder"])
     assert stored(url) == {f"{key}/config.yaml", f"{key}/last.pt"}
+
+
+def test_a_key_that_is_a_path_to_elsewhere_is_not_fetched(
+    bucket: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import boto3
+
+    monkeypatch.setenv("DICE_RAY_RUNS", bucket.replace("/runs?", "/hostile?"))
+    endpoint = re.sub(r".*endpoint_override=([\d.:]+).*", r"http://\1", bucket)
+    client = boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1")
+    for name in ("encoder/config.json", "encoder/../../../../outside"):
+        client.put_object(Bucket="bucket", Key=f"hostile/sweep/trials/0001/{name}", Body=b"{}")
+    assert len(client.list_objects(Bucket="bucket", Prefix="hostile/")["Contents"]) == 2
+    machine("one")
+    store.fetch(RUN)
+    assert (RUN / "encoder/config.json").exists()
+    assert sorted(file.name for file in Path().rglob("*") if file.is_file()) == [".stored", "config.json"]
 
 
 def test_what_is_there_already_is_not_copied_again(url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,8 +77,9 @@ class Proxy(ThreadingHTTPServer):
     """A proxy before a server, which answers with its own `status`, or with a `fault`, where one of them is set.
 
     Attributes:
-        fault: One of `hang` (no answer until it is over), `half` (the answer breaks off), `late error` (the server has
-            done what it was asked for, and the answer is 500), `no JSON`.
+        fault: One of `away` (no answer; to stop the server would take 5 s), `hang` (no answer until it is over), `half`
+            (the answer breaks off), `late error` (the server has done what it was asked for, and the answer is 500),
+            `no JSON`.
     """
 
     daemon_threads = True
@@ -107,9 +108,9 @@ class _Forward(BaseHTTPRequestHandler):
         content = b"<html>the proxy's own page</html>"
         while self.server.fault == fault == "hang":
             time.sleep(0.1)
-        if not status and fault != "hang":
+        if not status and fault not in ("away", "hang"):
             status, content = self._forwarded(body)
-        if fault == "hang":
+        if fault in ("away", "hang"):
             self.close_connection = True
             return
         if fault == "late error":

@@ -34,6 +34,16 @@ def server(tmp_path_factory: pytest.TempPathFactory, migrated: Path) -> Iterator
     server.stop()
 
 
+@pytest.fixture
+def proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    server.start()
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with Proxy(server.uri) as proxy:
+        Thread(target=proxy.serve_forever, daemon=True).start()
+        yield proxy
+        proxy.shutdown()
+
+
 def test_a_server_that_starts_after_its_run_ended_gets_all_of_it(server: Server) -> None:
     fill(server.store)
     server.stop()
@@ -57,13 +67,9 @@ def test_a_server_that_starts_after_its_run_ended_gets_all_of_it(server: Server)
     assert stored.read_text() == "hello"
 
 
-@pytest.mark.timeout(900)  # the server starts up to three times
-def test_everything_is_stored_once_whenever_the_server_is_away(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    server.start()
-    writer = Writer("away", server.uri, tmp_path / "run")
+@pytest.mark.timeout(900)  # the server starts twice
+def test_everything_is_stored_once_whenever_the_server_is_away(proxy: Proxy, server: Server, tmp_path: Path) -> None:
+    writer = Writer("away", proxy.uri, tmp_path / "run")
     longest = 0.0
 
     def report(key: str, steps: range) -> None:
@@ -94,7 +100,7 @@ def test_everything_is_stored_once_whenever_the_server_is_away(
     until(lambda: writer.failure is not None)
     server.start()
     until(lambda: is_stored("b", 2))  # the same process sends it
-    server.stop()
+    proxy.fault = "away"
     report("b", range(3, 6))
     writer.end("a", "FINISHED")
     writer.end("b", "FAILED")
@@ -104,8 +110,8 @@ def test_everything_is_stored_once_whenever_the_server_is_away(
     (spool,) = unsent_spools(tmp_path)
     assert spool.experiment == "away"
 
-    server.start()
-    Writer("away", server.uri, tmp_path / "run").close()  # a later process
+    proxy.fault = ""
+    Writer("away", proxy.uri, tmp_path / "run").close()  # a later process
     assert list(unsent_spools(tmp_path)) == []
     runs = read("away", server.uri)
     assert runs.set_index("id")["status"].to_dict() == {
@@ -120,26 +126,38 @@ def test_everything_is_stored_once_whenever_the_server_is_away(
 
 
 def test_a_run_is_scored_while_the_server_is_away(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    proxy: Proxy, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", server.uri)
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    server.start()
+    """Finds a password of the store's URI too, in whatever a run leaves on the disk, in MLflow and in messages."""
+    uri = proxy.uri.replace("://", "://me:s3cret@")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     quick = {"data.source.synthetic.size": 100, "training.epochs": 1}
     dice_ray.train("synthetic_pairs", quick, name="mine")
-    server.stop()
+    proxy.fault = "away"
     scored = dice_ray.evaluate("mine")
     assert scored.not_stored is not None
     assert re.match(r"MLflow is away \(.*\): the scores wait in dice_ray_runs/mine, `dice-ray runs`", scored.not_stored)
-    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", server.uri)  # as if its driver were running
-    assert re.match(r"not stored in MLflow: .* 2 entries were not: ", dice_ray.evaluate("mine", "dev").not_stored or "")
+    busy = Spool(tmp_path / "dice_ray_runs/mine", "train", uri)  # as if its driver were running
+    not_stored = dice_ray.evaluate("mine", "dev").not_stored or ""
+    assert re.match(r"not stored in MLflow: .* 2 entries were not: ", not_stored)
     busy.close(is_sent=False)
-    server.start()
+    with pytest.raises(RunError, match=r"reading http://\*\*\*@127") as unread:
+        read("train")
+    waiting = b"".join(file.read_bytes() for file in (tmp_path / "dice_ray_runs").rglob("*") if file.is_file())
+    proxy.fault = ""
     assert api.send_waiting() == []
     (row,) = read("train").to_dict("records")
     assert {name: row[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics
     assert list(texts(read("train"), "test/items.csv")) == ["mine"]
     assert dice_ray.evaluate("mine", "dev").not_stored is None
+    api.write_report(api.report("train"), ["train"])
+    left = b"".join(
+        file.read_bytes() for place in (tmp_path, server.folder) for file in place.rglob("*") if file.is_file()
+    )
+    assert b"dev/best_f1" in left, "the files hold the store and its artifacts"
+    said = f"{scored.not_stored}{not_stored}{unread.value}{capfd.readouterr()}"
+    assert b"s3cret" not in waiting + left
+    assert "s3cret" not in said
 
 
 def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_restored(uri: str, tmp_path: Path) -> None:
@@ -161,16 +179,6 @@ def test_entries_of_an_experiment_that_is_deleted_meanwhile_wait_until_it_is_res
     Writer("gone", uri, tmp_path / "run").close()
     assert read("gone", uri)["status"].tolist() == ["FINISHED"]
     assert curves("gone", uri)["step"].tolist() == [1, 2]
-
-
-@pytest.fixture
-def proxy(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    server.start()
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-    with Proxy(server.uri) as proxy:
-        Thread(target=proxy.serve_forever, daemon=True).start()
-        yield proxy
-        proxy.shutdown()
 
 
 def test_a_proxy_that_refuses_for_seconds_costs_no_point(proxy: Proxy, server: Server, tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -131,6 +134,35 @@ def test_deleted_runs_and_those_of_other_programs_are_left_out(uri: str) -> None
     assert read("study", uri)["id"].tolist() == ["study", "c0", "c2", "c3"]
     assert "c1" not in curves("study", uri)["id"].tolist()
     assert experiments(uri) == ["first", "study"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("update runs set start_time = 'x' where name = 'c1'", "but start of a run is 'x'"),
+        ("update runs set start_time = null where name = 'c1'", "but start of a run is None"),
+        ("update runs set end_time = 1e300 where name = 'c1'", "but end of a run is 1e+300"),
+        ("update params set value = x'80' where key = 'loss'", "but params.loss of a run is b'"),
+        ("update latest_metrics set value = 'high'", "but metrics.dev/f1 of a run is 'high'"),
+        ("update metrics set step = 'x' where key = 'dev/f1'", "but a point of a curve of a run is 'x'"),
+        (
+            "update tags set value = 'x' where key = 'dice_ray.seed'",
+            "the tag dice_ray.seed of the run c0 must be a number",
+        ),
+        ("update tags set key = 'dice_ray.constant.x' where key = 'mine'", ""),
+        ("update tags set value = cast(x'ff' as text) where key = 'mine'", "Could not decode to UTF-8"),
+    ],
+)
+def test_a_value_that_mlflow_does_not_write_is_named(uri: str, change: str, message: str) -> None:
+    """SQLite keeps any value in any column: each of these was a traceback of pandas or NumPy."""
+    fill(uri)
+    with closing(sqlite3.connect(uri.removeprefix("sqlite:///"))) as database, database:
+        assert database.execute(change).rowcount
+    if not message:
+        assert read("study", uri)["metrics.x"].dropna().tolist() == [1.2e6] * 4
+        return
+    with pytest.raises(RunError, match=re.escape(message)):
+        (read("study", uri), curves("study", uri))
 
 
 def test_the_error_names_a_file_that_is_no_database(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from dice_ray.checksums import sealed
 from dice_ray.errors import BusyError, RunError
-from dice_ray.tracking.entries import End, Open, Points, RunEntry, Tags, as_line
+from dice_ray.tracking.entries import End, Model, Open, Points, RunEntry, Tags, as_line
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool, unsent_spools
 from dice_ray.tracking.writer import Writer
@@ -128,6 +128,43 @@ def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
     assert spool.store == "http://***@127.0.0.1:1"
     assert not spool.is_of_this_store
     assert "secret" not in first.path.read_text()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[1, 2]",
+        b'"entry"',
+        b'{"entry": "Tags", "key": ["a"], "tags": {}}',
+        b'{"entry": "Points", "key": "a", "points": [{"metric": "m", "value": "high", "step": 1, "at": 1}]}',
+        b'{"entry": "Tags", "key": "\xff", "tags": {}}',
+        b"[" * 100_000,
+    ],
+)
+def test_a_line_that_is_no_entry_is_named(line: bytes, tmp_path: Path) -> None:
+    """Finds a traceback in place of the file's name, at the line or when its entry is sent."""
+    spool = Spool(tmp_path, "a", "sqlite:////a.db")
+    spool.close(is_sent=False)
+    head = spool.path.read_bytes()
+    spool.path.write_bytes(head + line + b"\n")
+    with pytest.raises(RunError, match=r"unsent-.*\.jsonl must hold the entries .* but is damaged"):
+        Spool(tmp_path, "a", "sqlite:////a.db")
+    spool.path.write_bytes(line + b"\n" + head)
+    with pytest.raises(RunError, match=r"unsent-.*\.jsonl must hold the entries .* but is damaged"):
+        list(unsent_spools(tmp_path))
+
+
+def test_a_model_outside_of_the_folder_is_neither_sent_nor_deleted(tmp_path: Path) -> None:
+    for where, is_inside in ((tmp_path / "run/model", True), (tmp_path / "photos", False)):
+        where.mkdir(parents=True)
+        spool = Spool(tmp_path / "run", "a", "sqlite:////a.db")
+        spool.add(Model("a", str(where), "mine"))
+        spool.close(is_sent=False)
+        if is_inside:
+            assert Spool(tmp_path / "run", "a", "sqlite:////a.db").unsent == [Model("a", str(where), "mine")]
+        else:
+            with pytest.raises(RunError, match=r"the model .*photos lies outside of .*run"):
+                Spool(tmp_path / "run", "a", "sqlite:////a.db")
 
 
 def test_only_its_owner_can_read_the_file(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
+from dice_ray.tracking.entries import Open
+from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.store import quiet_client, sqlite_file
 from dice_ray.tracking.writer import Writer
 
@@ -98,6 +100,34 @@ KEYS = (
     "zwei\nZeilen",
     "größer",
 )
+
+
+def test_runs_are_searched_only_where_they_may_be(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds a search through all runs of the store for each new one, and one left out that would double a run."""
+    client, searched = type(quiet_client(uri)), []
+    search, create = client.search_runs, client.create_run
+
+    def counted(self: Any, *arguments: Any, **named: Any) -> Any:
+        searched.append(arguments[1])
+        return search(self, *arguments, **named)
+
+    def not_answered(self: Any, *arguments: Any, **named: Any) -> Any:
+        create(self, *arguments, **named)
+        raise TimeoutError
+
+    monkeypatch.setattr(client, "search_runs", counted)
+    new = Runs("sweep", uri)
+    with monkeypatch.context() as context:
+        context.setattr(client, "create_run", not_answered)
+        with pytest.raises(TimeoutError):
+            new.send(Open("t1", "t1", {}, {}, None, 1))
+    assert not searched
+    for key in ("t1", "t2", "t3"):
+        new.send(Open(key, key, {}, {}, None, 1))
+    assert len(searched) == 1  # that of the first, which was created already
+    Runs("sweep", uri).send(Open("t1", "t1", {}, {}, None, 1))
+    assert len(searched) == 2
+    assert rows(uri, "select count(*) from runs") == [(3,)]
 
 
 def test_a_finished_run_is_scored_again(uri: str) -> None:

@@ -28,7 +28,7 @@ def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...])
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_a_study_runs_what_is_missing_and_retries_what_failed(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     arms = {"ce": {"loss": "cross_entropy"}, "focal": {"loss": "focal"}}
     plan = StudyPlan(name="study", layers=layers, arms=arms, baseline="ce", seeds=(1, 2))
@@ -74,7 +74,7 @@ VARIANTS = {
 
 @pytest.mark.ray
 @pytest.mark.slow
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_variants_are_run_on_their_own_data_and_what_does_not_go_together_is_left_out(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,7 +124,7 @@ SETTINGS = draws(space, 2)
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_drawn_settings_are_reported_as_one_comparison(tmp_path: Path) -> None:
     """The tag gets from the study's file to the report, or each setting is taken for a data set."""
     (tmp_path / "drawn.py").write_text(DRAWN)

@@ -77,6 +77,11 @@ def test_a_ledger_without_checksums_is_read(path: Path) -> None:
         ('{"event": "end", "id": "0009", "state": "done"}', "0009 must have started"),
         (FOCAL.model_dump_json(), "0001 has started already"),
         ("", "line 2"),
+        (
+            FOCAL.model_copy(update={"id": "../../mine"}).model_dump_json(),
+            "must be a name of a folder, got '../../mine'",
+        ),
+        ("[" * 100_000, "line 2"),
         (sealed(FOCAL.model_dump_json()).replace("2.5", "3.5"), "its checksum must be"),
     ],
 )

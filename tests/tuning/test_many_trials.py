@@ -14,9 +14,11 @@ import pytest
 
 from dice_ray.config.load import Layer, as_yaml, resolve
 from dice_ray.run.driver import Driver
+from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import ranking, sweep
-from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.searchers import SweepSearcher
 from tests.benchmarks.scale import RATE, Marks, no_work, with_ended
 
@@ -36,6 +38,34 @@ def num_calls(run: Callable[[], Any]) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+def num_instructions(run: Callable[[], Any]) -> int:
+    """How many instructions of Python a call takes in the end, also those of loops that call nothing."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal count
+        frame.f_trace_opcodes = True
+        count += event == "opcode"
+        return note
+
+    before = sys.gettrace()
+    sys.settrace(note)
+    try:
+        run()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def ledger_with(history: History, path: Path) -> Ledger:
+    """A ledger of these trials, which is not written."""
+    ledger = Ledger(path)
+    for spec in history.specs.values():
+        ledger._add(spec)
+        ledger._add(history.outcomes[spec.id])
+    return ledger
 
 
 @pytest.fixture
@@ -66,13 +96,35 @@ def test_the_end_of_a_trial_ranks_those_alone_that_may_be_retained(plan: SweepPl
     for objectives in ((), ("recall", "seconds")):
         of_objectives = plan.model_copy(update={"objectives": objectives, "scheduler": "none"})
         for num in (100, 400):
-            ledger, history = Ledger(tmp_path / f"{num}"), with_ended(num)
-            ledger.specs, ledger.outcomes = history.specs, history.outcomes
+            ledger = ledger_with(with_ended(num), tmp_path / f"{num}")
             retained = ranking.clean_up(of_objectives, ledger, tmp_path, ledger.outcomes)
             if not objectives:
                 assert retained == ranking.retained(plan, ledger)
             calls.append(num_calls(partial(ranking.clean_up, of_objectives, ledger, tmp_path, {"0001"} | retained)))
     assert max(calls) < 1.3 * min(calls[:2])
+
+
+def test_the_records_of_a_trial_take_the_same_after_many_trials(plan: SweepPlan, tmp_path: Path) -> None:
+    """Finds a look at each ended trial when one starts, reports, ends, or the progress is shown."""
+    fewer, more = 100, 600
+    instructions = []
+    with Writer(plan.name) as writer:
+        for num in (fewer, more):
+            ledger = ledger_with(with_ended(num), tmp_path / f"{num}")
+            recorder = Recorder(plan, ledger, writer, plan.ids)
+            recorder.open(ledger.outcomes)
+
+            def a_trial(recorder: Recorder, id_: str) -> None:
+                recorder.started(TrialSpec(id=id_, params={"training.lr": 1e-3}, seed=0))
+                recorder.reported(id_, {"score": 0.0, "step": 1, "metrics": {"dev/f1": 0.0}})
+                assert recorder.counts.running == 1
+                recorder.ended(id_, {"score": 0.0, "step": 1, "finished": True})
+                assert recorder.counts.done + recorder.counts.pruned == len(recorder._ledger.outcomes)
+
+            a_trial(recorder, f"{num + 1:04d}")  # fills caches
+            instructions.append(num_instructions(partial(a_trial, recorder, f"{num + 2:04d}")))
+    few, many = instructions
+    assert many - few < more - fewer  # less than one for each trial
 
 
 def test_what_is_retained_among_the_retained_and_the_last_is_what_is_retained_of_all(

@@ -139,6 +139,8 @@ def test_what_is_not_a_plan_is_refused(tmp_path: Path) -> None:
         ("kind: sweep\nname: x\n", ["layers: must be given", "space: must be given", "trials: must be given"]),
         ("kind: [sweep]\n", ["kind: must be sweep or study, got ['sweep']"]),
         ("", ["kind: must be sweep or study, got None"]),
+        ("kind: &a {a: *a}\n", ["kind: must be sweep or study, got {'a': {...}}"]),
+        ("kind: sweep\nname: 2024-13-45\n", ["it must be YAML in UTF-8: month must be in 1..12"]),
         ("kind: [sweep", ["it must be YAML in UTF-8: while parsing a flow sequence"]),
     ):
         (tmp_path / "plan.yaml").write_text(text)

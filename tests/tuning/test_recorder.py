@@ -24,7 +24,9 @@ from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.study_plan import Asked, StudyPlan
 
 if TYPE_CHECKING:
-    from mlflow.entities import Run
+    from mlflow.entities import Experiment, Run
+
+pytestmark = pytest.mark.usefixtures("uri")  # to make a store takes as long as a short run
 
 FOCAL = TrialSpec(id="0001", params={"loss": "focal", "loss.focal.gamma": 1.5}, seed=4)
 DICE = TrialSpec(id="0002", params={"loss": "dice"}, seed=4)
@@ -121,10 +123,13 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
 def test_the_experiment_is_described_once_and_the_users_tags_are_on_the_parent(tmp_path: Path, plan: SweepPlan) -> None:
     client = quiet_client(store_uri())
 
+    def experiment() -> Experiment:
+        found = client.get_experiment_by_name("sweep")
+        assert found is not None
+        return found
+
     def described() -> str:
-        experiment = client.get_experiment_by_name("sweep")
-        assert experiment is not None
-        return str(experiment.tags[schema.NOTE])
+        return str(experiment().tags[schema.NOTE])
 
     with Writer(plan.name) as writer:
         recorder = Recorder(plan, Ledger(tmp_path / "ledger.jsonl"), writer, plan.ids)
@@ -134,7 +139,7 @@ def test_the_experiment_is_described_once_and_the_users_tags_are_on_the_parent(t
     tags = {run.data.tags[schema.ID]: run.data.tags for run in all_runs("sweep")}
     assert (tags["sweep"]["team"], "team" in tags["0002"]) == ("a", False)
     assert "a search of the space `a:b` with the sampler `tpe`, by dev/f1" in described()
-    client.set_experiment_tag("1", schema.NOTE, "mine")
+    client.set_experiment_tag(experiment().experiment_id, schema.NOTE, "mine")
     with recording(plan, Ledger(tmp_path / "ledger.jsonl")):
         pass
     assert described() == "mine"

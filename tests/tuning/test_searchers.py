@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from optuna.samplers import NSGAIISampler
 from optuna.trial import TrialState
+from ray.tune.experiment import Trial
 
 from dice_ray.config.load import Layer
 from dice_ray.errors import InputError, UnknownNameError
@@ -18,7 +19,7 @@ from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.samplers import sampler
-from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher, SweepSearcher
+from dice_ray.tuning.searchers import AsManyAsFit, CellSearcher, InOrder, SweepSearcher
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
 
@@ -224,3 +225,23 @@ def test_the_number_of_trials_follows_that_of_the_machines(tmp_path: Path, monke
     Growing.num_nodes = 1
     limited.on_trial_complete("ray0")
     assert handed_out(40) == 0  # those that run on lost machines are run again first
+
+
+def test_trials_start_in_their_order_and_ended_ones_are_forgotten() -> None:
+    """Finds a scheduler that goes through all trials at each event, as Tune's own, or starts a retried one first."""
+    scheduler, trials = InOrder(), [Trial("none", stub=True, trial_id=f"ray{number}") for number in range(3)]
+    for trial in trials:
+        scheduler.on_trial_add(None, trial)
+    first, second, third = trials
+    assert scheduler.choose_trial_to_run(None) is first
+    first.set_status(Trial.RUNNING)
+    assert scheduler.choose_trial_to_run(None) is second
+    first.set_status(Trial.PENDING)
+    scheduler.on_trial_add(None, first)  # its actor was lost
+    second.set_status(Trial.RUNNING)
+    assert scheduler.choose_trial_to_run(None) is third
+    third.set_status(Trial.TERMINATED)
+    assert scheduler.choose_trial_to_run(None) is first
+    first.set_status(Trial.ERROR)
+    assert scheduler.choose_trial_to_run(None) is None
+    assert scheduler._unfinished == [second]

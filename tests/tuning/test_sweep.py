@@ -24,6 +24,7 @@ from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
 from tests.kept_ray import KeptRay
 from tests.standing import standing
+from tests.tracking.stores import copied
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -137,7 +138,7 @@ def test_a_sweep(tmp_path: Path, layers: tuple[Layer, ...], capfd: pytest.Captur
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 @pytest.mark.parametrize("faults", ["faults", pytest.param("faults_and_an_exit", marks=pytest.mark.slow)])
 def test_a_failed_trial_says_why_and_is_tried_again_if_a_machine_may_be_the_reason(
     tmp_path: Path, layers: tuple[Layer, ...], faults: str
@@ -173,9 +174,10 @@ class Resumed:
 
 @pytest.fixture(scope="module")
 def resumed(
-    kept_ray: KeptRay, layers: tuple[Layer, ...], tmp_path_factory: pytest.TempPathFactory
+    kept_ray: KeptRay, layers: tuple[Layer, ...], tmp_path_factory: pytest.TempPathFactory, migrated: Path
 ) -> Iterator[Resumed]:
     folder = tmp_path_factory.mktemp("resumed")
+    copied(migrated, folder)
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(
         name="seeds", layers=layers, space=space, trials=1, sampler="brute_force", scheduler="median", top=1
@@ -241,7 +243,7 @@ def test_the_best_run_again_with_other_seeds_and_a_killed_rerun_goes_on(
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     space = SPACE.replace("losses_and_a_rate_too_high", "loss_and_rate")
     named = ("precision", "recall", "seconds")
@@ -279,7 +281,7 @@ def test_several_objectives_leave_a_pareto_front(tmp_path: Path, layers: tuple[L
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_a_trial_that_takes_too_long_fails_and_spares_the_actor(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     long = (*layers, values_layer("settings", {"training.epochs": 10_000}))
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")

@@ -85,13 +85,16 @@ def test_a_trial_whose_loss_was_rewritten_since_the_plan_was_made_fails(
 
 
 def test_a_search_never_reads_the_test_split(
-    tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, layers: tuple[Layer, ...], uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+
     def refused(prepared: PreparedData) -> EncodedSplit:
         raise AssertionError("test was read")
 
     monkeypatch.setattr(PreparedData, "test", refused)
-    plan, folder = SweepPlan(name="blind", layers=layers, space=SPACE, trials=1), tmp_path / "blind"
+    quick = (*layers, values_layer("--set", {"training.epochs": 1}))
+    plan, folder = SweepPlan(name="blind", layers=quick, space=SPACE, trials=1), tmp_path / "blind"
     with session(plan, folder, Driver(num_cpus=1)) as work:
         results = list(trial._results(trial.Work(work.plan, folder, 2), TrialSpec(id="0001", params=SAME, seed=0)))
     assert results[-1]["finished"]
@@ -101,7 +104,7 @@ def test_a_search_never_reads_the_test_split(
 
 
 @pytest.mark.ray
-@pytest.mark.usefixtures("on_kept_ray")
+@pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_a_trial_depends_on_no_trial_before_it(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     run([SAME, OTHERS[0], FAILS, SAME], layers, tmp_path / "warm")
     assert metrics(tmp_path / "warm", 4) == metrics(tmp_path / "warm", 1)

@@ -1,4 +1,4 @@
-"""Arms over the best trials of sweeps: of their own loss, the same data and encoder, and other seeds."""
+"""Arms over the best trials of sweeps, of their own loss or of any, and with their own parameters alone."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dice_ray.data import sources
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.settings import Flat, flat
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.earlier import tuned
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study_plan import StudyPlan, Variant
+from dice_ray.tuning.tuned import EQUAL_WEIGHTS, shared, tuned
 
 ARMS: dict[str, Flat] = {
     "ce": {"loss": "cross_entropy"},
@@ -142,3 +142,82 @@ def test_an_arm_found_in_no_sweep_is_named(sweep: Callable[..., Path], study: St
     there = sweep("focals", ({"loss": "focal"}, 0.5), ({"loss": "cross_entropy"}, None))
     with pytest.raises(ConfigError, match=r"arms\.ce: must be of a loss .* got cross_entropy\. Known: focal"):
         tuned(study, [there])
+
+
+CE_TRIAL: Flat = {"loss": "cross_entropy", "training.lr": 2e-3, "training.warmup": 0.2, "model.head_bias": "prior"}
+DICE_TRIAL: Flat = {"loss": "dice", "loss.dice.gamma": 3.0, "mining.ratio": 1.0, "training.lr": 5e-3}
+
+
+def configs(plan: StudyPlan) -> dict[str | None, Flat]:
+    return {cell.arm: flat(plan.config(cell)) for cell in plan.grid().cells}
+
+
+def test_shared_settings_are_those_of_the_best_trial_apart_from_its_loss(
+    sweep: Callable[..., Path], study: StudyPlan
+) -> None:
+    """Finds arms that differ in more than their loss, or that all got the loss of the best trial."""
+    found = shared(
+        study, sweep("joint", (CE_TRIAL, 0.5), (DICE_TRIAL, 0.8), ({**DICE_TRIAL, "training.lr": 1.0}, None))
+    )
+    assert found.shared == "joint 0002, dice, best of 3"
+    of_arm = configs(found)
+    assert {arm: values["training.lr"] for arm, values in of_arm.items()} == dict.fromkeys(of_arm, 5e-3)
+    assert {arm: values["loss"] for arm, values in of_arm.items()} == {
+        **{"ce": "cross_entropy", "focal": "focal", "mild": "focal"},
+        "control_ce": "weighted_cross_entropy",
+    }
+    assert not any("mining.ratio" in values and values["mining.ratio"] for values in of_arm.values())
+    by_ce = configs(shared(study, sweep("ce", (CE_TRIAL, 0.5))))
+    assert {values["model.head_bias"] for values in by_ce.values()} == {"prior"}
+    assert not found.tuned
+    written = study.model_copy(
+        update={
+            "layers": (*study.layers, values_layer("--set", {"training.lr": 0.1})),
+            "variants": {"few": Variant(layers=(*study.layers, values_layer("variant few", {"training.warmup": 0.3})))},
+        }
+    )
+    above = shared(written, sweep("over", (CE_TRIAL, 0.5)))
+    assert above.base().training.lr == 0.1, "what the study writes is above the shared settings"
+    assert (above.base("few").training.warmup, above.base("few").training.lr) == (0.3, 2e-3)
+
+
+def test_with_shared_settings_a_loss_takes_its_own_parameters_alone(
+    sweep: Callable[..., Path], study: StudyPlan
+) -> None:
+    """Finds an arm that gets other optimizer settings back by the search of its parameters."""
+    plan = shared(study.model_copy(update={"arms": {**ARMS, "dice": {"loss": "dice"}}}), sweep("ce", (CE_TRIAL, 0.5)))
+    at_shared = {"training.lr": 2e-3, "training.warmup": 0.2}
+    own: Flat = {"loss": "dice", "loss.dice.gamma": 3.0, "mining.ratio": 1.0, "model.head_bias": "zero"}
+    dices = sweep("dices", (own, 0.8), ({"loss": "cross_entropy"}, 0.4), over=at_shared)
+    found = tuned(plan, [dices])
+    assert found.tuned == {"dice": "dices 0001, best of 1"}, "cross-entropy has no parameters, and focal no sweep"
+    assert found.controls == {"control_ce": "ce"}
+    values = configs(found)["dice"]
+    expected = {**at_shared, "loss.dice.gamma": 3.0, "mining.ratio": 1.0, "model.head_bias": "prior"}
+    assert expected.items() <= values.items()
+    with pytest.raises(RunError, match=r"at the shared settings of ce, .* training.lr 0.005 instead of 0.002: run it"):
+        tuned(plan, [sweep("joint", (DICE_TRIAL, 0.8))])
+
+
+def test_the_control_of_shared_settings_is_absent_where_it_shows_nothing(
+    sweep: Callable[..., Path], study: StudyPlan
+) -> None:
+    there = sweep("ce", (CE_TRIAL, 0.5))
+    of_focal = study.model_copy(update={"baseline": "focal"})
+    assert not shared(of_focal, there).controls
+    own = study.model_copy(update={"arms": {**ARMS, "same": dict(EQUAL_WEIGHTS)}})
+    assert not shared(own, there).controls, "two equal arms would be refused"
+
+
+@pytest.mark.parametrize(
+    ("trial", "score", "says"),
+    [
+        ({"loss": "focal", "loss.focal.gamma": 1.0}, 0.5, r"all losses can share, .* loss, loss.focal.gamma only"),
+        (CE_TRIAL, None, r"must have a trial with a score to share its settings, and it has none"),
+    ],
+)
+def test_a_sweep_that_has_nothing_to_share_is_refused(
+    sweep: Callable[..., Path], study: StudyPlan, trial: Flat, score: float | None, says: str
+) -> None:
+    with pytest.raises(RunError, match=says):
+        shared(study, sweep("other", (trial, score)))

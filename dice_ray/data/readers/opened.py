@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final, cast
+from typing import IO, Any, BinaryIO, Final
 
 COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
 OPENERS: Final[Mapping[str, Callable[..., Any]]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 SUFFIXES: Final = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zip": "zip"}
+SMALL: Final = 64 << 20
+MOST_UNPACKED: Final = 200
+"""A file may unpack to `SMALL` bytes, and to this many times its size. Texts are packed to a third or a tenth, zeros of
+gzip to a thousandth."""
+BLOCK: Final = 1 << 16
 BINARY: Final = {
     b"PAR1": "Parquet",
     b"ARROW1": "Arrow",
@@ -46,10 +52,10 @@ def binary_format(path: Path) -> str | None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file; a compressed one is decompressed, and a zip archive must hold one file.
+    """The bytes of a file; a compressed one is decompressed, and a zip archive must hold one file, whatever its name.
 
     Raises:
-        EOFError, OSError: The compressed file is damaged.
+        EOFError, OSError: The compressed file is damaged, encrypted, or a bomb.
     """
     kind = compression(path)
     try:
@@ -59,12 +65,47 @@ def opened(path: Path) -> Iterator[BinaryIO]:
                 if len(members) != 1:
                     names = ", ".join(member.filename for member in members[:5])
                     raise OSError(f"{len(members)} files ({names}): unpack it")
-                with archive.open(members[0]) as file:
-                    yield cast(BinaryIO, file)
-            return
-        with OPENERS.get(kind or "", open)(path, "rb") as file:
-            yield file
+                with _opened_member(archive, members[0]) as file:
+                    yield _Bounded.around(file, path)
+        elif kind is not None:
+            with OPENERS[kind](path, "rb") as file:
+                yield _Bounded.around(file, path)
+        else:
+            with path.open("rb") as file:
+                yield file
     except (zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+        raise OSError(str(error)) from error
+
+
+class _Bounded(io.RawIOBase):
+    """What a file unpacks to, up to a size that no text has: a small file of zeros must not fill the memory."""
+
+    def __init__(self, unpacked: IO[bytes], path: Path) -> None:
+        self._unpacked = unpacked
+        self._left = max(SMALL, MOST_UNPACKED * path.stat().st_size)
+
+    @classmethod
+    def around(cls, unpacked: IO[bytes], path: Path) -> BinaryIO:
+        return io.BufferedReader(cls(unpacked, path), BLOCK)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._unpacked.read(len(buffer))
+        self._left -= len(block)
+        if self._left < 0:
+            raise OSError(
+                f"more than {MOST_UNPACKED} times its size, as no text has it: unpack it yourself if it is one"
+            )
+        buffer[: len(block)] = block
+        return len(block)
+
+
+def _opened_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+    try:
+        return archive.open(member)
+    except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed as Python cannot unpack it
         raise OSError(str(error)) from error
 
 

@@ -119,7 +119,9 @@ def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iter
             else:
                 stream = pa.ipc.open_stream(path)
                 yield stream.schema, lambda names: (batch.select(names) for batch in stream)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:  # an OSError without a number is one of Arrow's own
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         raise unreadable(path, "the file", kind, first_line(error)) from None
 
 

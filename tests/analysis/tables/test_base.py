@@ -56,6 +56,7 @@ def test_no_cell_of_a_csv_file_is_a_formula() -> None:
     """A label such as `=HYPERLINK(...)` would be run by the spreadsheet that opens the file."""
     data = pd.DataFrame({"=a()": ["=b()", "@c", "+d", "-e", "\tf"], "mean": [-0.5, 1, 2, 3, 4]})
     lines = ReportTable("t", "Title", data, data.astype(str)).csv().splitlines()
+    assert ReportTable("t", "", pd.DataFrame({"arm": ["a\r=b()"]}), data).csv() == 'arm\n"a\n=b()"\n', "one cell"
     assert lines == ["'=a(),mean", "'=b(),-0.5", "'@c,1.0", "'+d,2.0", "'-e,3.0", "'\tf,4.0"]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from analysis.budget import at_budget
+from analysis.budget_wording import sentences_at_budget
 from analysis.findings import Findings
 from analysis.tables.budget import at_equal_budget, variance_components
 from analysis.variance import components
@@ -46,6 +49,25 @@ def test_the_shares_of_variance_are_those_of_the_scores() -> None:
     assert table.data["source"].tolist() == list(expected)
     assert table.data["share"].sum() == pytest.approx(1)
     assert (table.data["standard_deviation"] ** 2).tolist() == pytest.approx(list(expected.values()))
+
+
+def test_the_settings_are_named_by_what_they_vary() -> None:
+    """Finds a loss, a seed or a shared value named as the cause, and an unnamed learning rate."""
+    frame = drawn_settings(DEV, TEST)
+    draw = frame["tags.variant"].astype("float64")
+    own: dict[str, Any] = {
+        "loss": frame["arm"],
+        "training.seed": frame["seed"],
+        "training.epochs": 3,
+        "training.lr": draw / 1000,
+    }
+    frame = frame.assign(**{f"params.{path}": value for path, value in own.items()})
+    (table,) = variance_components(Findings(frame))
+    by_source = table.shown.set_index("source")["what varies"]
+    assert by_source["settings"] == "the settings (training.lr), over all arms"
+    assert "settings (training.lr) " in " ".join(sentences_at_budget(at_budget(Findings(frame))[0]))
+    several = Findings(frame.assign(**{"params.training.warmup": draw / 10}))
+    assert "(training.lr, training.warmup)" in variance_components(several)[0].text()
 
 
 def test_all_other_studies_have_no_such_table() -> None:
