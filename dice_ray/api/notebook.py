@@ -19,8 +19,9 @@ SECONDS_BETWEEN_UPDATES: Final = 0.5
 
 def is_notebook() -> bool:
     """Whether this process is the kernel of a notebook, which has imported IPython."""
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
+    # Another thread may be in the middle of its import, as MLflow's is in the thread of an earlier run's writer.
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    return shell is not None and hasattr(shell(), "kernel")
 
 
 class NotebookScreen:

@@ -182,11 +182,13 @@ def store_splits(
                 content_hashes.extend(hash(row.record.content) for row in rows)
                 if split == "train" and shares:
                     documents.extend(NO_DOCUMENT if row.document is None else hash(row.document) for row in rows)
-        reports[split], contents[split] = reader.report(), np.array(content_hashes)
+        reports[split], contents[split] = reader.report(), np.frombuffer(content_hashes, np.int64)
     _refuse_empty(contents, reports)
     whole_documents = ""
     if shares:
-        left = Drawable.of(Records(ArrowTable(folder / "train.arrow"), kind), np.array(documents), shares)
+        left = Drawable.of(
+            Records(ArrowTable(folder / "train.arrow"), kind), np.frombuffer(documents, np.int64), shares
+        )
         whole_documents = ", documents whole" if left.has_whole_documents else ""
     for split, share in shares.items():
         is_drawn = left.draw(share, seed)
@@ -209,8 +211,8 @@ def store_splits(
     digest = Digest()
     for split in ("train", "dev", "test"):
         if split in contents:
-            for records in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
-                digest.add(records)
+            for chunk in chunked(Records(ArrowTable(folder / f"{split}.arrow"), kind)):
+                digest.add(chunk)
         digest.end()  # also for a split that does not exist, which counts as empty
     return report, str(digest)
 

@@ -18,7 +18,7 @@ class Admission:
     """What a machine that joins later must be like.
 
     Attributes:
-        known: Ids of the machines that were there before.
+        known: Ids of the machines that were checked at the start.
         configs: Their data and encoders must be there.
         driver: What the driver says of itself.
     """
@@ -29,12 +29,9 @@ class Admission:
 
 
 def admission(joined: cluster.Cluster, configs: Sequence[RunConfig]) -> Admission | None:
-    """What machines must be like that join from now on; None where none can."""
-    import ray
-
-    if joined.is_fixed:
-        return None
-    return Admission(frozenset(node["NodeID"] for node in ray.nodes()), tuple(configs), described(configs))
+    """What machines must be like that are added after this process has joined; None where none can."""
+    # Not those of this moment: minutes may have passed since the check, as while GPU memory is measured.
+    return None if joined.is_fixed else Admission(joined.ids, tuple(configs), described(configs))
 
 
 def problem(admission: Admission | None, surroundings: Mapping[str, str], folder: Path) -> str:

@@ -80,12 +80,14 @@ class Cluster:
         scratch: A temporary folder, deleted when Ray ends.
         is_own: Whether it was started here, and ends with what is run on it.
         is_fixed: Whether no machine is added or lost while it runs.
+        ids: Ray's ids of `nodes`.
     """
 
     nodes: tuple[Node, ...]
     scratch: Path
     is_own: bool = True
     is_fixed: bool = True
+    ids: frozenset[str] = frozenset()
 
     @property
     def lost(self) -> str | None:
@@ -219,7 +221,8 @@ def started(
                 _init(address, local if address == "local" else {})
             alive = [node for node in ray.nodes() if node["Alive"]]
             is_own = address == "local"
-            cluster = Cluster(tuple(map(node_of, alive)), scratch, is_own, is_fixed=is_own)
+            ids = frozenset(node["NodeID"] for node in alive)
+            cluster = Cluster(tuple(map(node_of, alive)), scratch, is_own, is_fixed=is_own, ids=ids)
             least_cpus = least_cpus or num_cpus
             if least_cpus is not None and cluster.cpus < least_cpus:  # Ray would wait for them for ever
                 raise RunError(

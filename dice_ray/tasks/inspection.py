@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect as python_inspect
-import statistics
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias
+
+import numpy as np
 
 from dice_ray.data.records import (
     LoadReport,
@@ -140,26 +142,26 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
 
 
 def _facts(task: TaskBranch, records: Sequence[Record], unit: Unit) -> SplitFacts:
-    lengths = []
-    seen = set[int]()
+    # Arrays of numbers: 16 bytes a record, where a list and a set of Python's numbers take more than 100.
+    lengths_read, contents = array("q"), array("q")
     for record in records:
-        lengths.append(_length(record, unit))
-        # Hashes instead of the texts: a set of the texts would hold the whole data set in memory.
-        seen.add(hash(record.content))
+        lengths_read.append(_length(record, unit))
+        contents.append(hash(record.content))
+    lengths = np.sort(np.frombuffer(lengths_read, np.int64))
+    num_distinct = len(np.unique(np.frombuffer(contents, np.int64)))
     negatives, positives = task.negatives_and_positives(records)
-    lengths.sort()
     return SplitFacts(
         num_records=len(lengths),
         negatives=negatives,
         positives=positives,
         labels=dict(task.label_counts(records).most_common()),
         lengths=Lengths(
-            median=statistics.median(lengths),
-            percentile_95=lengths[max(0, -(-95 * len(lengths) // 100) - 1)],
-            longest=lengths[-1],
-            total=sum(lengths),
+            median=float(np.median(lengths)),
+            percentile_95=int(lengths[max(0, -(-95 * len(lengths) // 100) - 1)]),
+            longest=int(lengths[-1]),
+            total=int(lengths.sum()),
         ),
-        duplicates=len(lengths) - len(seen),
+        duplicates=len(lengths) - num_distinct,
     )
 
 

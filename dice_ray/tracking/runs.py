@@ -106,7 +106,8 @@ class Runs:
             tags = {schema.EXPERIMENT_KIND: "custom_model_development"}  # else the pages speak of prompts and judges
             id_ = str(self._client.create_experiment(self._name, artifact_location=root, tags=tags))
             self._is_new = True
-            return id_
+            return _answered(id_)
+        _answered(experiment.experiment_id)
         if experiment.lifecycle_stage != "active":
             raise deleted_error(self._name, experiment.experiment_id, self._uri)
         return str(experiment.experiment_id)
@@ -125,7 +126,7 @@ class Runs:
             run = self._client.create_run(self._experiment, entry.at, tags, entry.name)
         elif not _has_finished(run, entry.at):
             self._client.update_run(run.info.run_id, status="RUNNING")
-        id_ = self._ids[entry.key] = run.info.run_id
+        id_ = self._ids[entry.key] = _answered(run.info.run_id)
         # All at once, and not when a point comes: the steps of a resumed run's history are nearly all stored already.
         self._stored[entry.key] = {
             (metric, point.step)
@@ -197,6 +198,17 @@ class Runs:
         query = f"tags.`{schema.ID}` LIKE '{re.sub(r'[^a-zA-Z0-9-]', '_', key)}'"
         matches = all_pages(lambda token: self._client.search_runs([self._experiment], query, page_token=token))
         return next((run for run in matches if run.data.tags[schema.ID] == key), None)
+
+
+def _answered(id_: str) -> str:
+    """An id in an answer of MLflow, whose client takes an empty body for an answer: entries for it would be refused.
+
+    Raises:
+        ConnectionError: There is none.
+    """
+    if not id_:
+        raise ConnectionError("MLflow's answer was empty")
+    return id_
 
 
 def _has_finished(run: Run, at: int) -> bool:

@@ -124,12 +124,20 @@ class Checkpoints:
         self._write(BEST, state).replace(self.folder / BEST)
 
     def _write(self, name: str, state: dict[str, Any]) -> Path:
-        """Write a state to a temporary file that is on the disk when this returns."""
+        """Write a state to a temporary file that is on the disk when this returns; OSError where it cannot be."""
         self.folder.mkdir(parents=True, exist_ok=True)
         unfinished = self.folder / f"{name}.{os.getpid()}.tmp"
-        with unfinished.open("wb") as file:  # given a path, torch writes that path's name into the file
-            torch.save(state, file)
-        sync(unfinished)
+        try:
+            with unfinished.open("wb") as file:  # given a path, torch writes that path's name into the file
+                torch.save(state, file)
+            sync(unfinished)
+        except (OSError, RuntimeError) as error:
+            unfinished.unlink(missing_ok=True)  # the disk may be full
+            # For a failed write torch raises a RuntimeError about its own file, after the system's error (torch 2.13).
+            cause = error if isinstance(error, OSError) else error.__context__
+            if isinstance(cause, OSError):
+                raise OSError(cause.errno, cause.strerror, str(self.folder / name)) from error
+            raise
         return unfinished
 
     def _load(self, name: str, keys: set[str]) -> dict[str, Any]:

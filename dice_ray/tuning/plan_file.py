@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dice_ray.checksums import sealed_text, unsealed_text
 from dice_ray.config.load import NotYamlError, parse_yaml
-from dice_ray.errors import Problem, RunError
+from dice_ray.errors import Problem, RunError, shown
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
 from dice_ray.tuning.plan import SweepPlan
@@ -77,7 +77,7 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
         raise _not_a_plan(path, [f"it must be YAML in UTF-8: {' '.join(str(error).split())}"]) from error
     kind = values.get("kind") if isinstance(values, dict) else None
     if kind not in ("sweep", "study"):
-        raise _not_a_plan(path, [Problem("kind", "must be sweep or study", repr(kind))])
+        raise _not_a_plan(path, [Problem("kind", "must be sweep or study", shown(kind))])
     model = SweepPlan if kind == "sweep" else StudyPlan
     try:
         plan = model.model_validate(values)

@@ -60,7 +60,7 @@ class Session:
     loaded: dict[str | None, LoadReport]
     driver: Driver
     end: Callable[[str], None]
-    """Ends this process at once, with a message."""
+    """Ends this process with a message, and its runs in MLflow if that answers."""
 
     def run(
         self,
@@ -155,13 +155,9 @@ class Session:
         return doctor.Needs(self.folder, configs, disk_needed(self.plan, num_trials, at_once, weights))
 
     def _end_without_head(self) -> None:
-        closing = Thread(target=self.writer.close, daemon=True)  # ends the runs in MLflow, if that answers
-        closing.start()
-        closing.join(CLOSING_SECONDS)
-        left = "; `dice-ray runs` ends its runs in MLflow, which does not answer" if closing.is_alive() else ""
         self.end(
-            f"dice-ray: the head of the Ray cluster does not answer any more{left}. To continue, on this cluster or "
-            f"another:\n  dice-ray resume {self.plan.name} --address HOST:PORT"
+            "dice-ray: the head of the Ray cluster does not answer any more. To continue, on this cluster or another:\n"
+            f"  dice-ray resume {self.plan.name} --address HOST:PORT"
         )
 
     def _record_data(self) -> None:
@@ -267,7 +263,12 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
 
         def end(message: str) -> None:
             screens.close()
-            print(message, file=stderr, flush=True)
+            print(message, file=stderr, flush=True)  # first, since Ray may end this process at any moment
+            closing = Thread(target=writer.close, daemon=True)  # ends the runs in MLflow, if that answers
+            closing.start()
+            closing.join(CLOSING_SECONDS)
+            if closing.is_alive():
+                print("MLflow does not answer: `dice-ray runs` ends the runs there later", file=stderr, flush=True)
             os._exit(1)
 
         yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)

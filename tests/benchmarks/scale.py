@@ -62,6 +62,8 @@ class Mark:
     Attributes:
         at: Seconds.
         cpu: Its CPU seconds.
+        tune: Those of the thread in which Ray Tune runs. What else the process takes is mostly the sending to MLflow,
+            which lags behind such trials: the longer they take, the more is sent meanwhile.
         loop: Those of a fixed loop at this moment: other programs slow down caches and cores, and so also CPU seconds.
         memory: In bytes.
         threads: Of Python.
@@ -70,6 +72,7 @@ class Mark:
 
     at: float
     cpu: float
+    tune: float
     loop: float
     memory: int
     threads: int
@@ -82,6 +85,7 @@ class Mark:
         return cls(
             time.monotonic(),
             time.process_time(),
+            begin,
             time.thread_time() - begin,
             process.memory_info().rss,
             threading.active_count(),
@@ -177,12 +181,20 @@ def swept(num: int, space: str, address: str | None) -> dict[str, float]:
         rows = sum(store.execute(f"select count(*) from {table}").fetchone()[0] for table in TABLES)
     fifth = num // 5
     figures: dict[str, float] = {}
-    clocks: dict[str, Callable[[Mark], float]] = {"seconds": lambda mark: mark.at, "cpu_seconds": lambda mark: mark.cpu}
+    clocks: dict[str, Callable[[Mark], float]] = {
+        "seconds": lambda mark: mark.at,
+        "cpu_seconds": lambda mark: mark.cpu,
+        "cpu_seconds_in_tune": lambda mark: mark.tune,
+    }
     for name, of in clocks.items():
         growth = marks.a_trial(of, num - fifth, num) / marks.a_trial(of, fifth, 2 * fifth)
         figures |= {f"{name}_a_trial": marks.a_trial(of, fifth, num), f"{name}_last_over_second_fifth": growth}
     slower = marks.loop(num - fifth, num) / marks.loop(fifth, 2 * fifth)
-    figures |= {"loop_last_over_second_fifth": slower, "growth_of_cpu_a_trial": growth / slower}
+    figures |= {
+        "loop_last_over_second_fifth": slower,
+        "growth_of_cpu_a_trial": figures["cpu_seconds_last_over_second_fifth"] / slower,
+        "growth_of_cpu_in_tune": figures["cpu_seconds_in_tune_last_over_second_fifth"] / slower,
+    }
     begin, last = marks.at[min(filter(None, marks.at))], marks.at[max(marks.at)]
     first = marks.at[min(marks.at, key=lambda num: abs(num - fifth))]
     return figures | {

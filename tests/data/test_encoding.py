@@ -116,7 +116,7 @@ def test_a_file_that_unpacks_to_what_no_text_has_is_refused(tmp_path: Path, comp
 )
 def test_a_damaged_file_is_named_before_its_encoding_is_guessed(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=rf"{name}, the file: expected a whole \w+ file"):
+    with pytest.raises(DataError, match=rf"{name}, line 1: expected a whole \w+ file"):
         guess(tmp_path / name)
 
 

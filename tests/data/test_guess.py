@@ -507,3 +507,49 @@ def test_real_files_of_questions(data_folder: Path, name: str) -> None:
     found = guess(data_folder / name)
     assert (next(iter(found.reader)), found.task) == REAL[name]
     assert not found.bad
+
+
+TOKENS = [{"text": f"Ada ran {n}.", "tokens": ["Ada", "ran", str(n), "."], "head": [2, 0, 2, 2]} for n in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("rows_", "expected"),
+    [
+        (
+            [row | {"upos": list("NVXP"), "pos_ids": [0, 1, 2, 3]} for row in TOKENS],
+            {"tags": "upos", "scheme": "plain"},
+        ),
+        (
+            [row | {"ner_tags": [1, 0, 0, 0]} for row in TOKENS],
+            {"tags": "ner_tags", "scheme": "plain", "names": ["0", "1"]},
+        ),
+    ],
+)
+def test_numbers_of_words_are_no_tags_unless_named_so(rows_: list[dict[str, Any]], expected: dict[str, Any]) -> None:
+    Path("train.jsonl").write_text("\n".join(map(json.dumps, rows_)))
+    assert guess(Path("train.jsonl")).reader == {"jsonl": {"columns": {"tagged": expected}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "lines_", "message"),
+    [
+        ("heads.jsonl", [json.dumps(row) for row in TOKENS], "JSON lines: no column repeats"),
+        ("stsb.tsv", ["sentence1\tsentence2\tscore", *(f"one day {n}\tno day {n}\t{n % 26 / 5}" for n in range(60))],
+         "the column 'score' holds numbers on a scale"),
+        ("open.csv", ["question,context,answer", *(f"who {n}?,one day {n},none of it {n}" for n in range(30))],
+         "no column repeats"),
+    ],
+)  # fmt: skip
+def test_data_of_other_tasks_are_refused(name: str, lines_: list[str], message: str) -> None:
+    """Similarities would be read as classes, heads of words as tags, and free answers as places in the text."""
+    Path(name).write_text("\n".join(lines_))
+    with pytest.raises(DataError, match=message):
+        guess(Path(name))
+
+
+def test_a_number_beside_a_text_is_no_place_of_a_span() -> None:
+    """Subtitles with their seconds are texts with a label."""
+    Path("subtitles.csv").write_text(
+        "text,start,end,label\n" + "".join(f"a day {n},{n * 3},{n * 3 + 2},{n % 2}\n" for n in range(40))
+    )
+    assert guess(Path("subtitles.csv")).reader["tables"]["columns"] == {"text": TEXT}

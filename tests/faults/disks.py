@@ -86,13 +86,19 @@ def _full_once(where: str, is_freed: bool, above: Path, folder: Path) -> Try:
 
 def sweep_full(folder: Path, tries: int) -> Iterator[Try]:
     """The driver ends, or its trials fail with the reason; when the disk is freed, the sweep is resumed."""
-    with disk(folder):
-        yield from killed_in_turn(folder, tries, disk_filled, in_startup=False)
+    with tempfile.TemporaryDirectory(dir=folder) as small, disk(Path(small)):
+
+        def make(own: Path, scratch: Path) -> Sweep:
+            (runs := Path(small) / own.name).mkdir()
+            (own / "dice_ray_runs").symlink_to(runs)
+            return Sweep(own, scratch)
+
+        yield from killed_in_turn(folder, tries, disk_filled, make, in_startup=False)
 
 
 def disk_filled(sweep: Sweep, driver: subprocess.Popen[bytes]) -> float | None:
     """Seconds until the driver has ended; None where it has waited until the disk was freed, after 20 s at most."""
-    filling = fill(sweep.folder)
+    filling = fill(sweep.path.parent.resolve())
     start = time.monotonic()
     try:
         with suppress(subprocess.TimeoutExpired):

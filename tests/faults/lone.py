@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -104,6 +105,8 @@ def _main(folder: Path, words: tuple[str, ...], output: str, environment: Mappin
         code = 0
     except SystemExit as ended:
         code = int(ended.code or 0)
+    except BaseException:  # noqa: BLE001  what a process of its own would print
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)

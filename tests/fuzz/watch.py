@@ -17,8 +17,8 @@ from typing import Any, Final
 from dice_ray.errors import DiceRayError
 
 SECONDS: Final = 5.0
-"""Of CPU time, since the wall time of a busy machine says little; a wait that takes no CPU ends with `WAIT`."""
-WAIT: Final = 60
+"""Of CPU time, since the wall time of a busy machine says little; a wait that takes no CPU ends after `WAIT`."""
+WAIT: Final = 600
 MEMORY: Final = 1 << 30
 """Bytes of the whole process, libraries included."""
 CHANGES: Final = ("remove", "rename", "rmdir", "mkdir", "link", "symlink", "truncate", "chmod", "chown", "utime")

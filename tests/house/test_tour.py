@@ -81,4 +81,4 @@ def test_a_trace_sees_what_holds_the_value(tmp_path: Path) -> None:
         set_layer([f"{PATH}=0.577"])
         FocalConfig(gamma=0.577).links()
         FocalConfig(gamma=1.414).links()
-    assert trace.files == {"dice_ray/config/load.py", "dice_ray/settings.py"}
+    assert trace.files == {"dice_ray/config/load.py", "dice_ray/settings.py", "dice_ray/errors.py"}

@@ -15,9 +15,7 @@ import pytest
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.run import arrivals
-from dice_ray.run.arrivals import Admission
-from dice_ray.run.cluster import FOLDER
-from dice_ray.run.machine_facts import described
+from dice_ray.run.cluster import FOLDER, Cluster, Node
 from dice_ray.tuning.ledger import Ledger
 from tests.machines import machine_apart, machines, of_driver
 
@@ -33,7 +31,11 @@ def test_what_a_machine_lacks_is_said(tmp_path: Path) -> None:
         "reader": {"tables": {"quoting": False, "columns": columns}},
     }
     config = resolve([Layer("", {"task": {"sentence_pair": {"positive": "1"}}, "data": {"source": {"files": files}}})])
-    wanted, here = Admission(frozenset(), (config,), described((config,))), {FOLDER: str(tmp_path)}
+    # A machine that joins between the check and the first trial is not among the checked ones.
+    wanted = arrivals.admission(Cluster((Node(1, 0),), tmp_path, is_fixed=False, ids=frozenset({"checked"})), (config,))
+    assert wanted is not None
+    assert wanted.known == {"checked"}
+    here = {FOLDER: str(tmp_path)}
     assert arrivals._found(wanted, here, tmp_path) == ""
     unseen = arrivals._found(wanted, here, tmp_path / "none")
     assert unseen.startswith(f"it must see {tmp_path / 'none'} under the same path: ")

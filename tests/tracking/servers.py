@@ -79,7 +79,7 @@ class Proxy(ThreadingHTTPServer):
     Attributes:
         fault: One of `away` (no answer; to stop the server would take 5 s), `hang` (no answer until it is over), `half`
             (the answer breaks off), `late error` (the server has done what it was asked for, and the answer is 500),
-            `no JSON`.
+            `no JSON`, `empty` (the server is not asked).
     """
 
     daemon_threads = True
@@ -108,6 +108,8 @@ class _Forward(BaseHTTPRequestHandler):
         content = b"<html>the proxy's own page</html>"
         while self.server.fault == fault == "hang":
             time.sleep(0.1)
+        if fault == "empty":
+            status, content = 200, b""
         if not status and fault not in ("away", "hang"):
             status, content = self._forwarded(body)
         if fault in ("away", "hang"):

@@ -161,7 +161,9 @@ def test_a_model_outside_of_the_folder_is_neither_sent_nor_deleted(tmp_path: Pat
         spool.add(Model("a", str(where), "mine"))
         spool.close(is_sent=False)
         if is_inside:
-            assert Spool(tmp_path / "run", "a", "sqlite:////a.db").unsent == [Model("a", str(where), "mine")]
+            again = Spool(tmp_path / "run", "a", "sqlite:////a.db")
+            again.close(is_sent=False)
+            assert again.unsent == [Model("a", str(where), "mine")]
         else:
             with pytest.raises(RunError, match=r"the model .*photos lies outside of .*run"):
                 Spool(tmp_path / "run", "a", "sqlite:////a.db")

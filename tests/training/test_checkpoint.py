@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import os
 import random
+import resource
 import signal
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,18 @@ def test_files_are_synchronised_before_they_are_renamed(tmp_path: Path, monkeypa
     assert placed >= {"config.yaml", "task.json", "last.pt", "before.pt", "best.pt"}
     assert {file.name for file in (tmp_path / "run/encoder").iterdir()} >= {"config.json", "tokenizer.json"}
     assert all(content_of(file) in on_disk for file in (tmp_path / "run/encoder").iterdir())
+
+
+def test_a_full_disk_is_an_error_of_the_system_and_leaves_nothing(tmp_path: Path) -> None:
+    """Torch raises a RuntimeError about its file format: a traceback, and a trial that is not tried again."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: .*best\.pt"):
+            Checkpoints(tmp_path).save_best({"model": {"weight": torch.zeros(300, 300)}})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_url_is_refused() -> None:

@@ -20,7 +20,7 @@ LABELS: Final = (
 )
 TEXTS: Final = (
     *("text", "sentence", "content", "document", "review", "tweet", "comment", "message", "utterance", "body"),
-    *("headline", "title"),
+    *("description", "abstract", "headline", "title"),
 )
 PAIRS: Final = (
     *(("premise", "hypothesis"), ("context", "hypothesis")),
@@ -35,6 +35,9 @@ MIN_ONE_HOT: Final = 3
 """The columns of 0 and 1 from which they are labels of one task; of fewer, one is the label and the other a feature."""
 MAX_LABELS: Final = 200
 MAX_LABEL_LENGTH: Final = 60
+MAX_RATINGS: Final = 10
+"""The most values of a label that may be half stars; of more, some of which are not whole, it is a scale."""
+NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 MIN_IMBALANCE: Final = 1.5
 """The ratio of the more frequent to the rarer label from which the rarer one is taken as positive."""
 SEPARATORS: Final = (",", "|", ";")
@@ -101,6 +104,8 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     label = min(
         labels, key=lambda column: (_rank(column, LABELS), len(_distinct(values[column])), -labels.index(column))
     )
+    if given.label is None and _is_scale(values[label]):
+        return f"the column {label!r} holds numbers on a scale, not classes: no task learns them"
     texts = own_texts or [column for column, cells in values.items() if column != label and _are_texts(cells)]
     one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
     if given.label is None and len(one_hot) >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
@@ -184,7 +189,17 @@ def with_positive(guess: Guess, positive: str) -> Guess:
 def _are_labels(cells: Sequence[Any]) -> bool:
     distinct = _distinct(cells)
     are_short = all(len(value) <= MAX_LABEL_LENGTH for value in distinct)
+    if any(isinstance(cell, list) and len({str(item) for item in cell}) < len(cell) for cell in cells):
+        return False  # such as the heads of words: no label applies twice
     return 2 <= len(distinct) <= min(MAX_LABELS, max(2, len(cells) // 2)) and are_short
+
+
+def _is_scale(cells: Sequence[Any]) -> bool:
+    """Whether the values are numbers on a scale, as the similarity of two sentences is: many, and not all whole."""
+    distinct = _distinct(cells)
+    if len(distinct) <= MAX_RATINGS or not all(NUMBER.fullmatch(value) for value in distinct):
+        return False
+    return any(float(value) % 1 for value in distinct)
 
 
 def _are_flags(cells: Sequence[Any]) -> bool:

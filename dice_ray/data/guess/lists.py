@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -25,6 +26,8 @@ CONTEXTS: Final = ("context", "passage", "paragraph")
 QUESTIONS: Final = ("question", "query")
 ANSWERS: Final = ("answers", "answer", "answer_text")
 STARTS: Final = ("answer_start", "start")
+TAGS: Final = re.compile(r"tag|label|ner|pos", re.IGNORECASE)
+"""The names of columns whose numbers may be tags."""
 NUM_LOOKED_AT: Final = 20
 """The cells from which a column may be one of spans."""
 MIN_SHARE: Final = 0.99
@@ -47,24 +50,39 @@ def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]
         for column in rows[0]
         if all(isinstance(row.get(column), list | str) for row in rows)
     }
-    texts = [column for column, cells in columns.items() if all(type(item) is str for cell in cells for item in cell)]
+    lengths = {column: [*map(len, cells)] for column, cells in columns.items()}
+    texts = [
+        column
+        for column, cells in columns.items()
+        if all(type(item) is str for cell in cells for item in cell)
+        and any(lengths[column] == of for other, of in lengths.items() if other != column)
+    ]
     if not texts:
-        return "no column of lists of texts"
-    words = max(texts, key=lambda column: len({word for cell in columns[column] for word in cell}))
+        return "no two columns of equally long lists, of which one has texts"
+    # A list before a text, which may hold the same words.
+    words = max(
+        texts,
+        key=lambda column: (
+            len({word for cell in columns[column] for word in cell}),
+            isinstance(rows[0][column], list),
+        ),
+    )
     attempts, names = dict[str, Attempt](), dict[str, list[str]]()
     reason = f"beside the lists {words!r} no column of as many tags"
     for column, cells in columns.items():
-        if column == words or any(len(cell) != len(of) for cell, of in zip(cells, columns[words], strict=True)):
-            continue
-        if not _may_be_tags(rows, column, cells):
+        if column == words or lengths[column] != lengths[words] or not _may_be_tags(rows, column, cells):
             continue
         result = read(_written(words, column, "plain"))
-        if result.reason and (numbers := _numbers(cells)):  # without names: class labels of `datasets` have some
+        # Without names: class labels of `datasets` have some.
+        if result.reason and TAGS.search(column) and len(numbers := _numbers(cells)) > 1:
             result, names[column] = read(_written(words, column, "plain", numbers)), numbers
         if result.reason:
             reason = result.reason
         elif is_tag_set(_tags(result)):
             attempts[column] = result
+    # Numbers may be anything that a word has, such as its head: only where no column has texts for tags.
+    if with_texts := {column: result for column, result in attempts.items() if column not in names}:
+        attempts = with_texts
     kinds = {column: tag_kind(_tags(result)) for column, result in attempts.items()}
     spans = [column for column, kind in kinds.items() if kind != "plain"]
     if not attempts:

@@ -42,6 +42,8 @@ def guess_span_settings(read: Callable[[Nested], Attempt], setting: str) -> Gues
             result, settings = last, {"ends": "last"}
     if result.reason:
         return result.reason
+    if 2 * _num_wrong(result) > len(result.records):
+        return f"in {_num_wrong(result)} of {len(result.records)} texts, spans do not fit the words"
     if all(set(record.tags) == {"O"} for record in result.records if isinstance(record, TaggedRecord)):
         return "no text has a span"
     why = {

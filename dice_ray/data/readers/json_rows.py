@@ -18,6 +18,8 @@ from dice_ray.errors import DataError
 SPACE: Final = re.compile(r"[ \t\n\r]*")
 LONGEST_LINE: Final = 2**24
 """The characters of a line from which it is a document: no row is as long."""
+TEXTS: Final = frozenset(["text", "sentence", "content", "tokens", "words", "tokenized_text", "question", "context"])
+"""Keys of a text or its words."""
 LONGEST_TOKEN: Final = 16
 """The characters of an unfinished literal or escape at the end of a block."""
 
@@ -226,7 +228,7 @@ def _is_row(item: Any, root: dict[str, Any]) -> bool:
 
 
 def _has_text(root: dict[str, Any]) -> bool:
-    return any(isinstance(value, str) and " " in value for value in root.values())
+    return not TEXTS.isdisjoint(root) or any(isinstance(value, str) and " " in value for value in root.values())
 
 
 def _transposed(root: dict[str, Any]) -> Iterable[dict[str, Any]]:

@@ -34,6 +34,7 @@ BINARY: Final = {
     b"\x89HDF": "HDF5",
     b"SQLite format 3": "SQLite",
     b"\xd0\xcf\x11\xe0": "Microsoft Office",
+    b"x\x9c": "zlib, such as spaCy's DocBin (write a line of `doc.to_json()` for each of its documents)",
     b"\x80\x04\x95": "pickle",
     b"\x80\x05\x95": "pickle",
 }

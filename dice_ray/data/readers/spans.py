@@ -31,7 +31,7 @@ from dice_ray.settings import Settings
 from dice_ray.unspaced import UNSPACED
 
 TEXTS: Final = ("text", "data", "sentence", "content", "tokenized_text", "tokens", "words", "sentences", "document")
-SPANS: Final = ("spans", "entities", "label", "labels", "annotations", "annotation", "ner")
+SPANS: Final = ("spans", "entities", "ents", "label", "labels", "annotations", "annotation", "ner")
 STARTS: Final = ("start", "start_offset", "begin")
 ENDS: Final = ("end", "end_offset", "stop")
 TYPES: Final = ("label", "labels", "type", "entity", "entity_group", "tag")

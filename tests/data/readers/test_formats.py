@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow
 import pytest
 from pyarrow import parquet
+from pydantic import ValidationError
 
-from dice_ray.data.readers.base import Drop, Kept, ReaderBranch, RowResult
+from dice_ray.data.readers.base import Bad, Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
@@ -23,7 +24,16 @@ from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import MISPLACED, SquadConfig
 from dice_ray.data.readers.tags import in_document
 from dice_ray.data.readers.trees import TreesConfig
-from dice_ray.data.records import AnswerSpan, PairRecord, QueryRecord, QuestionRecord, TaggedRecord, TextRecord
+from dice_ray.data.records import (
+    AnswerSpan,
+    NestedRecord,
+    PairRecord,
+    QueryRecord,
+    QuestionRecord,
+    TaggedRecord,
+    TextRecord,
+    WordSpan,
+)
 
 
 def read(reader: ReaderBranch, folder: Path, content: str | bytes) -> list[RowResult]:
@@ -258,3 +268,23 @@ def test_fasttext_reads_any_number_of_labels(tmp_path: Path) -> None:
     texts = [Kept(1, TextRecord("1", ", a b", ("a",))), Kept(2, TextRecord("2", "good film", ("x", "y")))]
     drops = [Drop(3, "no label"), Drop(4, "no text"), Drop(5, "no text")]
     assert read(FasttextConfig(), tmp_path, content) == [*texts, *drops]
+
+
+def test_nested_columns_brackets_and_trees_that_are_malformed(tmp_path: Path) -> None:
+    nested = ConllConfig(inner=(2,), tag=1)
+    rows = read(nested, tmp_path, "Uni\tB-ORG\tO\nBonn\tI-ORG\tB-LOC\n\na\tO\tNN\n")
+    assert rows[0] == Kept(1, NestedRecord("1", ("Uni", "Bonn"), (WordSpan("ORG", 0, 2), WordSpan("LOC", 1, 2))))
+    assert isinstance(rows[1], Bad)
+    assert rows[1].actual == "'NN'"
+    with pytest.raises(ValidationError, match="inner tags must mark spans, got tags: plain"):
+        ConllConfig(inner=(2,), tags="plain")
+    brackets = ConllConfig(tags="brackets")
+    content = "#begin document (a); part 0\na (X*\nb *\nc *)\n\nd x (Y)\n\n"
+    tagged = [row.record for row in read(brackets, tmp_path, content) if isinstance(row, Kept)]
+    assert [record.tags for record in tagged if isinstance(record, TaggedRecord)] == [("B-X", "I-X", "I-X"), ("B-Y",)]
+    for tags in ("(X*", "*)", "(X* (Y*)", "x"):
+        (row,) = read(brackets, tmp_path, "".join(f"a {tag}\n" for tag in tags.split()))
+        assert isinstance(row, Bad), tags
+    trees = read(TreesConfig(units="words"), tmp_path, "(S (NP (-NONE- *))\n (VB go\\/run))\n(S (NP))\n) (S (A b)\n")
+    assert trees[0] == Kept(1, TaggedRecord("1", ("go/run",), ("VB",)))
+    assert [type(row) for row in trees[1:]] == [Drop, Bad, Bad]

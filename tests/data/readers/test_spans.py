@@ -10,8 +10,11 @@ import pytest
 
 from dice_ray.data.guess import guess
 from dice_ray.data.readers.base import Bad, Drop, Kept, RowResult
-from dice_ray.data.readers.spans import MISALIGNED, OVERLAPPING, SpansConfig
-from dice_ray.data.records import TaggedRecord
+from dice_ray.data.readers.spans import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING, SpansConfig
+from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.readers.words import SpanRows
+from dice_ray.data.records import NestedRecord, TaggedRecord, WordSpan
+from dice_ray.errors import DataError
 
 TEXT = "Ada Byron lives in Paris."
 SPANS = [[0, 9, "PER"], [19, 24, "LOC"]]
@@ -43,6 +46,11 @@ FORMS: dict[str, Any] = {
     },
     "Label Studio, short": {"text": TEXT, "label": objects(label="labels"), "annotator": 1},
 }
+
+
+def tags_of(rows: list[RowResult]) -> list[str]:
+    records = [row.record for row in rows if isinstance(row, Kept)]
+    return [" ".join(record.tags) for record in records if isinstance(record, TaggedRecord)]
 
 
 def read(path: Path, *rows: Any, labels: Any = "read") -> list[RowResult]:
@@ -95,3 +103,115 @@ def test_malformed_rows_are_bad_and_rejected_texts_are_dropped(tmp_path: Path) -
     found = read(tmp_path / "a.jsonl", *rows)
     assert [type(row) for row in found] == [Bad, Bad, Bad, Bad, Drop, Drop]
     assert [row.place for row in found] == [1, 2, 3, 4, 5, 6]
+
+
+def test_overlapping_spans_are_all_read_where_asked_for(tmp_path: Path) -> None:
+    """Two thirds of the spans of nested annotations were left out, and only counted."""
+    spans = [[4, 8, "LOC"], [0, 8, "ORG"], [0, 3, "TYPE"], [0, 8, "ORG"]]
+    (tmp_path / "a.json").write_text(json.dumps([{"text": "Uni Bonn ran", "label": spans}] * 3))
+    found = guess(tmp_path / "a.json")
+    assert (found.reader, found.task) == ({"spans": {"overlapping": "all"}}, {"mrc_ner": {"spans": "nested"}})
+    expected = (WordSpan("ORG", 0, 2), WordSpan("TYPE", 0, 1), WordSpan("LOC", 1, 2))
+    assert found.records[0] == NestedRecord("1", ("Uni", "Bonn", "ran"), expected)
+
+
+@pytest.mark.parametrize(
+    ("row", "tags", "note"),
+    [
+        ({"sentence": ["Ada", "Byron", "ran"], "ner": [{"index": [0, 2], "type": "PER"}]}, "O O O", IN_PIECES),
+        ({"text": "Ada ran", "spans": [{"start": 4, "end": 6, "label": "PER", "text": "Ada"}]}, "O B-PER", MISPLACED),
+        ({"text": "Ada ran", "label": {"PER": {"Ada": [[0, 2]]}}}, "B-PER O", None),
+        (
+            {"content": "Ada ran", "annotation": [{"label": ["PER"], "points": [{"start": 0, "end": 2}]}]},
+            "B-PER O",
+            None,
+        ),
+        ({"tokens": ["Ada", "ran"], "entities": [{"type": "PER", "start": 0, "end": 0}]}, "B-PER O", None),
+    ],
+)
+def test_ends_can_be_last_places(row: Any, tags: str, note: str | None, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([row]))
+    (found,) = SpansConfig(ends="last").read(tmp_path / "a.json")
+    assert isinstance(found, Kept)
+    assert isinstance(found.record, TaggedRecord)
+    assert (" ".join(found.record.tags), found.note) == (tags, note)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"tokens": ["Ada", ""], "entities": []}, "no empty word"),
+        ({"tokens": ["Ada", 1], "entities": []}, "a text under one of"),
+        ({"tokens": ["Ada"], "entities": [{"type": "PER", "start": 0, "end": 2}]}, "spans within the text"),
+        ({"text": "Ada", "label": {"PER": {"Ada": [[0]]}}}, "spans within the text"),
+        ({"text": "Ada", "ner": [{"index": [], "type": "PER"}]}, "spans within the text"),
+        ({"text": "Ada", "ner": [{"index": ["0"], "type": "PER"}]}, "spans within the text"),
+        ({"text": "Ada", "annotation": [{"label": ["PER"], "points": [3]}]}, "spans within the text"),
+    ],
+)
+def test_malformed_annotations_of_every_form_are_bad_rows(row: Any, expected: str, tmp_path: Path) -> None:
+    (found,) = read(tmp_path / "a.jsonl", row)
+    assert isinstance(found, Bad)
+    assert expected in found.expected
+
+
+def test_texts_of_brat_are_read_line_by_line(tmp_path: Path) -> None:
+    """Offsets count the characters of all lines before, and a carriage return at the end of each."""
+    (tmp_path / "a.txt").write_bytes("Caf\u00e9.\r\n\r\nAda ran.\r\nBob Byron".encode())
+    annotations = [
+        "T1\tPER 9 12\tAda",
+        "T2\tPER 19 22;26 28\tBob on",
+        "T3\tDAY 13 22\tran. Bob",
+        "E1\tRun:T1",
+        "*\tEquiv T1 T2",
+    ]
+    (tmp_path / "a.ann").write_text("\n".join(annotations))
+    (tmp_path / "b.txt").write_text("No file beside.")
+    found = list(SpansConfig().read(tmp_path))
+    assert [row.place for row in found] == ["a.txt line 1", "a.txt line 3", "a.txt line 4", "b.txt"]
+    records = [row.record for row in found if isinstance(row, Kept)]
+    assert [record.tags for record in records if isinstance(record, TaggedRecord)] == [
+        ("O", "O"),
+        ("B-PER", "O", "O"),
+        ("O", "O"),
+    ]
+    assert {record.document for record in records if isinstance(record, TaggedRecord)} == {"a"}
+    assert [row.note for row in found if isinstance(row, Kept)] == [None, IN_PIECES, IN_PIECES]
+    assert isinstance(found[-1], Drop)
+    assert len(list(SpansConfig().read(tmp_path, "ignored"))) == 4
+    for path in tmp_path.iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match=r"texts in files \.txt, each with a file \.ann, found none"):
+        list(SpansConfig().read(tmp_path))
+
+
+def test_a_table_with_a_span_a_row_gives_a_record_for_each_text(tmp_path: Path) -> None:
+    """Each span was read as a text of its own with one label."""
+    rows = [
+        "text,start,end,label",
+        "Ada ran,0,3,PER",
+        "Ada ran,4.0,7.0,ACT",
+        "no span,,,",
+        "Bob ran,0,x,PER",
+        "Bob sat,0,3,PER",
+    ]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    reader = TablesConfig(quoting=True, delimiter=",", columns=SpanRows())
+    found = list(reader.read(tmp_path / "a.csv"))
+    assert [row.place for row in found] == [2, 4, 5, 6]
+    assert isinstance(found[2], Bad)
+    records = [row.record for row in found if isinstance(row, Kept)]
+    assert [record.tags for record in records if isinstance(record, TaggedRecord)] == [
+        ("B-PER", "B-ACT"),
+        ("O", "O"),
+        ("B-PER", "O"),
+    ]
+    assert len(list(reader.read(tmp_path / "a.csv", "ignored"))) == 4
+
+
+def test_spans_that_do_not_fit_the_words_are_refused(tmp_path: Path) -> None:
+    """Offsets that count otherwise, as in UTF-16, would give wrong words for every span."""
+    rows = [{"text": f"\U0001f600\U0001f600 Ada Byron {number}", "label": [[5, 14, "PER"]]} for number in range(9)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.raises(DataError, match="in 9 of 9 texts, spans do not fit the words"):
+        guess(tmp_path / "a.jsonl")
