@@ -126,8 +126,9 @@ def _two_drivers(above: Path, work: Path) -> Try:
         moment = first.random_moment()
         start = time.monotonic()
         with lone.driver(work, *TRAIN) as second:
-            codes = (first.wait(), second.wait())
+            code = second.wait()
             seconds = time.monotonic() - start
+            codes = (first.wait(), code)
     refused = [driver for driver, code in zip((first, second), codes, strict=True) if code]
     if len(refused) == 2 or any("must have one driver" not in driver.messages for driver in refused):
         faults.append(f"exit {codes}: {' and '.join(driver.messages[-200:] for driver in refused)}")
