@@ -13,7 +13,7 @@ from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import ToldApart, Verdict, verdict
-from analysis.wording import arm_to_use, certainty, controls, design, question
+from analysis.wording import arm_to_use, certainty, controls, design, is_one_search, question
 from dice_ray.errors import RunError, counted, one_line
 
 
@@ -25,7 +25,7 @@ class Card:
         name: What is compared, where a report has several cards; else empty.
         question: About the arms.
         answer: To the question.
-        use: The arm to use, or several of which none is shown to be better.
+        use: The arm to use, or several of which none is shown to be better; arms of a search each stand for settings.
         facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
@@ -91,7 +91,10 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
     }
     settle, is_command = _settle(made, findings)
     facts = {label: text for label, text in facts.items() if text}
-    return Card(name, question(made), made.answer, arm_to_use(made), facts, settle, is_command)
+    use = arm_to_use(made)
+    if is_one_search(compared) and (made.winner or made.different):
+        use += " (the settings that its search found, not the loss)"
+    return Card(name, question(made), made.answer, use, facts, settle, is_command)
 
 
 def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:

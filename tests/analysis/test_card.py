@@ -121,6 +121,7 @@ def test_every_format_names_the_design_and_what_its_certainty_covers(
     assert re.match(design, card.lines["design"])
     assert certainty in card.lines["certainty"]
     is_one_search = tags == TUNED
+    assert card.use == f"dice{' (the settings that its search found, not the loss)' * is_one_search}"
     (forest,) = [figure for figure in whole.figures if figure.name == "forest"]
     captions = [whole.tables[0].title, forest.title]
     assert [("found by one search for each arm" in caption) for caption in captions] == [is_one_search] * 2

@@ -79,7 +79,7 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     recorder.reported("0001", told(5, 0.25))
     recorder.reported("0001", told(10, 0.5, finished=False))
     (tmp_path / "trials/0001").mkdir(parents=True)
-    (tmp_path / "trials/0001/task.json").write_text('{"data": "digest of its own"}')
+    (tmp_path / "trials/0001/task.json").write_text('{"data": "digest of its own", "classes": [], "facts": []}')
     recorder.ended("0001", told(10, 0.5, finished=False, tags={schema.CPU: "a node's"}))
     recorder.reported("0003", {"score": math.nan, "failure": "gama is not a key"})
     recorder.ended("0003", {"score": math.nan, "failure": "gama is not a key"})
