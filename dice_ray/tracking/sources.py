@@ -119,7 +119,9 @@ class Database:
     def experiments(self, stage: Stage = "active") -> dict[str, str]:
         # Experiment 0 is "Default", which MLflow creates with the tables.
         rows = self._database.execute(
-            "select name, experiment_id from experiments where lifecycle_stage = ? and experiment_id != 0", [stage]
+            "select name, experiment_id from experiments "
+            "where lifecycle_stage = ? and experiment_id != 0 and typeof(name) = 'text'",
+            [stage],
         )
         return {name: str(id_) for name, id_ in rows}
 

@@ -10,14 +10,19 @@ from dice_ray.run.driver import RunningTrial
 from dice_ray.tuning.ledger import Ledger, TrialSpec
 
 
-def best_arm(ledger: Ledger, ids: Collection[str]) -> tuple[float, str, int] | None:
-    """The highest mean of an arm over its ended cells, the arm, and their number; None on several variants."""
+def best_arm(ledger: Ledger, ids: Collection[str], controls: Collection[str] = ()) -> tuple[float, str, int] | None:
+    """The highest mean of an arm over its ended cells, the arm, and their number; None on several variants.
+
+    Controls are no arms to choose from, so none of them is best.
+    """
     scores = defaultdict[str, list[float]](list)
     variants = set()
     for id_ in ids:
         if id_ in ledger.outcomes and (score := ledger.outcomes[id_].score) is not None:
             cell = ledger.specs[id_]
             assert cell.arm is not None, "a study has cells"
+            if cell.arm in controls:
+                continue
             scores[cell.arm].append(score)
             variants.add(cell.variant)
     if len(variants) != 1:  # scores on different data are not compared

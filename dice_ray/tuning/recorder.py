@@ -106,7 +106,8 @@ class Recorder:
     @cached_property
     def _best_arm(self) -> tuple[float, str, int] | None:
         """The best arm of a study; kept until the next cell ends."""
-        return best_arm(self._ledger, self._ids)
+        assert isinstance(self._plan, StudyPlan), "a sweep has no arms"
+        return best_arm(self._ledger, self._ids, self._plan.controls)
 
     def recount(self) -> None:
         """Count the ended trials of `ids`, which has changed; between two calls each event changes the counts."""

@@ -165,6 +165,16 @@ def test_a_value_that_mlflow_does_not_write_is_named(uri: str, change: str, mess
         (read("study", uri), curves("study", uri))
 
 
+def test_an_experiment_whose_name_is_no_text_is_none(uri: str) -> None:
+    """SQLite stores bytes in a column of text, and names of both kinds cannot be sorted."""
+    fill(uri)
+    known = experiments(uri)
+    with closing(sqlite3.connect(uri.removeprefix("sqlite:///"))) as database, database:
+        strange = "insert into experiments (name, experiment_id, lifecycle_stage) values (x'80', 77, 'active')"
+        assert database.execute(strange).rowcount
+    assert experiments(uri) == known
+
+
 def test_the_error_names_a_file_that_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(b"a text, long enough to be read as a header of a database" * 20)
     with pytest.raises(RunError, match=r"mlflow\.db failed: file is not a database"):

@@ -23,6 +23,7 @@ def test_the_best_arm_is_that_of_the_highest_mean_of_the_asked_cells(tmp_path: P
     ids = [ended(ledger, *cell) for cell in cells]
     ended(ledger, "of_an_earlier_call", 1, 1.0)
     assert best_arm(ledger, [*ids, "not started"]) == (0.625, "dice", 2)
+    assert best_arm(ledger, ids, controls={"dice"}) == (0.5, "focal", 2)
     assert best_arm(ledger, ids[4:]) is None
 
 
