@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped, tracking
 from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
-from dice_ray.api.places import Place, check_name, new_name, runs_folder, valid_name
+from dice_ray.api.places import check_name, new_name, runs_folder, valid_name
+from dice_ray.api.planned import run_plan, with_automatic
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
-from dice_ray.api.reports import store_outcome
-from dice_ray.api.results import Result, interruptible
+from dice_ray.api.results import Result
 from dice_ray.api.runs import train_config
 from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study, with_losses
 from dice_ray.api.tables import preset_of
-from dice_ray.errors import InputError, RunError, UnknownNameError
+from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
     from dice_ray.api.callbacks import Callback
     from dice_ray.api.given import GivenLoss
     from dice_ray.api.tables import Preset
-    from dice_ray.config.load import Layer
-    from dice_ray.run.driver import Driver, Show, TrialCounts
+    from dice_ray.run.driver import Show
     from dice_ray.tuning.earlier import Point
-    from dice_ray.tuning.plan import SweepPlan
-    from dice_ray.tuning.study_plan import StudyPlan
 
 DRAWING_SAMPLERS = ("tpe", "random", "nsga2")
 """Samplers with an initial point; brute force goes through a grid."""
@@ -103,7 +99,7 @@ def tune(
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
     written = layers_of(preset, settings if loss is None else with_loss(settings, loss))
     space = space if isinstance(space, str) else address_of(space)
-    layers = _with_automatic(written, name, Path(preset).stem)
+    layers = with_automatic(written, name, Path(preset).stem)
     sampler = sampler or ("nsga2" if objectives else "tpe")
     address_of_space = shipped.space_address(space)
     check_settings(written[-1], address_of_space)
@@ -131,7 +127,7 @@ def tune(
     )
     plan = plan.with_code([plan.base()])
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
-    return _run(plan, driver, is_dry=dry_run, register=register)
+    return run_plan(plan, driver, is_dry=dry_run, register=register)
 
 
 def published_points(preset: str | Path, space: str) -> list[Point]:
@@ -218,7 +214,7 @@ def resume(
         plan = plan.model_copy(update={"trials": plan.trials + more_trials, **more})
     elif more_trials or seeds or top:
         raise InputError(f"{name} is a study, which has no trials to add: it grows by arms, variants and seeds")
-    return _run(plan, driver, is_dry=dry_run, register=register)
+    return run_plan(plan, driver, is_dry=dry_run, register=register)
 
 
 def ablate(
@@ -294,13 +290,11 @@ def ablate(
     for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
-        variants[variant] = Variant(
-            layers=_with_automatic(layers, name, data_name, variant), digest=data_digest(config)
-        )
+        variants[variant] = Variant(layers=with_automatic(layers, name, data_name, variant), digest=data_digest(config))
     ((data_name, base),) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
     plan = StudyPlan(
         name=name,
-        layers=_with_automatic(base, name, data_name),
+        layers=with_automatic(base, name, data_name),
         arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
         baseline=file.baseline,
         seeds=tuple(range(1, seeds + 1)),
@@ -317,82 +311,4 @@ def ablate(
     if tuned_from:
         plan = tuned(plan, [runs_folder() / sweep for sweep in tuned_from])
     driver = Driver(address, max_hours=max_hours, show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
-    return _run(plan.with_contents(), driver, is_dry=dry_run)
-
-
-def _run(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
-    """Run what a plan says and its folder lacks, or estimate it."""
-    from dice_ray.tuning import ablation, sweep
-    from dice_ray.tuning.estimate import estimate
-    from dice_ray.tuning.plan import SweepPlan
-
-    tracking.check_register(register)
-    folder = runs_folder() / plan.name
-    if is_dry:
-        return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
-    with interruptible(plan.name, plan.name) as stop:
-        driver = replace(driver, is_stopped=stop)
-        counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
-        if stop():
-            raise KeyboardInterrupt
-        stop.is_asked = False
-        return _result(plan, folder, counts, register)
-
-
-def _with_automatic(
-    layers: Sequence[Layer], name: str, data_name: str, variant: str | None = None
-) -> tuple[Layer, ...]:
-    """The layers, and over them one with the automatically chosen values: all trials share them, on every machine.
-
-    These are the precision, and the name of the data. A sweep or study that was started before keeps the values that
-    were chosen then.
-    """
-    from dice_ray.config.load import resolve, values_layer
-    from dice_ray.run.build import fix_precision
-    from dice_ray.run.folder import holds_plan
-    from dice_ray.tuning import plan_file
-    from dice_ray.tuning.plan import AUTOMATIC
-
-    config = resolve(layers)
-    folder = runs_folder() / name
-    stored = plan_file.read(folder) if holds_plan(folder) else None
-    before = stored.base(variant) if stored is not None and (variant is None or variant in stored.digests) else None
-    chosen: dict[str, str | None] = {}
-    if config.training.precision == "auto":
-        chosen["training.precision"] = (before or fix_precision(config)).training.precision
-    named = config.with_data_name(before.tracking.data if before is not None else data_name)
-    if named.tracking.data != config.tracking.data:
-        chosen["tracking.data"] = named.tracking.data
-    return (*layers, values_layer(AUTOMATIC, chosen)) if chosen else tuple(layers)
-
-
-def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, register: str | None) -> Result:
-    """The result of a sweep or study; predictions and model of the best run of a finished one are stored.
-
-    Raises:
-        RunError: Every trial failed; it names the last reason.
-    """
-    from dice_ray.run import cluster
-    from dice_ray.run.folder import LOG, TRIALS
-    from dice_ray.tuning.ledger import ledger_in
-    from dice_ray.tuning.plan import SweepPlan
-    from dice_ray.tuning.ranking import best_in
-
-    ledger = ledger_in(folder)
-    if counts.is_finished and counts.failed == counts.total:
-        # The last, since a study may hold other failures of earlier calls.
-        *_, reason = (outcome.failure for outcome in ledger.outcomes.values() if outcome.failure)
-        reason = " ".join(reason.split())
-        raise RunError(
-            f"all {counts.total} trials of {folder.name} failed, the last one because {reason} (output: {folder / LOG})"
-        )
-    if counts.is_finished and (best := best_in(ledger)) is not None:
-        split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
-        store_text = plan.config(ledger.specs[best]).tracking.text
-        place = Place(folder / TRIALS / best, plan.name, best)
-        tracking.keep_best(place, split, store_text=store_text, register=register)
-    if counts.is_finished:
-        with cluster.quiet(folder / LOG):
-            store_outcome(plan.name, folder)
-    is_study = counts.is_finished and not isinstance(plan, SweepPlan)
-    return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)
+    return run_plan(plan.with_contents(), driver, is_dry=dry_run)

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from dice_ray.api.places import runs_folder
+from dice_ray.api.planned import with_automatic
 from dice_ray.api.presets import layers_of
-from dice_ray.api.searches import _with_automatic
 from dice_ray.config import load
 from dice_ray.config.load import Layer
 from dice_ray.errors import RunError
@@ -123,28 +123,28 @@ def test_a_run_resumes_with_its_own_precision(tmp_path: Path) -> None:
 
 def test_a_study_resumes_with_its_own_precision() -> None:
     layers = layers_of("synthetic_pairs", {})
-    (*_, found) = _with_automatic(layers, "mine", "pairs")
+    (*_, found) = with_automatic(layers, "mine", "pairs")
     assert found.values == {"training": {"precision": "fp32"}}
     begun = (*layers, Layer("this machine", {"training": {"precision": "bf16"}}))
     plan_file.store(
         StudyPlan(name="mine", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), runs_folder() / "mine"
     )
-    assert _with_automatic(layers, "mine", "pairs") == begun
+    assert with_automatic(layers, "mine", "pairs") == begun
 
 
 def test_a_study_resumes_with_its_own_name_of_the_data(tmp_path: Path) -> None:
     """Cells of two names would be compared as if they were of two data sets."""
     source = {"files": {"folder": str(tmp_path), "train": "a.tsv", "reader": {"tables": {"quoting": False}}}}
     layers = [Layer("mine.yaml", {"task": "sentence_pair", "data": {"source": source}})]
-    (*_, found) = _with_automatic(layers, "named", "mine")
+    (*_, found) = with_automatic(layers, "named", "mine")
     assert found.values["tracking"] == {"data": "mine"}
     given = [*layers, Layer("--set", {"tracking": {"data": "given"}, "training": {"precision": "fp32"}})]
-    assert _with_automatic(given, "named", "mine") == tuple(given)
+    assert with_automatic(given, "named", "mine") == tuple(given)
     begun = (*layers, Layer("this machine", {"training": {"precision": "fp32"}}))
     plan_file.store(
         StudyPlan(name="named", layers=begun, arms={"plain": {}}, baseline="plain", seeds=(1,)), runs_folder() / "named"
     )
-    assert _with_automatic(layers, "named", "mine") == begun
+    assert with_automatic(layers, "named", "mine") == begun
     assert (load.resolve(begun).data_name, load.resolve([*begun, found]).data_name) == (tmp_path.name, "mine")
 
 

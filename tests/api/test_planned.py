@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dice_ray.api import searches
+from dice_ray.api import planned
 from dice_ray.api.presets import layers_of
 from dice_ray.errors import RunError
 from dice_ray.run.driver import TrialCounts
@@ -26,4 +26,4 @@ def test_a_study_whose_asked_cells_all_failed_names_the_last_reason_in_one_line(
     with pytest.raises(
         RunError, match=r"^all 1 trials of .* failed, the last one because ValueError: one of two \(out"
     ):
-        searches._result(plan, tmp_path, counts, None)
+        planned._result(plan, tmp_path, counts, None)

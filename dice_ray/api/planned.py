@@ -1,0 +1,96 @@
+"""The end of `tune`, `ablate` and `resume` alike: what a plan says is run, and its result is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from dice_ray.api import tracking
+from dice_ray.api.places import Place, runs_folder
+from dice_ray.api.reports import store_outcome
+from dice_ray.api.results import Result, interruptible
+from dice_ray.errors import RunError
+
+if TYPE_CHECKING:
+    from dice_ray.config.load import Layer
+    from dice_ray.run.driver import Driver, TrialCounts
+    from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.study_plan import StudyPlan
+
+
+def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
+    """Run what a plan says and its folder lacks, or estimate it."""
+    from dice_ray.tuning import ablation, sweep
+    from dice_ray.tuning.estimate import estimate
+    from dice_ray.tuning.plan import SweepPlan
+
+    tracking.check_register(register)
+    folder = runs_folder() / plan.name
+    if is_dry:
+        return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
+    with interruptible(plan.name, plan.name) as stop:
+        driver = replace(driver, is_stopped=stop)
+        counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
+        if stop():
+            raise KeyboardInterrupt
+        stop.is_asked = False
+        return _result(plan, folder, counts, register)
+
+
+def with_automatic(layers: Sequence[Layer], name: str, data_name: str, variant: str | None = None) -> tuple[Layer, ...]:
+    """The layers, and over them one with the automatically chosen values: all trials share them, on every machine.
+
+    These are the precision, and the name of the data. A sweep or study that was started before keeps the values that
+    were chosen then.
+    """
+    from dice_ray.config.load import resolve, values_layer
+    from dice_ray.run.build import fix_precision
+    from dice_ray.run.folder import holds_plan
+    from dice_ray.tuning import plan_file
+    from dice_ray.tuning.plan import AUTOMATIC
+
+    config = resolve(layers)
+    folder = runs_folder() / name
+    stored = plan_file.read(folder) if holds_plan(folder) else None
+    before = stored.base(variant) if stored is not None and (variant is None or variant in stored.digests) else None
+    chosen: dict[str, str | None] = {}
+    if config.training.precision == "auto":
+        chosen["training.precision"] = (before or fix_precision(config)).training.precision
+    named = config.with_data_name(before.tracking.data if before is not None else data_name)
+    if named.tracking.data != config.tracking.data:
+        chosen["tracking.data"] = named.tracking.data
+    return (*layers, values_layer(AUTOMATIC, chosen)) if chosen else tuple(layers)
+
+
+def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, register: str | None) -> Result:
+    """The result of a sweep or study; predictions and model of the best run of a finished one are stored.
+
+    Raises:
+        RunError: Every trial failed; it names the last reason.
+    """
+    from dice_ray.run import cluster
+    from dice_ray.run.folder import LOG, TRIALS
+    from dice_ray.tuning.ledger import ledger_in
+    from dice_ray.tuning.plan import SweepPlan
+    from dice_ray.tuning.ranking import best_in
+
+    ledger = ledger_in(folder)
+    if counts.is_finished and counts.failed == counts.total:
+        # The last, since a study may hold other failures of earlier calls.
+        *_, reason = (outcome.failure for outcome in ledger.outcomes.values() if outcome.failure)
+        reason = " ".join(reason.split())
+        raise RunError(
+            f"all {counts.total} trials of {folder.name} failed, the last one because {reason} (output: {folder / LOG})"
+        )
+    if counts.is_finished and (best := best_in(ledger)) is not None:
+        split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
+        store_text = plan.config(ledger.specs[best]).tracking.text
+        place = Place(folder / TRIALS / best, plan.name, best)
+        tracking.keep_best(place, split, store_text=store_text, register=register)
+    if counts.is_finished:
+        with cluster.quiet(folder / LOG):
+            store_outcome(plan.name, folder)
+    is_study = counts.is_finished and not isinstance(plan, SweepPlan)
+    return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)
