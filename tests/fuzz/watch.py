@@ -39,8 +39,8 @@ class Watch:
         faults: The first description of each fault by its place in the code, with the shortest input.
     """
 
-    def __init__(self, folder: Path, seconds: float = SECONDS) -> None:
-        self.folder, self.seconds = folder, seconds
+    def __init__(self, folder: Path, seconds: float = SECONDS, memory: int = MEMORY) -> None:
+        self.folder, self.seconds, self.memory = folder, seconds, memory
         self.faults: dict[str, tuple[str, str]] = {}
         self._outside: str | None = None
         self._is_on = False
@@ -60,7 +60,7 @@ class Watch:
             self._note(f"{type(error).__name__} at {_place(error)}", str(error)[:300], given)
         if self._outside:
             self._note(self._outside, "outside of the folder", given)
-        if (peak := resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024) > MEMORY:
+        if (peak := resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024) > self.memory:
             self._note("memory", f"{peak >> 20} MiB", given)
             raise SystemExit(f"{peak >> 20} MiB, so the process ends")
 

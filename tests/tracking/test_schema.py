@@ -38,6 +38,7 @@ def test_the_stored_names_stay() -> None:
         "dice_ray.constant",
         "dice_ray.control",
         "dice_ray.searched",
+        "dice_ray.shared",
         "dice_ray.seed",
         "dice_ray.state",
         "dice_ray.task",
