@@ -48,7 +48,7 @@ test-browser: $(READY) ## Test the report page in Chromium (Debian's package chr
 test-faults: $(READY) ## Try 48 kinds of faults 20 times each, about 90 minutes, resumable; prints JSON last
 	$(BIN)/python -m tests.faults
 
-fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about 10 minutes on two cores; prints JSON last
+fuzz: $(READY) ## Alter input of everything that is read, over 100,000 times, about 12 minutes on two cores; prints JSON last
 	$(BIN)/python -m tests.fuzz
 
 mutate: $(READY) ## Put faults into a copy of the code, one after the other: the tests must find each; prints JSON last

@@ -278,9 +278,23 @@ def enter(surroundings: Mapping[str, str]) -> None:
     os.chdir(surroundings[FOLDER])
 
 
+def _check_own_address(address: str) -> None:
+    """Raises a RunError where nothing answers at the address that Ray uses in place of one on loopback.
+
+    Ray replaces it by the machine's own (2.60). A head that listens on loopback alone, or a tunnel to one, does not
+    answer there, and Ray would retry for minutes without a word.
+    """
+    from ray._private.services import resolve_ip_for_localhost
+
+    host, _, port = address.rpartition(":")
+    if host and (own := resolve_ip_for_localhost(host)) != host:
+        check_answers(own, int(port), f"{own}:{port}, which Ray uses in place of {address}")
+
+
 def _init(address: str, options: Mapping[str, Any]) -> None:
     import ray
 
+    _check_own_address(address)
     handler = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, configure_logging=False, **options)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
@@ -111,6 +111,13 @@ class StudyPlan(Plan):
     controls: dict[str, str] = Field(default_factory=dict)
     command: str = ""
     asked: Asked | None = None
+
+    @field_validator("seeds")
+    @classmethod
+    def _differ(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if len(set(seeds)) < len(seeds):
+            raise ValueError("must be different seeds: one that is counted twice would make a difference look certain")
+        return seeds
 
     def below(self, variant: str | None) -> tuple[Layer, ...]:
         return self.layers if variant is None else self.variants[variant].layers

@@ -14,7 +14,7 @@ from pyarrow import feather
 
 from dice_ray.data.guess import Given, guess
 from dice_ray.data.records import TextRecord
-from dice_ray.errors import DataError, UnknownNameError
+from dice_ray.errors import DataError, InputError, UnknownNameError
 
 WORDS = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta"]
 
@@ -435,6 +435,13 @@ def test_the_reason_against_the_format_that_the_name_stands_for_comes_first(name
     with pytest.raises(DataError, match=f"Tried:\\n  {first}: ") as raised:
         guess(Path(name))
     assert str(raised.value).count("a table: ") == 1
+
+
+def test_an_encoding_of_a_binary_file_is_refused() -> None:
+    """It was passed on to a reader that has no such setting."""
+    Path("a.parquet").write_bytes(b"PAR1" * 9)
+    with pytest.raises(InputError, match="must be of a text, and this is a file of Parquet"):
+        guess(Path("a.parquet"), Given(encoding="latin-1"))
 
 
 def test_a_file_that_two_readers_fit_is_read_as_the_user_says() -> None:

@@ -85,7 +85,8 @@ def test_an_elastic_trial_goes_on_with_one_worker_and_again_with_two_on_the_same
     found = {key: value for key, value in points.items() if key in undisturbed}
     assert {name for _, name in found} > {"train/loss", "dev/f1"}
     assert {step for step, _ in found} == {step for step, _ in undisturbed}
-    assert found == pytest.approx({key: undisturbed[key] for key in found}, rel=1e-5)
+    # `abs` for the calibration error alone, which is .001: float32 has no more digits of it.
+    assert found == pytest.approx({key: undisturbed[key] for key in found}, rel=1e-5, abs=1e-7)
 
 
 def _wait(condition: Callable[[], bool], driver: subprocess.Popen[bytes]) -> None:

@@ -99,6 +99,15 @@ def listening() -> Iterator[str]:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
+def test_a_head_that_listens_on_loopback_alone_is_refused(tmp_path: Path) -> None:
+    """Ray waited for it for ten minutes, without a word."""
+    code = "from dice_ray.run import cluster; cluster._check_own_address({!r})"
+    with listening() as address:
+        done = python(code.format(address), tmp_path)
+    assert f"which Ray uses in place of {address}, and nothing does" in done.stderr
+    assert python(code.format("auto"), tmp_path).stderr == ""
+
+
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1", "127.0.0.1:port", "ray://a:1", "a:99999"])
 def test_what_is_no_address_is_refused(address: str) -> None:
     with pytest.raises(InputError, match=f"must be HOST:PORT .* got '{re.escape(address)}'"):

@@ -6,6 +6,7 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from dice_ray.checksums import unsealed_text
 from dice_ray.config.load import Layer
@@ -32,6 +33,11 @@ def test_a_resumed_study_runs_what_was_asked_last(tmp_path: Path) -> None:
     (tmp_path / "plan.yaml").write_text(unsealed_text((tmp_path / "plan.yaml").read_text()).partition("asked:")[0])
     assert isinstance(older := read(tmp_path), StudyPlan)
     assert len(older.grid().cells) == 39, "a plan of an earlier version, which asks for all that it holds"
+
+
+def test_a_seed_is_counted_once() -> None:
+    with pytest.raises(ValidationError, match="must be different seeds"):
+        study(seeds=(1, 2, 1))
 
 
 def test_variants_do_not_become_drawn_settings(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_t
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
 from dice_ray.data.readers.base import UTF_8, lines, unreadable
 from dice_ray.data.readers.opened import SUFFIXES, binary_format
-from dice_ray.errors import DataError, UnknownNameError, one_line, shown
+from dice_ray.errors import DataError, InputError, UnknownNameError, one_line, shown
 
 __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 
@@ -98,6 +98,8 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     if path.suffix == ".ann":
         # Its rows would pass for a table of types and texts.
         raise DataError(f"{path}: a file of brat is read with the others of its folder, give {path.parent}")
+    if binary and given.encoding is not None:
+        raise InputError(f"{path}: an encoding must be of a text, and this is a file of {binary}: leave it out")
     if given.encoding is not None:
         encoding, why_encoding = checked_encoding(given.encoding), ""
     else:

@@ -119,7 +119,8 @@ def table_of(path: Path) -> Iterator[tuple[pa.Schema, Callable[[list[str]], Iter
             else:
                 stream = pa.ipc.open_stream(path)
                 yield stream.schema, lambda names: (batch.select(names) for batch in stream)
-    except (pa.ArrowException, OSError) as error:  # an OSError without a number is one of Arrow's own
+    # An OSError without a number is one of Arrow's own; a text that is not in UTF-8 is found when it is read.
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise unreadable(path, "the file", kind, first_line(error)) from None

@@ -197,7 +197,10 @@ def _spans(row: Any) -> list[AnnotatedSpan] | None:
     if values is None:
         return None
     if any(isinstance(value, dict) and "result" in value for value in values):  # Label Studio: the first annotation
-        values = [item.get("value") for item in values[0].get("result", []) if item.get("type") in (None, "labels")]
+        first = values[0].get("result", []) if isinstance(values[0], dict) else None
+        if not (isinstance(first, list) and all(isinstance(item, dict) for item in first)):
+            return None
+        values = [item.get("value") for item in first if item.get("type") in (None, "labels")]
     if isinstance(row.get("sentences"), list):  # a list for each sentence
         values = list(chain.from_iterable(value for value in values if isinstance(value, list)))
     spans = [span for value in values for span in _of_one(value)]

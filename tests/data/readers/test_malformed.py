@@ -19,7 +19,7 @@ from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
 from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
-from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
+from dice_ray.data.readers.rows import ArrowConfig, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
@@ -54,7 +54,7 @@ CONLL, POS, WEIBO = ConllConfig(), ConllConfig(tags="plain"), ConllConfig(digit=
 CONLLU, WORD_TAG, PARALLEL, TREES = ConlluConfig(), WordTagConfig(), ParallelConfig(), TreesConfig()
 JSONL, JSONL_TEXT = JsonlConfig(), JsonlConfig(columns=TextColumns())
 JSONL_TAGGED, JSONL_QUESTION = JsonlConfig(columns=TaggedColumns()), JsonlConfig(columns=QuestionColumns())
-SQUAD, MRC_NER, PARQUET = SquadConfig(), MrcNerReaderConfig(), ParquetConfig()
+SQUAD, MRC_NER, PARQUET, ARROW = SquadConfig(), MrcNerReaderConfig(), ParquetConfig(), ArrowConfig()
 PAIR = '{"sentence1": "a", "sentence2": "b", "label": 1}\n'
 
 
@@ -81,6 +81,16 @@ def queries(**keys: Any) -> str:
 def columns(**values: list[Any]) -> bytes:
     file = io.BytesIO()
     parquet.write_table(pyarrow.table(values), file)
+    return file.getvalue()
+
+
+def not_unicode() -> bytes:
+    """A column of texts of which one is not in UTF-8, which Arrow finds when it makes a `str` of it."""
+    offsets = pyarrow.array([0, 1], pyarrow.int32()).buffers()[1]
+    texts = pyarrow.StringArray.from_buffers(1, offsets, pyarrow.py_buffer(b"\xff"))
+    table, file = pyarrow.table({"sentence1": texts, "sentence2": ["b"], "label": [1]}), io.BytesIO()
+    with pyarrow.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
     return file.getvalue()
 
 
@@ -252,6 +262,7 @@ CORPUS = {
     "parquet: a column missing": Malformed(
         PARQUET, columns(sentence1=["a"], label=[1]), ("its schema", "'sentence2'", "'sentence1', 'label'")
     ),
+    "arrow: no UTF-8": Malformed(ARROW, not_unicode(), ("the file", "Arrow", "can't decode byte 0xff")),
     "parquet: a null": Malformed(
         PARQUET,
         columns(sentence1=["a", None], sentence2=["a", "b"], label=[1, 0]),
