@@ -96,7 +96,7 @@ def compared(experiment: str, frame: pd.DataFrame) -> list[ComparedRun]:
     children, parents = _children(frame), frame[frame["kind"].isin(PARENTS)]
     metric_column = f"tags.{schema.METRIC.removeprefix(schema.PREFIX)}"
     variant_column = f"tags.{schema.VARIANT.removeprefix(schema.PREFIX)}"
-    shared = parents[metric_column].iloc[0] if len(parents) else None
+    shared = _value(parents.iloc[0].to_dict(), metric_column) if len(parents) else None
     varying = [
         name
         for name in children.columns

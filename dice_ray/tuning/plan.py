@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import ConfigError, Problem, RunError
+from dice_ray.errors import ConfigError, InputError, Problem, RunError
 from dice_ray.losses.custom import CustomConfig
 from dice_ray.run.folder import REDRAWN
 from dice_ray.settings import Flat, Nested
@@ -87,7 +87,12 @@ class Plan(BaseModel):
 
         Raises:
             ConfigError: It cannot run, or sets what is not a trial's to set.
+            InputError: It is of a variant that the plan does not have, as in a ledger of another study.
         """
+        if trial.variant not in self.digests:
+            known = ", ".join(repr(name) for name in self.digests if name is not None) or "none"
+            must = f"its variant must be one of the plan of {self.name}"
+            raise InputError(f"trial {trial.id}: {must}, got {trial.variant!r}; known: {known}")
         layer = values_layer("trial" if trial.arm is None else f"arm {trial.arm}", trial.params)
         if problems := [*self._problems_of_seeds(layer, trial.variant), *_problems_of_shared(layer)]:
             raise ConfigError(problems)
@@ -111,7 +116,6 @@ class Plan(BaseModel):
 
     def below(self, variant: str | None) -> tuple[Layer, ...]:
         """The layers below the trials, or below the cells of a variant."""
-        assert variant is None, "only studies have variants"
         return self.layers
 
     @property

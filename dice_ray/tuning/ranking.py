@@ -82,11 +82,13 @@ def ranked_in(history: History) -> list[RankedTrial]:
 
 
 def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:
-    """The trials of a sweep in a frame of MLflow's runs, the best first; empty where it holds no sweep."""
+    """The trials of a sweep in a frame of MLflow's runs, the best first; empty where it holds no sweep, or no metric."""
     parents, runs = frame[frame["kind"] == "sweep"], frame[frame["kind"].isin(["trial", "rerun"])]
     if parents.empty or runs.empty:
         return []
-    metric = parents[f"tags.{schema.METRIC.removeprefix(schema.PREFIX)}"].iloc[0]
+    metric = parents.iloc[0].get(f"tags.{schema.METRIC.removeprefix(schema.PREFIX)}")
+    if not isinstance(metric, str):  # the tag was deleted in MLflow
+        return []
     columns = [f"metrics.{name}" for name in (schema.best_metric(metric), metric)]
     return ranked(_score_in_row(row, columns) for row in runs.to_dict("records"))
 

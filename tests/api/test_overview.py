@@ -93,6 +93,15 @@ def test_cells_of_a_study_and_runs_alone(uri: str) -> None:
         read("studdy", uri)
 
 
+@pytest.mark.parametrize(("kind", "child"), [("study", "cell"), ("sweep", "trial")])
+def test_runs_without_a_metric_come_without_a_score(kind: str, child: str, uri: str) -> None:
+    """A tag may have been deleted in MLflow."""
+    with Writer("runs", uri) as writer:
+        writer.open("runs", name="runs", params={}, tags={schema.KIND: kind})
+        writer.open("a", name="a", params={}, tags={schema.KIND: child}, parent="runs")
+    assert [(row.metric, row.score) for row in compared("runs", read("runs", uri))] == [(None, None)]
+
+
 def test_an_experiment_without_runs(uri: str) -> None:
     Writer("empty", uri).close()
     assert compared("empty", read("empty", uri)) == []

@@ -34,6 +34,7 @@ RATE = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:rate"
 NAME = "scale"
 TABLES = ("runs", "params", "metrics", "tags", "inputs")
 NUM_MORE = 4
+SENDER = "dice_ray.tracking"
 
 
 def no_work() -> type[Any]:
@@ -62,8 +63,9 @@ class Mark:
     Attributes:
         at: Seconds.
         cpu: Its CPU seconds.
-        tune: Those of the thread in which Ray Tune runs. What else the process takes is mostly the sending to MLflow,
-            which lags behind such trials: the longer they take, the more is sent meanwhile.
+        tune: Those of the thread in which Ray Tune runs.
+        sender: Those of the thread that sends to MLflow, which lags behind such trials: the longer they take, the more
+            is sent meanwhile.
         loop: Those of a fixed loop at this moment: other programs slow down caches and cores, and so also CPU seconds.
         memory: In bytes.
         threads: Of Python.
@@ -73,6 +75,7 @@ class Mark:
     at: float
     cpu: float
     tune: float
+    sender: float
     loop: float
     memory: int
     threads: int
@@ -86,6 +89,11 @@ class Mark:
             time.monotonic(),
             time.process_time(),
             begin,
+            sum(
+                time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+                for thread in threading.enumerate()
+                if thread.name == SENDER and thread.ident
+            ),
             time.thread_time() - begin,
             process.memory_info().rss,
             threading.active_count(),
@@ -185,6 +193,7 @@ def swept(num: int, space: str, address: str | None) -> dict[str, float]:
         "seconds": lambda mark: mark.at,
         "cpu_seconds": lambda mark: mark.cpu,
         "cpu_seconds_in_tune": lambda mark: mark.tune,
+        "cpu_seconds_of_sender": lambda mark: mark.sender,
     }
     for name, of in clocks.items():
         growth = marks.a_trial(of, num - fifth, num) / marks.a_trial(of, fifth, 2 * fifth)

@@ -55,6 +55,15 @@ def test_a_sweep_keeps_the_checkpoints_of_its_best_alone(
         assert left(tmp_path) == others | {"0003": {"best.pt", "config.yaml", "encoder", "test"}}
 
 
+def test_nothing_is_deleted_behind_a_link(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
+    """A trial's folder may have been moved to another disk, or a link put in its place by someone else."""
+    elsewhere = (tmp_path / "trials/0001").rename(tmp_path / "elsewhere")
+    (tmp_path / "trials/0001").symlink_to(elsewhere)
+    plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, top=1)
+    ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
+    assert {"best.pt", "last.pt", "encoder"} < {path.name for path in elsewhere.iterdir()}
+
+
 def test_those_that_run_again_are_kept_until_they_have(
     tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
 ) -> None:

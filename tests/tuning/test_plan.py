@@ -11,7 +11,7 @@ import pytest
 
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, RunError
+from dice_ray.errors import ConfigError, InputError, RunError
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import read, store
@@ -297,6 +297,16 @@ def varied(**written: dict[str, Any]) -> dict[str, Variant]:
         name: Variant(layers=(*LAYERS, values_layer(f"variant {name}", values)), digest=f"digest of {name}")
         for name, values in (written or ALTERED).items()
     }
+
+
+@pytest.mark.parametrize(
+    ("plan", "variant", "known"),
+    [(SWEEP, "a", "none"), (study(), "a", "none"), (study(variants=varied()), None, "'none', 'add_positive', 'dr")],
+)
+def test_a_trial_of_another_plan_is_refused(plan: SweepPlan | StudyPlan, variant: str | None, known: str) -> None:
+    """Its line is in the ledger if a file was copied from the folder of another study."""
+    with pytest.raises(InputError, match=f"trial 0001: its variant must be .*, got {variant!r}; known: {known}"):
+        plan.config(TrialSpec(id="0001", params={}, seed=0, arm="ce", variant=variant))
 
 
 def test_cells_of_variants_are_what_their_layers_and_data_make_of_the_arms() -> None:

@@ -16,7 +16,7 @@ from typing import IO, Any, BinaryIO, Final
 COMPRESSED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"PK\x03\x04": "zip"}
 OPENERS: Final[Mapping[str, Callable[..., Any]]] = {"gzip": gzip.open, "bzip2": bz2.open, "xz": lzma.open}
 SUFFIXES: Final = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zip": "zip"}
-SMALL: Final = 64 << 20
+SMALL: Final = 16 << 20
 MOST_UNPACKED: Final = 200
 """A file may unpack to `SMALL` bytes, and to this many times its size. Texts are packed to a third or a tenth, zeros of
 gzip to a thousandth."""

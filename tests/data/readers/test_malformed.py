@@ -84,13 +84,13 @@ def columns(**values: list[Any]) -> bytes:
     return file.getvalue()
 
 
-def not_unicode() -> bytes:
-    """A column of texts of which one is not in UTF-8, which Arrow finds when it makes a `str` of it."""
-    offsets = pyarrow.array([0, 1], pyarrow.int32()).buffers()[1]
-    texts = pyarrow.StringArray.from_buffers(1, offsets, pyarrow.py_buffer(b"\xff"))
-    table, file = pyarrow.table({"sentence1": texts, "sentence2": ["b"], "label": [1]}), io.BytesIO()
-    with pyarrow.ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
+def arrow(text: bytes = b"a", end: int = 1) -> bytes:
+    """An Arrow file of two pairs, whose first text is said to end at a place."""
+    offsets = pyarrow.array([0, end, 1], pyarrow.int32()).buffers()[1]
+    texts = pyarrow.StringArray.from_buffers(2, offsets, pyarrow.py_buffer(text))
+    batch, file = pyarrow.record_batch({"sentence1": texts, "sentence2": ["b", "c"], "label": [1, 0]}), io.BytesIO()
+    with pyarrow.ipc.new_file(file, batch.schema) as writer:
+        writer.write_batch(batch)
     return file.getvalue()
 
 
@@ -262,7 +262,10 @@ CORPUS = {
     "parquet: a column missing": Malformed(
         PARQUET, columns(sentence1=["a"], label=[1]), ("its schema", "'sentence2'", "'sentence1', 'label'")
     ),
-    "arrow: no UTF-8": Malformed(ARROW, not_unicode(), ("the file", "Arrow", "can't decode byte 0xff")),
+    "arrow: no UTF-8": Malformed(ARROW, arrow(b"\xff"), ("the file", "Arrow", "Invalid UTF8")),
+    # The process ended with a segmentation fault: Arrow does not check what it reads.
+    "arrow: a text that ends behind the file": Malformed(ARROW, arrow(end=1 << 30), ("the file", "Arrow", "offset")),
+    "arrow: torn": Malformed(ARROW, arrow()[:-40], ("the file", "Arrow", "Not an Arrow file")),
     "parquet: a null": Malformed(
         PARQUET,
         columns(sentence1=["a", None], sentence2=["a", "b"], label=[1, 0]),

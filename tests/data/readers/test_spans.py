@@ -148,6 +148,7 @@ def test_ends_can_be_last_places(row: Any, tags: str, note: str | None, tmp_path
         ({"text": "Ada", "ner": [{"index": ["0"], "type": "PER"}]}, "spans within the text"),
         ({"text": "Ada", "annotation": [{"label": ["PER"], "points": [3]}]}, "spans within the text"),
         ({"data": {"text": "Ada"}, "annotations": [True, {"result": []}]}, "spans within the text"),
+        ({"text": "Ada", "annotations": [{"result": {"value": {"start": 0}}}]}, "spans within the text"),
     ],
 )
 def test_malformed_annotations_of_every_form_are_bad_rows(row: Any, expected: str, tmp_path: Path) -> None:
