@@ -82,7 +82,7 @@ def ranked_in(history: History) -> list[RankedTrial]:
 
 
 def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:
-    """The trials of a sweep in a frame of MLflow's runs, the best first; empty where it holds no sweep, or no metric."""
+    """The trials of a sweep in a frame of MLflow's runs, the best first; empty without a sweep or its metric."""
     parents, runs = frame[frame["kind"] == "sweep"], frame[frame["kind"].isin(["trial", "rerun"])]
     if parents.empty or runs.empty:
         return []
