@@ -49,8 +49,7 @@ class ArrowTable:
         with path.open("rb") as file:
             self._mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._file = pa.ipc.open_file(pa.py_buffer(self._mapped))
-        sizes = (self._file.get_batch(number).num_rows for number in range(self._file.num_record_batches))
-        self._offsets: list[int] = [0, *accumulate(sizes)]
+        self._offsets: list[int] = [0, *accumulate(batch.num_rows for batch in self.batches())]
 
     def __len__(self) -> int:
         return self._offsets[-1]

@@ -47,7 +47,7 @@ class Drawable:
     """
 
     groups: Hashes
-    strata: Hashes
+    strata: Numbers
     has_whole_documents: bool = False
 
     @classmethod
@@ -66,7 +66,7 @@ class Drawable:
         # Equally frequent labels in the order of the file, which is the same in every process.
         ranks = {label: rank for rank, (label, _) in enumerate(sorted(counts.items(), key=lambda item: item[1]))}
         strata = np.fromiter(
-            (min((ranks[label] for label in labels(each)), default=len(ranks)) for each in records), np.int64
+            (min((ranks[label] for label in labels(each)), default=len(ranks)) for each in records), np.int32
         )
         num_documents = len(np.unique(documents[documents != NO_DOCUMENT]))
         whole = num_documents * min(shares.values()) >= 1
@@ -84,8 +84,9 @@ class Drawable:
         several groups, at least one is drawn.
         """
         firsts, members = _numbered(self.groups)
-        sizes, strata = np.bincount(members), np.full(len(firsts), np.iinfo(np.int32).max, np.int32)
-        np.minimum.at(strata, members, self.strata.astype(np.int32))
+        sizes = np.bincount(members).astype(np.int32)
+        strata = np.full(len(firsts), np.iinfo(np.int32).max, np.int32)
+        np.minimum.at(strata, members, self.strata)
         # In the order of the file: hashes are not the same in every process, but the draw must be.
         order = array("i", np.argsort(firsts).astype(np.int32).tobytes())
         random.Random(seed).shuffle(order)
@@ -164,7 +165,7 @@ def _split(order: Numbers, strata: Numbers) -> list[Numbers]:
     return parts
 
 
-def _fill(groups: Numbers, sizes: NDArray[np.int64], goal: float) -> Numbers:
+def _fill(groups: Numbers, sizes: Numbers, goal: float) -> Numbers:
     """The first groups with about `goal` records in all, but for one; a group that leads away from it is left out."""
     drawn, num_records = array("i"), 0
     # Not as lists, whose numbers take ten times the memory.

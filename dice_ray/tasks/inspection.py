@@ -142,13 +142,15 @@ def inspect(name: str, task: TaskBranch, splits: Splits) -> Inspection:
 
 
 def _facts(task: TaskBranch, records: Sequence[Record], unit: Unit) -> SplitFacts:
-    # Arrays of numbers: 16 bytes a record, where a list and a set of Python's numbers take more than 100.
-    lengths_read, contents = array("q"), array("q")
+    # Arrays of numbers, sorted in place: 12 bytes a record, where a list and a set take more than 100.
+    lengths_read, contents_read = array("i"), array("q")
     for record in records:
         lengths_read.append(_length(record, unit))
-        contents.append(hash(record.content))
-    lengths = np.sort(np.frombuffer(lengths_read, np.int64))
-    num_distinct = len(np.unique(np.frombuffer(contents, np.int64)))
+        contents_read.append(hash(record.content))
+    lengths, contents = np.frombuffer(lengths_read, np.int32), np.frombuffer(contents_read, np.int64)
+    lengths.sort()
+    contents.sort()
+    num_duplicates = int((contents[1:] == contents[:-1]).sum())
     negatives, positives = task.negatives_and_positives(records)
     return SplitFacts(
         num_records=len(lengths),
@@ -161,7 +163,7 @@ def _facts(task: TaskBranch, records: Sequence[Record], unit: Unit) -> SplitFact
             longest=int(lengths[-1]),
             total=int(lengths.sum()),
         ),
-        duplicates=len(lengths) - num_distinct,
+        duplicates=num_duplicates,
     )
 
 
