@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -22,6 +23,7 @@ from dice_ray.cli.search import ablate, resume, tune
 from dice_ray.cli.train import train
 from dice_ray.cli.trained import evaluate, export, predict
 from dice_ray.errors import DiceRayError, cut
+from dice_ray.run.stopping import interrupt
 
 app = typer.Typer(
     name="dice-ray",
@@ -88,6 +90,7 @@ def main() -> None:
     arguments = [argument for argument in sys.argv[1:] if argument not in ("--debug", "-v", "--verbose")]
     if {"-v", "--verbose"} & set(sys.argv[1:]):
         os.environ["DICE_RAY_VERBOSE"] = "1"
+    before = signal.signal(signal.SIGINT, interrupt)
     try:
         app(args=arguments)
     except (DiceRayError, OSError) as error:
@@ -102,3 +105,5 @@ def main() -> None:
             sys.stdout.flush()
             os._exit(143)
         raise
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ class Stop:
         if is_first:
             self.signal = number
         if not is_first or not self.is_asked:
-            if _imports(frame):
+            if is_importing(frame):
                 self.signal = None if is_first else self.signal
                 threading.Timer(RETRY, os.kill, (os.getpid(), number)).start()
                 return
@@ -59,11 +60,22 @@ class Stop:
             self.timer.start()
 
 
-def _imports(frame: FrameType | None) -> bool:
+def is_importing(frame: FrameType | None) -> bool:
     """Whether one of the functions that run belongs to Python's import system."""
     while frame is not None and "importlib._bootstrap" not in frame.f_code.co_filename:
         frame = frame.f_back
     return frame is not None
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle Ctrl-C outside of work that can be resumed: raise KeyboardInterrupt, or end the process within an import.
+
+    Imported code, such as torch's, may catch the exception, and the command would go on as if nothing had been pressed.
+    """
+    if is_importing(frame):
+        sys.stdout.flush()
+        os._exit(128 + number)
+    raise KeyboardInterrupt
 
 
 @contextmanager

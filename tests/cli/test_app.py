@@ -31,6 +31,7 @@ from dice_ray import api
 from dice_ray.api import Result
 from dice_ray.cli import app as command_line
 from dice_ray.cli.printing import print_result
+from dice_ray.run.stopping import interrupt
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
@@ -325,10 +326,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def test_ctrl_c_outside_of_a_command_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the options are read, or a command ends, nothing else catches it."""
+    """While the options are read, modules are loaded, or a command ends, nothing else catches it."""
 
     def interrupted(args: list[str]) -> None:
-        raise KeyboardInterrupt
+        assert signal.getsignal(signal.SIGINT) is interrupt
+        signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(command_line, "app", interrupted)
     with pytest.raises(SystemExit, match=r"^130$"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -69,3 +70,12 @@ def test_an_import_is_not_torn_apart(tmp_path: Path, monkeypatch: pytest.MonkeyP
         import_it()
     assert sys.modules["slow_module"].is_whole
     assert stop.signal == signal.SIGINT
+
+
+def test_ctrl_c_while_a_command_loads_its_modules_ends_it(tmp_path: Path) -> None:
+    """Imported code, such as torch, may catch the exception: the command went on as if nothing had been pressed."""
+    lines = ("import signal", "try:", "    signal.raise_signal(signal.SIGINT)", "except BaseException:", "    pass")
+    (tmp_path / "catches.py").write_text("\n".join(lines))
+    program = "import signal; from dice_ray.run import stopping; signal.signal(signal.SIGINT, stopping.interrupt); "
+    done = subprocess.run([sys.executable, "-c", program + "import catches"], cwd=tmp_path, check=False)
+    assert done.returncode == 130
