@@ -64,7 +64,7 @@ class ScoreByRatio(Figure):
     def caption(self) -> str:
         area = (
             " PR-AUC needs no threshold; a random ranking has the share of positives in test."
-            if self._has(PR_AUC)
+            if any(panel.name == PR_AUC for panel in self.panels)
             else ""
         )
         return (
@@ -87,9 +87,6 @@ class ScoreByRatio(Figure):
     @property
     def _lines(self) -> list[Line]:
         return [line for panel in self.panels for line in panel.lines]
-
-    def _has(self, name: str) -> bool:
-        return any(panel.name == name for panel in self.panels)
 
     def draw(self, canvas: Canvas) -> None:
         names = list(dict.fromkeys(line.name for line in self._lines if line.name != CONSTANT))
