@@ -14,8 +14,10 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, RunError
-from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads, with_heads
+from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
+from dice_ray.models.heads import start_heads
 from dice_ray.models.pretrained import family
+from dice_ray.models.tiny import TINY
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode

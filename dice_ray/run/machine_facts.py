@@ -70,8 +70,8 @@ def differing(machine: str, answer: MachineFacts, own: MachineFacts) -> list[Che
 def find_contents(config: RunConfig, answer: MachineFacts) -> None:
     """Identify the data and the encoder of a configuration on this machine."""
     from dice_ray.data import sources
-    from dice_ray.models.encoder import TINY
     from dice_ray.models.pretrained import digest, hub_commit, resolve_source
+    from dice_ray.models.tiny import TINY
 
     def data() -> tuple[str, str]:
         read = {"synthetic": "generated", "hub": "loaded by its id"}.get(config.data.source.name, "read")

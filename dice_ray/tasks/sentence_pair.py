@@ -23,7 +23,7 @@ from dice_ray.metrics.classification import (
     threshold_decisions,
 )
 from dice_ray.metrics.objectives import OF_TWO, beta, check_score, metric_of
-from dice_ray.models.encoder import TextHead
+from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, pair_rows

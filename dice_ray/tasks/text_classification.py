@@ -31,7 +31,7 @@ from dice_ray.metrics.classification import (
 )
 from dice_ray.metrics.names import metric_name_part
 from dice_ray.metrics.objectives import OF_CLASSES, OF_LABELS, OF_TWO, PLAIN, beta, check_score, metric_of
-from dice_ray.models.encoder import TextHead
+from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
