@@ -70,8 +70,8 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     Raises:
         RunError: Every trial failed; it names the last reason.
     """
-    from dice_ray.run import cluster
     from dice_ray.run.folder import LOG, TRIALS
+    from dice_ray.run.output import redirected
     from dice_ray.tuning.ledger import ledger_in
     from dice_ray.tuning.plan import SweepPlan
     from dice_ray.tuning.ranking import best_in
@@ -90,7 +90,7 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
         place = Place(folder / TRIALS / best, plan.name, best)
         tracking.keep_best(place, split, store_text=store_text, register=register)
     if counts.is_finished:
-        with cluster.quiet(folder / LOG):
+        with redirected(folder / LOG):
             store_outcome(plan.name, folder)
     is_study = counts.is_finished and not isinstance(plan, SweepPlan)
     return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)

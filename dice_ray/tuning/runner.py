@@ -24,6 +24,7 @@ from dice_ray.run import arrivals, cluster, doctor, elastic, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG
+from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
@@ -244,7 +245,7 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     with (
         driving(folder) as ledger,
         os.fdopen(os.dup(2), "w") as stderr,
-        cluster.quiet(folder / LOG) as terminal,
+        redirected(folder / LOG) as terminal,
         ExitStack() as stack,
         ExitStack() as screens,
     ):
