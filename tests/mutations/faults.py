@@ -150,7 +150,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/run/stopping.py", "if not is_first or not self.is_asked:", "if not is_first:", "run/test_stopping.py"),
     Fault("dice_ray/training/loop.py", "stops = stops or is_asked", "stops = stops and is_asked", "training/test_loop.py::test_a_run_that_is_asked_to_stop_loses_no_step"),
     Fault("dice_ray/metrics/classification.py", "max(at_half, BEYOND_CONSTANT * constant_f1(labels))", "at_half", "metrics/test_classification.py"),
-    Fault("dice_ray/tracking/writer.py", "IN_DOUBT: Final = (401, 403, 404)", "IN_DOUBT: Final = ()", "tracking/test_outage.py"),
+    Fault("dice_ray/tracking/store_errors.py", "IN_DOUBT: Final = (401, 403, 404)", "IN_DOUBT: Final = ()", "tracking/test_outage.py"),
     Fault("dice_ray/run/train.py", 'prepared.test() if split == "test" else prepared.dev', "prepared.dev", "run/test_trained.py"),
     # tuning
     Fault("dice_ray/tuning/ledger.py", "            os.fsync(file.fileno())\n", "", "tuning/test_ledger.py"),
