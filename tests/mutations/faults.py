@@ -92,7 +92,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/metrics/classification.py", "probabilities > threshold", "probabilities >= threshold", "metrics/test_classification.py"),
     Fault("dice_ray/metrics/classification.py", "ratio(sum(f1), len(f1))", "ratio(sum(f1), len(sizes))", "metrics/test_classification.py"),
     Fault("dice_ray/metrics/spans.py", 'if type_ is not None and (tag[0] == "B" or type_ != open_type):', 'if type_ is not None and tag[0] == "B":', "metrics/test_spans.py"),
-    Fault("dice_ray/metrics/spans.py", 'micro = {"f1": total.f1,', 'micro = {"f1": sum(count.f1 for count in counts.values()) / max(1, len(counts)),', "metrics/test_spans.py"),
+    Fault("dice_ray/metrics/spans.py", "sum(counts.values(), Counts()).scores", '{**sum(counts.values(), Counts()).scores, "f1": sum(count.f1 for count in counts.values()) / max(1, len(counts))}', "metrics/test_spans.py"),
     Fault("dice_ray/metrics/answers.py", "max(scored, key", "min(scored, key", "metrics/test_answers.py"),
     # models
     Fault("dice_ray/models/heads.py", "term.log_prior[1] - term.log_prior[0]", "term.log_prior[0] - term.log_prior[1]", "models/test_heads.py"),
