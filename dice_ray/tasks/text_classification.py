@@ -30,7 +30,16 @@ from dice_ray.metrics.classification import (
     threshold_decisions,
 )
 from dice_ray.metrics.multi_label import constant_micro_f1, label_counts, micro_and_macro
-from dice_ray.metrics.objectives import OF_CLASSES, OF_LABELS, OF_TWO, PLAIN, beta, check_score, metric_of
+from dice_ray.metrics.objectives import (
+    OF_CLASSES,
+    OF_LABELS,
+    OF_TWO,
+    PLAIN,
+    beta,
+    check_score,
+    chosen_f_beta,
+    metric_of,
+)
 from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
@@ -240,8 +249,7 @@ class OneLabel(TextTask):
             metrics |= binary_scores(positive_N, labels_N, 0.5) | decisions
             metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
             metrics["constant_f1"] = constant_f1(labels_N)
-            if beta_of_score := beta(self.config.score):
-                metrics[self.config.score] = by_class[self.config.positive].f_beta(beta_of_score)
+            metrics |= chosen_f_beta(self.config.score, by_class[self.config.positive])
         names = [[self.classes[index] for index in of.tolist()] for of in (labels_N, predicted_N)]
         metrics |= self.own_metric(metrics, *names)
         return Scores(
@@ -314,8 +322,7 @@ class SeveralLabels(TextTask):
             **f1_by_name(by_label),
             "roc_auc": macro_roc_auc(probabilities_NC, gold_NC),
         }
-        if beta_of_score := beta(self.config.score):
-            metrics[self.config.score] = sum(counts, Counts()).f_beta(beta_of_score)
+        metrics |= chosen_f_beta(self.config.score, sum(counts, Counts()))
         names = [
             [[self.classes[index] for index in np.flatnonzero(of_text)] for of_text in of]
             for of in (gold_NC, predicted_NC)
