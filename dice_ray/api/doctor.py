@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def doctor(preset: Preset | None = None, settings: Written = (), *, address: str | None = None) -> list[Check]:
-    """Check every machine of a cluster, and MLflow; a check that fails has a `problem`, which says how to mend it.
+    """Check every machine of a cluster, and MLflow; a check that fails has a `problem`, which says how to fix it.
 
     Args:
         preset: Name of a shipped preset, a YAML file, a table or `Tables`, whose data and encoder every machine must

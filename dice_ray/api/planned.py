@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
-    """Run what a plan says and its folder lacks, or estimate it."""
+    """Run what a plan asks for and its folder does not hold yet, or estimate it."""
     from dice_ray.tuning import ablation, sweep
     from dice_ray.tuning.estimate import estimate
     from dice_ray.tuning.plan import SweepPlan
@@ -40,7 +40,7 @@ def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, regis
 
 
 def with_automatic(layers: Sequence[Layer], name: str, data_name: str, variant: str | None = None) -> tuple[Layer, ...]:
-    """The layers, and over them one with the automatically chosen values: all trials share them, on every machine.
+    """The layers, and above them one with the automatically chosen values, which all trials share on every machine.
 
     These are the precision, and the name of the data. A sweep or study that was started before keeps the values that
     were chosen then.

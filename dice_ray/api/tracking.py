@@ -170,7 +170,7 @@ def runs(experiment: str) -> list[ComparedRun]:
 
 
 def experiments() -> list[Experiment]:
-    """The experiments of the store, the one that was used last first."""
+    """The experiments of the store, the most recently used first."""
     from dice_ray.api.overview import overview
     from dice_ray.tracking import reader
 

@@ -41,7 +41,7 @@ def build(config: RunConfig) -> Parts:
     """Everything that a run trains, from its configuration and seed.
 
     Raises:
-        ConfigError: The loss, batch size or task does not go with the data or the encoder.
+        ConfigError: The loss, batch size or task does not fit the data or the encoder.
         RunError: The encoder cannot do what the configuration asks for.
     """
     prepared = prepare(config)
@@ -124,7 +124,7 @@ def prepare(config: RunConfig) -> PreparedData:
 
 @lru_cache(maxsize=2)
 def _prepare(written: str, key: str) -> PreparedData:
-    """The key is there for the cache alone: it changes with the content of the data files."""
+    """`key` is for the cache alone: it changes with the content of the data files."""
     config = resolve([Layer("the run", json.loads(written))])
     splits = sources.load(config.data, config.task.positive_label(), config.data_name)
     encoded = encode(config.task, config.model, splits, config.data_name)

@@ -110,7 +110,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Of its head."""
+        """The address of its head."""
         import ray
 
         address: str = ray.get_runtime_context().gcs_address
@@ -178,7 +178,7 @@ def _check_address(address: str) -> None:
 
 
 def check_answers(host: str, port: int, address: str) -> None:
-    """Something must answer at the address: Ray itself would retry for ever.
+    """Check that something answers at the address: Ray itself would retry for ever.
 
     Raises:
         RunError: Nothing does.
@@ -203,8 +203,8 @@ def started(
 
     Args:
         address: Of a cluster to join; RAY_ADDRESS where not given, and otherwise a local Ray is started.
-        num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many, or `least_cpus`.
-        least_cpus: Fewer CPUs that are enough.
+        num_cpus: CPUs of a local Ray, by default all of the machine; any other Ray must have as many, or `least_cpus`.
+        least_cpus: A smaller number of CPUs that is enough too.
         log: Receives everything that is written to stdout and stderr during the block.
 
     Raises:
@@ -263,7 +263,7 @@ def _free_handles(*, answers: bool) -> None:
 
 
 def surroundings() -> dict[str, str]:
-    """The variables by which paths, `$DICE_RAY_DATA` and the like mean the same on Ray as in this process.
+    """The variables that give paths, `$DICE_RAY_DATA` and the like the same meaning on Ray as in this process.
 
     Tokens are left out: a cluster has its own.
     """
@@ -283,7 +283,7 @@ def _check_own_address(address: str) -> None:
     """Raises a RunError where nothing answers at the address that Ray uses in place of one on loopback.
 
     Ray replaces it by the machine's own (2.60). A head that listens on loopback alone, or a tunnel to one, does not
-    answer there, and Ray would retry for minutes without a word.
+    answer there, and Ray would retry for minutes without a message.
     """
     from ray._private.services import resolve_ip_for_localhost
 

@@ -162,7 +162,7 @@ class Session:
         )
 
     def _record_data(self) -> None:
-        """Store with the parent run what was read, for each variant, what of it is little, and the arms left out."""
+        """Store with the parent run what was read for each variant, warnings of few items, and the arms left out."""
         plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
         data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
         self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
