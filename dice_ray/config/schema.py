@@ -12,7 +12,7 @@ from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
 from dice_ray.losses.mining import MiningConfig
 from dice_ray.models.encoder import ModelConfig
-from dice_ray.models.pretrained import digest
+from dice_ray.models.sources import digest
 from dice_ray.settings import Settings
 from dice_ray.tasks import TaskConfig
 from dice_ray.tracking import schema as names

@@ -126,7 +126,7 @@ def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunCo
             if read.num_malformed > MAX_BAD_SHARE * read.rows:
                 raise BadRowError(
                     f"{error}. {read.num_malformed} of {read.rows} rows of {read.origin} are malformed or have an id "
-                    "of an earlier row: mend them, or skip them by --on-bad-row skip"
+                    "of an earlier row: correct them, or skip them by --on-bad-row skip"
                 ) from None
         return config, splits, str(error)
 

@@ -70,7 +70,8 @@ def differing(machine: str, answer: MachineFacts, own: MachineFacts) -> list[Che
 def find_contents(config: RunConfig, answer: MachineFacts) -> None:
     """Identify the data and the encoder of a configuration on this machine."""
     from dice_ray.data import sources
-    from dice_ray.models.pretrained import digest, hub_commit, resolve_source
+    from dice_ray.models.pretrained import hub_commit
+    from dice_ray.models.sources import digest, resolve_source
     from dice_ray.models.tiny import TINY
 
     def data() -> tuple[str, str]:

@@ -131,7 +131,7 @@ class Session:
         if recorder.unready is not None:
             raise RunError(
                 f"a machine that joins the cluster must be ready for trials:\n  {recorder.unready}\n"
-                f"Mend it or remove it from the cluster: `dice-ray resume {self.plan.name}` goes on then"
+                f"Fix it or remove it from the cluster; `dice-ray resume {self.plan.name}` then continues"
             )
         if lost is not None:
             raise RunError(

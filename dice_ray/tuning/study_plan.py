@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem
-from dice_ray.models.pretrained import digest
+from dice_ray.models.sources import digest
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues
