@@ -25,7 +25,8 @@ class Card:
         name: What is compared, where a report has several cards; else empty.
         question: About the arms.
         answer: To the question.
-        use: The arm to use, or several of which none is shown to be better; arms of a search each stand for settings.
+        use: The arm to use, or several of which none is shown to be better; arms that were each tuned by a search stand
+            for settings.
         facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.

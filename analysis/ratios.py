@@ -40,11 +40,9 @@ class ByRatio:
     """The comparisons of a study on one data set and encoder, by the number of negatives for each positive, ascending.
 
     Attributes:
-        suffix: Of the names of tables and figures: `_2` for the second data set or encoder, empty if there is one.
-        place: Data set and encoder for titles, with ` on `; empty if there is one.
+        place: Data set and encoder; empty if there is one.
     """
 
-    suffix: str
     place: str
     metric: str
     baseline: str
@@ -83,9 +81,8 @@ def by_ratio(findings: Findings) -> tuple[ByRatio, ...]:
             place = str(place_of(compared.cells, "data", "encoder").iloc[0])
             by_place.setdefault(place, {})[float(ratios[0])] = compared
     several = {place: dict(sorted(of.items())) for place, of in by_place.items() if len(of) > 1}
-    is_one = len(several) == 1
     return tuple(
-        ByRatio("" if is_one else f"_{number}", "" if is_one else f" on {place}", first.metric, first.baseline, of)
-        for number, (place, of) in enumerate(several.items(), start=1)
+        ByRatio(place if len(several) > 1 else "", first.metric, first.baseline, of)
+        for place, of in several.items()
         for first in [next(iter(of.values()))]
     )

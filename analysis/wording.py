@@ -9,6 +9,7 @@ from typing import Final
 from analysis.best_arm import TUNED
 from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison
+from analysis.naming import on_place
 from analysis.power import MOST_SEEDS, collapse_bound, smallest_visible
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.verdict import Verdict, constant_score, is_tuned, rows_of_baseline, score_format, with_differences
@@ -198,9 +199,8 @@ def _of_levels(of: Verdict) -> str:
     comparison, show = of.comparison, score_format(of.comparison)
     levels = [f"{arm.name} has {show.show_interval(arm.score)}" for arm in rows_of_baseline(comparison)[:1]]
     levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
-    place = f" on {comparison.place}" if comparison.place else ""
     seeds = f", {counted(of.num_seeds, 'seed')}" if of.num_seeds else ""
-    return f"{show.heading(comparison.metric)}{place}{seeds}: {', '.join(filter(None, levels))}."
+    return f"{show.heading(comparison.metric)}{on_place(comparison.place)}{seeds}: {', '.join(filter(None, levels))}."
 
 
 def _of_power(of: Verdict) -> Iterator[str]:

@@ -5,8 +5,10 @@ the background class.
 """
 
 PAPER_DL = {"loss": "dice", "loss.dice.scope": "example", "loss.dice.denominator": "squared", "loss.dice.gamma": 1.0}
+"""DL of eq. 7: the mean over items of the squared dice loss of each item."""
 
 PAPER_TL = {"loss": "tversky", "loss.tversky.scope": "example", "loss.tversky.gamma": 1.0}
+"""TL of eq. 9: the mean over items of the Tversky loss of each item, alpha .5."""
 
 PAPER_DSC = {
     "loss": "self_adjusting_dice",
@@ -15,6 +17,7 @@ PAPER_DSC = {
     "loss.self_adjusting_dice.decay": 1.0,
     "loss.self_adjusting_dice.gamma": 1.0,
 }
+"""DSC of eq. 11: the mean over items of the linear dice loss of p(1-p) of each item."""
 
 AUTHORS_CODE = {
     "loss": "self_adjusting_dice",
@@ -23,12 +26,6 @@ AUTHORS_CODE = {
     "loss.self_adjusting_dice.decay": 0.01,
     "loss.self_adjusting_dice.gamma": 1.0,
 }
+"""The loss of the authors' code, but per step: theirs is per micro-batch, which differs with accumulation."""
 
 ARMS = {"paper_dl": PAPER_DL, "paper_tl": PAPER_TL, "paper_dsc": PAPER_DSC, "authors_code": AUTHORS_CODE}
-
-DESCRIPTIONS = {
-    "paper_dl": "DL of eq. 7: the mean over items of the squared dice loss of each item",
-    "paper_tl": "TL of eq. 9: the mean over items of the Tversky loss of each item, alpha .5",
-    "paper_dsc": "DSC of eq. 11: the mean over items of the linear dice loss of p(1-p) of each item",
-    "authors_code": "the loss of the authors' code, per step, not per micro-batch, which differs with accumulation",
-}

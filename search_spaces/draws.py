@@ -10,7 +10,7 @@ from optuna import Trial
 
 
 def draws(space: Callable[[Trial], None], num: int, *, seed: int = 0) -> dict[str, dict[str, Any]]:
-    """So many independent draws from a space, as random search makes them; the same on each call.
+    """This number of independent draws from a space, as random search makes them; the same on each call.
 
     More draws leave the first ones as they are, so that a study can be extended.
 

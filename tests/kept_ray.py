@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from dice_ray.run import cluster
+from dice_ray.run.output import redirected
 from tests.processes import TRIAL, WORKER, titled
 
 
@@ -52,7 +53,7 @@ class KeptRay:
         assert self._cluster is not None
         (node,) = self._cluster.nodes
         scratch = Path(tempfile.mkdtemp(dir=self._cluster.scratch))
-        with cluster.quiet(log):
+        with redirected(log):
             nodes = (replace(node, cpus=num_cpus or 1),)
             yield replace(self._cluster, nodes=nodes, scratch=scratch, is_own=False)  # it outlives the block
         gc.collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pandas as pd
 
+from analysis.statistics import Interval
 from analysis.tables.base import ScoreFormat
 from dice_ray.errors import one_line
 
@@ -130,6 +131,12 @@ class Line:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
 
+    @classmethod
+    def through(cls, name: str, points: Mapping[float, Interval]) -> Line:
+        """The line through the means of these points by their x, with their intervals as its band."""
+        parts = (tuple(getattr(of, part) for of in points.values()) for part in ("mean", "low", "high"))
+        return cls(name, tuple(points), *parts)
+
 
 def on_hover(artist: Artist, text: str) -> None:
     """Show a text when the mouse is over an artist in the SVG."""
@@ -163,3 +170,12 @@ def draw_line(axes: Axes, line: Line, color: str, marker: str) -> None:
     """Draw a line over its band, with its name for the legend."""
     axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.15, linewidth=0)
     axes.plot(line.x, line.y, color=color, marker=marker, label=line.name)
+
+
+def draw_lines(axes: Axes, lines: Sequence[Line], baseline: str | None = None) -> None:
+    """Draw lines, each in the colour and with the marker of its name, and the legend beside the axes."""
+    names = [line.name for line in lines]
+    colors, markers = color_of(names, baseline), marker_of(names)
+    for line in lines:
+        draw_line(axes, line, colors[line.name], markers[line.name])
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))

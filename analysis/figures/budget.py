@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from analysis.budget import AtBudget, at_budget
-from analysis.figures.base import QUIET, Figure, Line, color_of, draw_line, label_score, marker_of
+from analysis.budget import at_budget
+from analysis.figures.base import QUIET, Figure, Line, draw_lines, label_score
+from analysis.naming import named, on_place
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -47,15 +48,11 @@ class ScoreByBudget(Figure):
         from matplotlib.ticker import MaxNLocator
 
         axes = canvas.subplots()
-        names = [line.name for line in self.lines]
-        colors, markers = color_of(names, self.baseline), marker_of(names)
         axes.axvline(self.budget, color=QUIET, linewidth=0.8, linestyle=":")
-        for line in self.lines:
-            draw_line(axes, line, colors[line.name], markers[line.name])
+        draw_lines(axes, self.lines, self.baseline)
         axes.set_xlabel("settings tried (the best by dev counts)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         label_score(axes.yaxis, self.metric, (y for line in self.lines for y in line.y))
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def score_by_budget(findings: Findings) -> list[Figure]:
@@ -63,21 +60,12 @@ def score_by_budget(findings: Findings) -> list[Figure]:
     studied = [each for each in at_budget(findings) if each.arms and each.num_draws > 1]
     return [
         ScoreByBudget(
-            f"score_by_budget_{number}" if len(studied) > 1 else "score_by_budget",
-            f"Score by tuning budget{f' on {each.place}' if each.place else ''}",
+            name,
+            f"Score by tuning budget{on_place(each.place)}",
             each.metric,
             each.baseline,
             each.budget,
-            _lines(each),
+            tuple(Line.through(arm.name, dict(enumerate(arm.scores, start=1))) for arm in each.arms),
         )
-        for number, each in enumerate(studied, start=1)
+        for name, each in named("score_by_budget", studied)
     ]
-
-
-def _lines(of: AtBudget) -> tuple[Line, ...]:
-    x = tuple(float(number) for number in range(1, of.num_draws + 1))
-    parts = {
-        arm.name: [tuple(getattr(score, part) for score in arm.scores) for part in ("mean", "low", "high")]
-        for arm in of.arms
-    }
-    return tuple(Line(name, x, *of_arm) for name, of_arm in parts.items())

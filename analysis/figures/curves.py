@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.columns import column, losses, parent_tag
+from analysis.comparison import comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score
-from analysis.figures.study import places
+from analysis.naming import named, on_place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from analysis.findings import Findings
 
+NAME = "training_curves"
 COLUMNS = 4
 LONGEST = 26
 """The longest name above a panel, in letters; longer ones are cut."""
@@ -97,31 +99,31 @@ def training_curves(findings: Findings) -> list[Figure]:
     if (frame["kind"] == "cell").any():
         return [
             figure
-            for number, place, compared in places(findings)
+            for name, compared in named(NAME, comparisons(findings))
             # A study compares on test, which a run is scored on once: its curve is that of the same metric on dev.
             for metric in [f"dev/{compared.metric.rpartition('/')[2]}"]
             for figure in _curves(
-                findings, compared.cells, compared.cells["arm"], metric, number, place, compared.baseline
+                name, findings, compared.cells, compared.cells["arm"], metric, compared.place, compared.baseline
             )
         ]
     runs = frame[frame["kind"] == "trial"]
     if not runs.empty:
-        return _curves(findings, runs, losses(runs), parent_tag(frame, "metric"))
+        return _curves(NAME, findings, runs, losses(runs), parent_tag(frame, "metric"))
     runs = frame[frame["kind"] == "run"].tail(NUM_RUNS)
     groups = list(runs.groupby(column(runs, "tags.metric"), sort=False))
     return [
         figure
-        for number, (metric, group) in enumerate(groups, start=1)
-        for figure in _curves(findings, group, group["id"], str(metric), f"_{number}" if len(groups) > 1 else "")
+        for name, (metric, group) in named(NAME, groups)
+        for figure in _curves(name, findings, group, group["id"], str(metric))
     ]
 
 
 def _curves(
+    name: str,
     findings: Findings,
     runs: pd.DataFrame,
     panels_of_runs: pd.Series[str],
     metric: str,
-    number: str = "",
     place: str = "",
     baseline: str | None = None,
 ) -> list[Figure]:
@@ -136,7 +138,7 @@ def _curves(
     ]
     panels.sort(key=lambda panel: panel.name != baseline)
     first = panels[0] if panels[0].name == baseline else None
-    return [TrainingCurves(f"training_curves{number}", f"Training curves{place}", metric, tuple(panels), first)]
+    return [TrainingCurves(name, f"Training curves{on_place(place)}", metric, tuple(panels), first)]
 
 
 def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 import pandas as pd
 
 from analysis.best_arm import TUNED
-from analysis.comparison import Arm
+from analysis.comparison import Arm, comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, label_score, on_hover
-from analysis.figures.study import places
+from analysis.naming import named, on_place
 from analysis.statistics import Interval
 from analysis.tables.base import ScoreFormat
 from analysis.wording import is_one_search
@@ -104,13 +104,13 @@ class Forest(Figure):
 def forests(findings: Findings) -> list[Figure]:
     """For each data set, encoder and variant of a study with two arms or more."""
     figures: list[Figure] = []
-    for number, place, compared in places(findings):
+    for name, compared in named("forest", comparisons(findings)):
         rows = [row for arm in compared.arms if (row := _row(arm))]
         if rows:
             rows.sort(key=lambda row: -row.seeds.mean)
             of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
-            title = f"Difference to {compared.baseline}{place}{of_what}"
-            figures.append(Forest(f"forest{number}", title, compared.metric, compared.baseline, tuple(rows)))
+            title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
+            figures.append(Forest(name, title, compared.metric, compared.baseline, tuple(rows)))
     return figures
 
 

@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.columns import unfailed
+from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, color_of, label_score, marker_of, on_hover
-from analysis.figures.study import places
+from analysis.naming import named, on_place
 from analysis.tables.base import ScoreFormat
 from dice_ray.tracking import schema
 
@@ -101,7 +102,7 @@ class PrecisionRecallCurves(Figure):
 def pr_curves(findings: Findings) -> list[Figure]:
     """For each data set, encoder and variant of a study of two classes that stores the probabilities of its items."""
     figures: list[Figure] = []
-    for number, place, compared in places(findings):
+    for name, compared in named("pr_curves", comparisons(findings)):
         areas = unfailed(compared.cells, schema.pr_auc_metric(compared.metric)).dropna()
         cells = compared.cells.loc[areas.index].assign(pr_auc=areas)
         curves, shares = [], []
@@ -113,9 +114,9 @@ def pr_curves(findings: Findings) -> list[Figure]:
                 shares += [float(_positives(of).mean()) for of in known]
         if curves:
             curves.sort(key=lambda curve: -curve.pr_auc)
-            title = f"Precision-recall curves{place}"
+            title = f"Precision-recall curves{on_place(compared.place)}"
             share = float(np.mean(shares))
-            figures.append(PrecisionRecallCurves(f"pr_curves{number}", title, compared.baseline, tuple(curves), share))
+            figures.append(PrecisionRecallCurves(name, title, compared.baseline, tuple(curves), share))
     return figures
 
 

@@ -16,12 +16,12 @@ from analysis.figures.base import (
     Figure,
     Line,
     color_of,
-    draw_line,
+    draw_lines,
     label_score,
     marker_of,
     on_hover,
 )
-from analysis.figures.study import line_of
+from analysis.naming import named, on_place
 from analysis.ratios import PR_AUC, by_ratio
 from analysis.statistics import FEW_SEEDS, Interval
 from analysis.tables.base import ScoreFormat
@@ -64,7 +64,7 @@ class ScoreByRatio(Figure):
     def caption(self) -> str:
         area = (
             " PR-AUC needs no threshold; a random ranking has the share of positives in test."
-            if self._has(PR_AUC)
+            if any(panel.name == PR_AUC for panel in self.panels)
             else ""
         )
         return (
@@ -87,9 +87,6 @@ class ScoreByRatio(Figure):
     @property
     def _lines(self) -> list[Line]:
         return [line for panel in self.panels for line in panel.lines]
-
-    def _has(self, name: str) -> bool:
-        return any(panel.name == name for panel in self.panels)
 
     def draw(self, canvas: Canvas) -> None:
         names = list(dict.fromkeys(line.name for line in self._lines if line.name != CONSTANT))
@@ -139,16 +136,16 @@ def score_by_ratio(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
     return [
         ScoreByRatio(
-            f"score_by_ratio{of.suffix}",
-            f"Score against imbalance{of.place}",
+            name,
+            f"Score against imbalance{on_place(of.place)}",
             of.metric,
             of.baseline,
             tuple(
-                RatioPanel(reading.name, tuple(line_of(arm, scores) for arm, scores in reading.scores.items()))
+                RatioPanel(reading.name, tuple(Line.through(arm, scores) for arm, scores in reading.scores.items()))
                 for reading in of.readings
             ),
         )
-        for of in by_ratio(findings)
+        for name, of in named("score_by_ratio", by_ratio(findings))
     ]
 
 
@@ -170,27 +167,17 @@ class GainByRatio(Figure):
 
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
-        names = [line.name for line in self.lines]
-        colors, markers = color_of(names), marker_of(names)
         axes.axhline(0, color=QUIET, linewidth=0.8)
-        for line in self.lines:
-            draw_line(axes, line, colors[line.name], markers[line.name])
+        draw_lines(axes, self.lines)
         _label_ratios(axes, sorted({x for line in self.lines for x in line.x}))
         label_score(axes.yaxis, f"gain in {self.metric}", (abs(y) for line in self.lines for y in line.y))
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def gain_by_ratio(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
     return [
-        GainByRatio(
-            f"gain_by_ratio{of.suffix}",
-            f"Gain against imbalance{of.place}",
-            of.metric,
-            of.baseline,
-            _gains(of.comparisons),
-        )
-        for of in by_ratio(findings)
+        GainByRatio(name, f"Gain against imbalance{on_place(of.place)}", of.metric, of.baseline, _gains(of.comparisons))
+        for name, of in named("gain_by_ratio", by_ratio(findings))
     ]
 
 
@@ -201,7 +188,7 @@ def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[Line, ...]:
         for arm in compared.arms:
             if arm.difference and arm.difference.interval.num and not arm.name.endswith(TUNED):
                 points.setdefault(arm.name, {})[ratio] = arm.difference.interval
-    return tuple(line_of(name, of_arm) for name, of_arm in sorted(points.items()))
+    return tuple(Line.through(name, of_arm) for name, of_arm in sorted(points.items()))
 
 
 def _label_ratios(axes: Axes, ratios: Sequence[float]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.columns import by_seed, collapsed, column, scores, test_per_train
-from analysis.comparison import Comparison, comparisons
+from analysis.comparison import comparisons
 from analysis.figures.base import (
     COLORS,
     MARKERS,
@@ -23,6 +22,7 @@ from analysis.figures.base import (
     marker_of,
     on_hover,
 )
+from analysis.naming import named, on_place
 from analysis.statistics import Interval, t_interval
 from analysis.tables.base import ScoreFormat
 
@@ -117,13 +117,12 @@ class Plane(Figure):
 def planes(findings: Findings) -> list[Figure]:
     """For each data set, encoder and variant of a study that stores precision and recall."""
     figures: list[Figure] = []
-    for number, place, compared in places(findings):
+    for name, compared in named("precision_recall", comparisons(findings)):
         points = [_point(str(arm), group, compared.metric) for arm, group in compared.cells.groupby("arm")]
         points = sorted((point for point in points if point.precision.num), key=lambda point: -point.precision.mean)
         if any(point.seeds for point in points):
-            figures.append(
-                Plane(f"precision_recall{number}", f"Precision and recall{place}", compared.baseline, tuple(points))
-            )
+            title = f"Precision and recall{on_place(compared.place)}"
+            figures.append(Plane(name, title, compared.baseline, tuple(points)))
     return figures
 
 
@@ -179,37 +178,25 @@ class TverskyAlpha(Figure):
 def tversky_alpha(findings: Findings) -> list[Figure]:
     """For a study whose arms differ in alpha."""
     figures: list[Figure] = []
-    for number, place, compared in places(findings):
+    for name, compared in named("tversky_alpha", comparisons(findings)):
         cells, score = compared.cells[column(compared.cells, ALPHA).notna()], compared.metric
         panels = []
         for scope, group in cells.groupby(column(cells, "params.loss.tversky.scope").astype("str")):
             if group[ALPHA].nunique() > 2:
-                named = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
-                lines = [by_x(name, group, group[ALPHA], scores(group, metric)) for name, metric in named.items()]
+                metrics = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
+                lines = [_by_alpha(label, group, metric) for label, metric in metrics.items()]
                 panels.append(AlphaPanel(f"scope: {scope}", tuple(line for line in lines if line.x)))
         if panels:
-            figures.append(TverskyAlpha(f"tversky_alpha{number}", f"Tversky's alpha{place}", tuple(panels)))
+            figures.append(TverskyAlpha(name, f"Tversky's alpha{on_place(compared.place)}", tuple(panels)))
     return figures
 
 
-def by_x(name: str, cells: pd.DataFrame, x: pd.Series[float], score: pd.Series[float]) -> Line:
-    """The mean over seeds for each x, with its interval."""
+def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:
+    """The mean of a metric over seeds for each alpha, with its interval."""
+    score = scores(cells, metric)
     points = {
-        float(value): t_interval(list(scored.values()), test_per_train(group))
-        for value, group in cells.groupby(x)
+        float(alpha): t_interval(list(scored.values()), test_per_train(group))
+        for alpha, group in cells.groupby(cells[ALPHA])
         if (scored := by_seed(score[group.index], group["seed"]))
     }
-    return line_of(name, points)
-
-
-def line_of(name: str, points: Mapping[float, Interval]) -> Line:
-    """The line through the means of these points by their x."""
-    parts = (tuple(getattr(of, part) for of in points.values()) for part in ("mean", "low", "high"))
-    return Line(name, tuple(points), *parts)
-
-
-def places(findings: Findings) -> Iterator[tuple[str, str, Comparison]]:
-    """The comparisons of a study, each with the suffixes of its figures' names and titles."""
-    compared = comparisons(findings)
-    for number, each in enumerate(compared, start=1):
-        yield f"_{number}" if len(compared) > 1 else "", f" on {each.place}" if each.place else "", each
+    return Line.through(name, points)

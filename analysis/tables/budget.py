@@ -11,6 +11,7 @@ import pandas as pd
 from analysis.budget import AtBudget, at_budget
 from analysis.budget_wording import format_at_budget, headline_at_budget
 from analysis.findings import Findings
+from analysis.naming import named, on_place
 from analysis.statistics import ALPHA
 from analysis.tables.base import Mark, ReportTable, shown_p
 from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
@@ -28,10 +29,7 @@ MEANINGS: Final = {
 def at_equal_budget(findings: Findings) -> list[ReportTable]:
     """The arms at the budget of the verdict, then at other ones, in a table for each data set and encoder."""
     studied = [each for each in at_budget(findings) if each.arms]
-    return [
-        _table("at_equal_budget" if len(studied) == 1 else f"at_equal_budget_{number}", each)
-        for number, each in enumerate(studied, start=1)
-    ]
+    return [_table(name, each) for name, each in named("at_equal_budget", studied)]
 
 
 def _table(name: str, of: AtBudget) -> ReportTable:
@@ -64,9 +62,8 @@ def _table(name: str, of: AtBudget) -> ReportTable:
                     HOLM_P: shown_p(difference.p) if difference else "",
                 }
             )
-    place = f" on {of.place}" if of.place else ""
     folds = {len(of.arms): "At other budgets"} if len(budgets) > 1 else {}
-    title = f"{of.metric} at equal tuning budget{place}"
+    title = f"{of.metric} at equal tuning budget{on_place(of.place)}"
     return ReportTable(name, title, pd.DataFrame(numbers), pd.DataFrame(shown), tuple(_notes(of)), marks, folds)
 
 
@@ -93,10 +90,7 @@ def _notes(of: AtBudget) -> Iterator[str]:
 def variance_components(findings: Findings) -> list[ReportTable]:
     """Which share of the variance of single test scores is that of the loss, the settings and the seed."""
     studied = [each for each in at_budget(findings) if sum(each.variances.values())]
-    return [
-        _of_variance("variance_components" if len(studied) == 1 else f"variance_components_{number}", each)
-        for number, each in enumerate(studied, start=1)
-    ]
+    return [_of_variance(name, each) for name, each in named("variance_components", studied)]
 
 
 def _of_variance(name: str, of: AtBudget) -> ReportTable:
@@ -121,5 +115,4 @@ def _of_variance(name: str, of: AtBudget) -> ReportTable:
         f"{of.num_seeds} seeds, each combination once, all effects random (analysis of variance; a negative estimate "
         "is 0). The share of the loss is that among these arms."
     )
-    place = f" on {of.place}" if of.place else ""
-    return ReportTable(name, f"Sources of variance{place}", data, shown, (note,))
+    return ReportTable(name, f"Sources of variance{on_place(of.place)}", data, shown, (note,))

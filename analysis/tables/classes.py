@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
+from analysis.naming import named, on_place
 from analysis.statistics import Interval, t_interval
 from analysis.tables.base import Mark, ReportTable, ScoreFormat
 
@@ -21,10 +22,7 @@ PERCENT: Final = ScoreFormat(percent=True)
 def by_class(findings: Findings) -> list[ReportTable]:
     """The F1 of each class by arm at the threshold of .5, in a table for each data set, encoder and variant."""
     compared = [each for each in comparisons(findings) if any(id_ in findings.classes for id_ in each.cells["id"])]
-    return [
-        _table("classes" if len(compared) == 1 else f"classes_{number}", each, findings.classes, findings.items)
-        for number, each in enumerate(compared, start=1)
-    ]
+    return [_table(name, each, findings.classes, findings.items) for name, each in named("classes", compared)]
 
 
 def _table(
@@ -63,8 +61,9 @@ def _table(
         notes.append("Constant predictor: the F1 of a class if that class is predicted for every item.")
     if len(chosen) > 1 + NUM_ARMS:
         notes.append(f"The baseline and the {NUM_ARMS} best arms of {len(chosen)}; {name}.csv has all.")
-    title = "F1 (%) by class" + (f" on {compared.place}" if compared.place else "")
-    return ReportTable(name, title, pd.DataFrame(rows), shown, tuple(notes), marks)
+    return ReportTable(
+        name, f"F1 (%) by class{on_place(compared.place)}", pd.DataFrame(rows), shown, tuple(notes), marks
+    )
 
 
 def _shown(

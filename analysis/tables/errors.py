@@ -12,6 +12,7 @@ from analysis.best_arm import TUNED
 from analysis.columns import collapsed
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
+from analysis.naming import named, on_place
 from analysis.tables.base import ReportTable
 from analysis.tables.classes import single_label
 from dice_ray.tracking import schema
@@ -27,10 +28,7 @@ KINDS: Final = {"tp": "true positives", "fp": "false positives", "fn": "false ne
 def confusion(findings: Findings) -> list[ReportTable]:
     """The mean counts of each class by arm, in a table for each data set, encoder and variant."""
     compared = [each for each in comparisons(findings) if _scored(each, findings.classes)]
-    return [
-        _confusion("confusion" if len(compared) == 1 else f"confusion_{number}", each, findings)
-        for number, each in enumerate(compared, start=1)
-    ]
+    return [_confusion(name, each, findings) for name, each in named("confusion", compared)]
 
 
 def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTable:
@@ -60,17 +58,14 @@ def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTab
     notes = ["Mean counts over seeds at the threshold of .5."]
     if len(chosen) < len(data):
         notes.append(f"The baseline and the best other arm; {name}.csv has all.")
-    title = f"Confusion counts of {of} by arm" + (f" on {compared.place}" if compared.place else "")
+    title = f"Confusion counts of {of} by arm{on_place(compared.place)}"
     return ReportTable(name, title, data, shown.reset_index(drop=True), tuple(notes))
 
 
 def worst_items(findings: Findings) -> list[ReportTable]:
     """The test items that are wrong in most runs, in a table for each data set, encoder and variant."""
     compared = [each for each in comparisons(findings) if _living(each, findings)]
-    return [
-        _worst("worst_items" if len(compared) == 1 else f"worst_items_{number}", each, findings)
-        for number, each in enumerate(compared, start=1)
-    ]
+    return [_worst(name, each, findings) for name, each in named("worst_items", compared)]
 
 
 def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
@@ -108,9 +103,7 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     if texts := _texts(compared, findings):
         data["text"] = data["item"].map(texts)
         shown["text"] = data["text"].fillna("").map(_cut)
-    title = f"The {len(data)} test items that are wrong most often" + (
-        f" on {compared.place}" if compared.place else ""
-    )
+    title = f"The {len(data)} test items that are wrong most often{on_place(compared.place)}"
     return ReportTable(name, title, data, shown, tuple(notes))
 
 

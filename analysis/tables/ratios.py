@@ -7,16 +7,17 @@ from typing import Any
 import pandas as pd
 
 from analysis.findings import Findings
+from analysis.naming import named, on_place
 from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
 from analysis.tables.base import Mark, ReportTable, ScoreFormat
 
 
 def scores_by_ratio(findings: Findings) -> list[ReportTable]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
-    return [_table(of) for of in by_ratio(findings)]
+    return [_table(name, of) for name, of in named("scores_by_ratio", by_ratio(findings))]
 
 
-def _table(of: ByRatio) -> ReportTable:
+def _table(name: str, of: ByRatio) -> ReportTable:
     numbers: list[dict[str, Any]] = []
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
@@ -36,8 +37,8 @@ def _table(of: ByRatio) -> ReportTable:
             shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
     data = pd.DataFrame(numbers).astype({"seeds": "Int64"})
     return ReportTable(
-        f"scores_by_ratio{of.suffix}",
-        f"Scores by imbalance ratio{of.place}",
+        name,
+        f"Scores by imbalance ratio{on_place(of.place)}",
         data,
         pd.DataFrame(shown),
         (

@@ -13,6 +13,7 @@ from analysis.best_arm import TUNED
 from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.findings import Findings
+from analysis.naming import named, on_place
 from analysis.new_data import over_data_sets
 from analysis.statistics import ALPHA, Difference, holm
 from analysis.tables.base import Mark, ReportTable, ScoreFormat, shown_p
@@ -27,11 +28,7 @@ PR_AUC: Final = "PR-AUC"
 
 def comparison(findings: Findings) -> list[ReportTable]:
     """The arms of a study, in a table for each data set, encoder and variant."""
-    compared = comparisons(findings)
-    return [
-        _table("comparison" if len(compared) == 1 else f"comparison_{number}", each)
-        for number, each in enumerate(compared, start=1)
-    ]
+    return [_table(name, each) for name, each in named("comparison", comparisons(findings))]
 
 
 def _table(name: str, compared: Comparison) -> ReportTable:
@@ -43,7 +40,7 @@ def _table(name: str, compared: Comparison) -> ReportTable:
     data = data[[name for name in data if not str(name).startswith(unknown)]]
     shown = pd.DataFrame([_cells(arm, compared, score_format) for arm in arms])
     of_what = "of the settings found by one search for each arm" if is_one_search(compared) else "by arm"
-    title = f"{compared.metric} {of_what}" + (f" on {compared.place}" if compared.place else "")
+    title = f"{compared.metric} {of_what}{on_place(compared.place)}"
     marks = _marks(arms, compared, shown)
     return ReportTable(name, title, data, shown, tuple(_notes(compared)), marks, folds, _tips(compared))
 

@@ -21,7 +21,7 @@ class Best:
     """The best run, trial or arm.
 
     Attributes:
-        name: Of a run as `predict` and `evaluate` take it, or of the arm.
+        name: The run's, as `predict` and `evaluate` take it, or the arm's.
         metric: Of a sweep and a run on dev, of a study on test.
         score: The best value; the mean of an arm, and of a trial that was run again with other seeds.
         settings: The parameters that the search chose; empty for a run and an arm.

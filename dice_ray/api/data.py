@@ -124,7 +124,7 @@ def inspection_folder(presets: Sequence[str | Path]) -> Path:
 
 
 def cached() -> list[CacheEntryInfo]:
-    """The entries of the cache, data sets and encoded rows, the last used first."""
+    """The entries of the cache (data sets and encoded rows), the most recently used first."""
     from dice_ray.data import cache
 
     return cache.list_entries()
@@ -138,10 +138,10 @@ def cache_folder() -> Path:
 
 
 def clear_cache(unused_for: float = 0.0) -> int:
-    """Delete the entries of the cache; returns how many. What a run has open stays readable.
+    """Delete the entries of the cache; returns how many. Files that a run has open stay readable.
 
     Args:
-        unused_for: Entries that were used in these last seconds stay.
+        unused_for: Entries that were used within this number of seconds stay.
     """
     from dice_ray.data import cache
 

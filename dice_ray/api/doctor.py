@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def doctor(preset: Preset | None = None, settings: Written = (), *, address: str | None = None) -> list[Check]:
-    """Check every machine of a cluster, and MLflow; a check that fails has a `problem`, which says how to mend it.
+    """Check every machine of a cluster, and MLflow; a check that fails has a `problem`, which says how to fix it.
 
     Args:
         preset: Name of a shipped preset, a YAML file, a table or `Tables`, whose data and encoder every machine must
@@ -35,6 +35,7 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
     from dice_ray.run import cluster
     from dice_ray.run.doctor import Needs, examined
     from dice_ray.run.folder import LOG
+    from dice_ray.run.output import redirected
 
     configs: tuple[RunConfig, ...] = ()
     if preset is not None:
@@ -45,7 +46,7 @@ def doctor(preset: Preset | None = None, settings: Written = (), *, address: str
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as scratch:
         with cluster.started(address, log=Path(scratch) / LOG) as joined:
             checks = examined(Needs(folder, configs)) + [_size(config, joined) for config in configs]
-        with cluster.quiet(Path(scratch) / LOG):
+        with redirected(Path(scratch) / LOG):
             return [*checks, _mlflow()]
 
 

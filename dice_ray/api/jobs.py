@@ -26,16 +26,16 @@ def submit(
     runs: Path | None = None,
     address: str | None = None,
 ) -> Job:
-    """Run a command on a cluster, as a job that goes on when this process has ended.
+    """Run a command on a cluster, as a job that continues when this process has ended.
 
     A command with the same name, submitted again after the job's end, continues its run.
 
     Args:
-        command: `train`, `tune`, `ablate` or `resume` with its arguments; the others say what these arguments mean.
+        command: `train`, `tune`, `ablate` or `resume` with its arguments, which the parameters below repeat.
         presets: The presets of the command, which are checked before it is submitted.
         settings: Values over them.
         study: Of `ablate`.
-        name: Of the run, sweep or study; made up where not given.
+        name: Of the run, sweep or study; generated where not given.
         runs: The folder of runs, which all machines of the cluster see; `$DICE_RAY_RUNS` where not given.
         address: Of Ray's dashboard: `http://HOST:8265`.
 
@@ -120,7 +120,7 @@ def stop_job(name: str, address: str | None = None) -> Job:
 
 
 def follow_job(id_: str, write: Callable[[str], object], address: str | None = None) -> Job:
-    """Hand on what a job prints, until it ends."""
+    """Pass on the output of a job until it ends."""
     from dice_ray.run import jobs as of_cluster
 
     return of_cluster.follow(id_, write, address)

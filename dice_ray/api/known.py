@@ -48,7 +48,7 @@ def loss(name: str) -> LossRow:
 
 
 def preset_titles() -> dict[str, str]:
-    """What each shipped preset is, by its name: the comment that its file opens with."""
+    """The title of each shipped preset by its name: the comment that its file begins with."""
     titles = {}
     for name, file in shipped.presets().items():
         lines = (line.removeprefix("#").strip() for line in file.read_text(encoding="utf-8").splitlines())

@@ -46,7 +46,7 @@ class NotebookScreen:
         self._display.update(self)
 
     def show(self, event: Event) -> None:
-        """Show one event; what comes within half a second of another is shown with the next one, or at the end."""
+        """Show one event; events within half a second of the last update are shown with the next one, or at the end."""
         from dice_ray.training.loop import Evaluation, StepProgress
 
         if isinstance(event, str):
@@ -68,7 +68,7 @@ class NotebookScreen:
             self._display.update(self)
 
     def __repr__(self) -> str:
-        """The latest lines, for what shows no HTML."""
+        """The latest lines, for a front end that shows no HTML."""
         return "\n".join(line for line in (*self._texts, self._progress, self._evaluation) if line)
 
     def _repr_html_(self) -> str:

@@ -26,7 +26,7 @@ class Experiment:
         kind: What it holds: a sweep, a study, or runs trained alone.
         runs: Number of its runs, without their parent, by MLflow's status.
         metric: The metric that is maximised.
-        best: The value of its best run; of a sweep the one by which its first trial is ranked. None for a study: its
+        best: The value of its best run; of a sweep, the value by which its best trial is ranked. None for a study: its
             report says whether an arm wins, which no single cell shows.
         began: Start of its newest run, ISO 8601.
     """
@@ -67,7 +67,7 @@ class ComparedRun:
 
 
 def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
-    """These experiments, the one that was used last first."""
+    """These experiments, the most recently used first."""
     experiments = []
     for name in names:
         frame = read(name, uri)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
-    """Run what a plan says and its folder lacks, or estimate it."""
+    """Run what a plan asks for and its folder does not hold yet, or estimate it."""
     from dice_ray.tuning import ablation, sweep
     from dice_ray.tuning.estimate import estimate
     from dice_ray.tuning.plan import SweepPlan
@@ -40,7 +40,7 @@ def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, regis
 
 
 def with_automatic(layers: Sequence[Layer], name: str, data_name: str, variant: str | None = None) -> tuple[Layer, ...]:
-    """The layers, and over them one with the automatically chosen values: all trials share them, on every machine.
+    """The layers, and above them one with the automatically chosen values, which all trials share on every machine.
 
     These are the precision, and the name of the data. A sweep or study that was started before keeps the values that
     were chosen then.
@@ -70,8 +70,8 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     Raises:
         RunError: Every trial failed; it names the last reason.
     """
-    from dice_ray.run import cluster
     from dice_ray.run.folder import LOG, TRIALS
+    from dice_ray.run.output import redirected
     from dice_ray.tuning.ledger import ledger_in
     from dice_ray.tuning.plan import SweepPlan
     from dice_ray.tuning.ranking import best_in
@@ -90,7 +90,7 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
         place = Place(folder / TRIALS / best, plan.name, best)
         tracking.keep_best(place, split, store_text=store_text, register=register)
     if counts.is_finished:
-        with cluster.quiet(folder / LOG):
+        with redirected(folder / LOG):
             store_outcome(plan.name, folder)
     is_study = counts.is_finished and not isinstance(plan, SweepPlan)
     return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)

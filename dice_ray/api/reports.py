@@ -62,7 +62,7 @@ def store_outcome(name: str, folder: Path | None = None) -> None:
 
     Args:
         name: Of the sweep or study.
-        folder: What MLflow cannot take now waits there.
+        folder: Keeps what MLflow cannot store now, until a later command sends it.
     """
     from dice_ray.tracking import schema
     from dice_ray.tracking.writer import Writer
@@ -81,7 +81,7 @@ def store_outcome(name: str, folder: Path | None = None) -> None:
 
 
 def findings(name: str) -> Findings:
-    """The runs of an experiment as MLflow holds them now; their files and curves are read when asked for."""
+    """The runs of an experiment as MLflow holds them now; their files and curves are read on first use."""
     shipped.folder_of("analysis")
     from analysis.findings import Findings
     from dice_ray.tracking import reader

@@ -278,8 +278,8 @@ def ablate(
     is_tuned = bool(tune_shared or tuned_from)
     if is_tuned and len(presets) * max(1, len(encoders)) > 1:
         raise InputError(
-            "a study that is tuned from sweeps must be on one data set and one encoder, as they are: give one --data "
-            "and one --encoder, and compare studies by `dice-ray report A B`"
+            "a study that is tuned from sweeps must be on one data set and one encoder, as the sweeps are: give one "
+            "--data and one --encoder, and compare studies by `dice-ray report A B`"
         )
     if is_tuned and file.variants_are == "settings":
         given_option = "--tune-shared" if tune_shared else "--tuned-from"

@@ -73,7 +73,7 @@ def studies() -> dict[str, str]:
 
 
 def check_kind(name: str, wanted: Literal["preset", "study"]) -> None:
-    """Raise an InputError with the right command if a name is that of something else than what is wanted."""
+    """Raise an InputError with the right command if a name is that of another kind of thing than the wanted one."""
     of_preset = f"`dice-ray train {name}` trains on it, `dice-ray ablate loss_comparison --data {name}` compares losses"
     known: dict[str, tuple[Mapping[str, object], str]] = {
         "preset": (presets(), of_preset),

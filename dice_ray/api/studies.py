@@ -120,7 +120,8 @@ def layers_by_variant(
     """The name of the data and the layers of each variant: every data set with every encoder with every variant of the
     study's file.
 
-    A name has a part for each of the three that has several; where none has, there is one variant, with the key None.
+    The name of a variant has a part for each of the three of which there are several. If there is one of each, the only
+    variant has the key None.
     """
     from dice_ray.config.load import values_layer
 

@@ -55,14 +55,15 @@ def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, r
         store_text: Whether its predictions are stored.
         register: The name of the model.
     """
-    from dice_ray.run import cluster, served
+    from dice_ray.run import served
     from dice_ray.run.folder import LOG, MODEL
+    from dice_ray.run.output import redirected
     from dice_ray.tracking.writer import Writer
 
     if not (store_text or register):
         return
     assert best.experiment is not None, "the run is in the runs folder"
-    with cluster.quiet(best.driven_folder / LOG), Writer(best.experiment, folder=best.driven_folder) as writer:
+    with redirected(best.driven_folder / LOG), Writer(best.experiment, folder=best.driven_folder) as writer:
         for file, content in (served.predictions(best.folder, split) if store_text else {}).items():
             writer.text(best.id, file, content)
         if register:
@@ -169,7 +170,7 @@ def runs(experiment: str) -> list[ComparedRun]:
 
 
 def experiments() -> list[Experiment]:
-    """The experiments of the store, the one that was used last first."""
+    """The experiments of the store, the most recently used first."""
     from dice_ray.api.overview import overview
     from dice_ray.tracking import reader
 

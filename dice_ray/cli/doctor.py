@@ -24,7 +24,7 @@ def doctor(
     address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check every machine of a cluster and MLflow, and say how to mend what is wrong."""
+    """Check every machine of a cluster and MLflow, and say how to fix what is wrong."""
     from dice_ray import api
 
     if settings and preset is None:

@@ -41,7 +41,7 @@ def submit(
     follow: Annotated[bool, typer.Option("--follow", help="Print what the job prints until it ends.")] = False,
     address: AddressOption = None,
 ) -> None:
-    """Run a command on a Ray cluster, where it goes on when this machine is switched off."""
+    """Run a command on a Ray cluster, where it continues when this machine is switched off."""
     from dice_ray import api
 
     kind, *arguments = command

@@ -75,7 +75,7 @@ def read_layer(path: Path) -> Layer:
 
 
 class NotYamlError(ValueError):
-    """What is wrong with a text that is no YAML."""
+    """A text is not YAML; the message says what is wrong with it."""
 
 
 def parse_yaml(text: str) -> Any:

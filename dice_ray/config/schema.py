@@ -12,7 +12,7 @@ from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
 from dice_ray.losses.mining import MiningConfig
 from dice_ray.models.encoder import ModelConfig
-from dice_ray.models.pretrained import digest
+from dice_ray.models.sources import digest
 from dice_ray.settings import Settings
 from dice_ray.tasks import TaskConfig
 from dice_ray.tracking import schema as names
@@ -71,14 +71,14 @@ class LaunchConfig(Settings):
 
     Attributes:
         workers: Data-parallel workers.
-        min_workers: With how few workers a run goes on while machines are missing; by default, with no fewer. It takes
-            more as machines come, up to `workers`, and goes back to its last checkpoint at each change.
+        min_workers: The fewest workers with which a run continues while machines are missing; by default `workers`. It
+            uses more as machines join, up to `workers`, and goes back to its last checkpoint at each change.
         how: `auto` trains one worker in this process and several on Ray Train; `ray_train` always uses Ray Train.
-        threads: CPU threads for each worker. Without a number, the runs that go on at once share the cores: a lone run
-            has those of the machine (or OMP_NUM_THREADS), a trial its share of them.
+        threads: CPU threads for each worker. By default, runs at the same time share the cores: a single run has all
+            cores of the machine (or OMP_NUM_THREADS), a trial its share of them.
         gpus: GPUs for each worker; less than one lets trials of one worker share a GPU, and its memory. `auto` runs the
             first steps of trials, and lets as many share a GPU as its memory holds; without GPUs it is 0. A run that is
-            trained alone shares its GPU with none.
+            trained alone does not share its GPU.
         accelerator_type: The kind of GPU that workers are placed on, where a cluster has several kinds.
         max_failures: How often Ray Train restarts the workers after one dies; they resume from the last checkpoint.
     """
@@ -97,7 +97,7 @@ class LaunchConfig(Settings):
 
     @property
     def least_workers(self) -> int:
-        """With how many workers a run can start."""
+        """The fewest workers with which a run can start."""
         return self.min_workers or self.workers
 
 
@@ -165,7 +165,7 @@ class RunConfig(Settings):
         return self.model_copy(update={"tracking": self.tracking.model_copy(update={"data": name})})
 
     def with_threads(self, threads: int) -> RunConfig:
-        """The same run with so many threads for each worker, unless it names a number itself."""
+        """The same run with this number of threads for each worker, unless it sets one itself."""
         if self.launch.threads is not None:
             return self
         return self.model_copy(update={"launch": self.launch.model_copy(update={"threads": threads})})

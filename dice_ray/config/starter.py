@@ -27,6 +27,8 @@ BATCH_SIZE = 32
 MIN_STEPS = 200
 MAX_EPOCHS = 20
 NUM_SHOWN = 3
+WIDTH = 111
+"""Of the comments, in letters: the indent and the text."""
 HUB = "hub"
 """The source of folders that `datasets` reads."""
 BALANCED = 1.5
@@ -124,7 +126,7 @@ def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunCo
             if read.num_malformed > MAX_BAD_SHARE * read.rows:
                 raise BadRowError(
                     f"{error}. {read.num_malformed} of {read.rows} rows of {read.origin} are malformed or have an id "
-                    "of an earlier row: mend them, or skip them by --on-bad-row skip"
+                    "of an earlier row: correct them, or skip them by --on-bad-row skip"
                 ) from None
         return config, splits, str(error)
 
@@ -245,10 +247,10 @@ def _lines(values: Nested, why: Mapping[str, str], path: str, depth: int) -> Ite
             yield f"{indent}{key}: {_scalar(value)}"
 
 
-def _comment(reason: str, indent: str, width: int = 110) -> Iterator[str]:
+def _comment(reason: str, indent: str) -> Iterator[str]:
     words = "".join(letter if letter.isprintable() else " " for letter in reason).split()
     # Words are kept whole: a path or a column name that is cut in two could not be copied.
-    lines = wrap(" ".join(words), width + 1 - len(indent), break_long_words=False, break_on_hyphens=False)
+    lines = wrap(" ".join(words), WIDTH - len(indent), break_long_words=False, break_on_hyphens=False)
     yield from (f"{indent}# {line}" for line in lines or [""])
 
 

@@ -143,7 +143,7 @@ def file_hash(path: Path) -> str:
 
 
 def list_entries() -> list[CacheEntryInfo]:
-    """All entries, the last used first; also damaged ones and those of other versions of dice_ray."""
+    """All entries, the most recently used first; also damaged ones and those of other versions of dice_ray."""
     entries = []
     for path in _paths(_ENTRY):
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # deleted meanwhile, or a file
@@ -159,7 +159,7 @@ def clear(unused_for: float = 0.0) -> int:
     """Delete entries and what killed writers left; returns the number of entries deleted.
 
     Args:
-        unused_for: Entries that were used in these last seconds stay.
+        unused_for: Entries that were used within this number of seconds stay.
     """
     _delete_abandoned_drafts()
     for lock in folder().glob("lock-*"):
@@ -254,7 +254,7 @@ def _turn(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _garbage_collection_paused() -> Iterator[None]:
-    """Pause it, as records and rows have no cycles: scanning all objects of torch takes half as long as writing."""
+    """Pause it: records and rows have no cycles, and scanning all objects of torch takes half as long as writing."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -109,7 +109,7 @@ class Drawable:
 def _numbered(groups: Hashes) -> tuple[Numbers, Numbers]:
     """The first record of each group, and the number of each record's group, as `np.unique` gives them.
 
-    In a third of its memory, as the draw is what takes most for many records.
+    It needs a third of the memory of `np.unique`: for many records, the draw needs more memory than all else.
     """
     order = np.argsort(groups, kind="stable").astype(np.int32)
     begins = np.ones(len(groups), dtype=bool)

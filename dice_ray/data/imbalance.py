@@ -66,7 +66,7 @@ class AlteredConfig(Branch, ABC):
             raise DataError(
                 f"data.imbalance {self.name} needs more negatives than positives in the training split, as it adds or "
                 f"drops k = n_neg - n_pos records: got {read}, k = {read.negatives - read.positives}. "
-                "use data.imbalance ratio, or name the rarer label as positive"
+                "Use data.imbalance ratio, or name the rarer label as positive"
             )
         return read.negatives - read.positives
 

@@ -82,7 +82,7 @@ def flatten_items(link: Link, logits: Tensor, targets: Tensor, mask: Tensor | No
 
 
 def is_readable(tensor: Tensor) -> bool:
-    """Whether reading a value stalls nothing: not on an accelerator, nor where torch.compile traces the loss."""
+    """Whether a value can be read without a stall: not on an accelerator, nor where torch.compile traces the loss."""
     return tensor.is_cpu and not torch.compiler.is_compiling()
 
 

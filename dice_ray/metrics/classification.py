@@ -9,12 +9,14 @@ are slower by a factor of 80 (confusion matrix of 20,000 items) to 600 (precisio
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dice_ray.metrics.names import metric_name_part
 
 NUM_BINS = 15
 NUM_FOLDS: Final = 5
@@ -46,6 +48,10 @@ class Counts:
     @property
     def f1(self) -> float:
         return ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        return {"f1": self.f1, "precision": self.precision, "recall": self.recall}
 
     def f_beta(self, beta: float) -> float:
         """The F-measure in which recall counts `beta` times as much as precision."""
@@ -88,6 +94,11 @@ def class_counts(classes: Sequence[str], counts_CC: NDArray[np.int64]) -> dict[s
     return {name: Counts(*of_class) for name, of_class in zip(classes, counts, strict=True)}
 
 
+def f1_by_name(counts: Mapping[str, Counts]) -> dict[str, float]:
+    """The F1 of each class, label or type of span, as the metric `f1_NAME`."""
+    return {f"f1_{metric_name_part(name)}": of_class.f1 for name, of_class in counts.items()}
+
+
 def ratio(above: float, below: float) -> float:
     """The quotient, with 0/0 = 0 like scikit-learn's `zero_division=0`.
 
@@ -113,9 +124,7 @@ def binary_scores(
     # Python's integers: in 64 bits the product in MCC overflows from factors of about 55,000 on.
     tn, counts = len(labels) - tp - fp - fn, Counts(tp, fp, fn)
     return {
-        "f1": counts.f1,
-        "precision": counts.precision,
-        "recall": counts.recall,
+        **counts.scores,
         "f0.5": counts.f_beta(0.5),
         "f2": counts.f_beta(2),
         "accuracy": ratio(int((predicted == positive).sum()), len(labels)),

@@ -1,4 +1,4 @@
-"""Labels as part of a metric's name: readable, allowed by MLflow, and turned back into the label."""
+"""Labels as part of a metric's name: readable, allowed by MLflow, and different for different labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def metric_name_part(label: str) -> str:
     >>> metric_name_part("PRP$"), metric_name_part("Shipping & returns"), metric_name_part("geo-loc")
     ('PRP:dollar sign:', 'Shipping :ampersand: returns', 'geo-loc')
     """
-    part = re.sub(r"[^\w. -]", lambda match: _named(match[0]), label)
+    part = re.sub(r"[^\w. -]", _named, label)
     if label in TAKEN:
         part = f":x{ord(label[0]):x}:{label[1:]}"
     if len(part) <= LONGEST:
@@ -30,23 +30,6 @@ def metric_name_part(label: str) -> str:
     return f"{part[: LONGEST - 10].rstrip(':')}. {hashlib.sha256(label.encode()).hexdigest()[:8]}"
 
 
-def label_of_metric(part: str) -> str:
-    """The label of a part of a metric's name, the inverse of `metric_name_part`; a name that was cut stays as it is.
-
-    So do the names of earlier versions, which replaced a character by its code (`PRPx24`): they cannot be told apart
-    from a label.
-
-    >>> label_of_metric("Shipping :ampersand: returns"), label_of_metric("PRPx24")
-    ('Shipping & returns', 'PRPx24')
-    """
-    return re.sub(r":([^:]+):", lambda match: _character(match[1]), part)
-
-
-def _named(character: str) -> str:
+def _named(found: re.Match[str]) -> str:
+    character = found[0]
     return f":{unicodedata.name(character, f'x{ord(character):x}').lower()}:"
-
-
-def _character(name: str) -> str:
-    if re.fullmatch(r"x[0-9a-f]+", name):
-        return chr(int(name[1:], 16))
-    return unicodedata.lookup(name)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from dice_ray.errors import InputError, reason_of
+from dice_ray.metrics.classification import Counts
 
 F_BETA: Final = re.compile(r"f(\d+(?:\.\d+)?)")
 OF_TWO: Final = ("f1", "precision", "recall", "accuracy", "balanced_accuracy", "mcc", "roc_auc", "pr_auc")
@@ -48,6 +49,16 @@ def beta(score: str) -> float | None:
     """
     found = F_BETA.fullmatch(score)
     return float(found[1]) if found else None
+
+
+def chosen_f_beta(score: str, counts: Counts) -> dict[str, float]:
+    """The value of a score that is an F-beta, by its name; empty for another score, which is computed anyway.
+
+    >>> chosen_f_beta("f2", Counts(tp=1, fn=1)), chosen_f_beta("recall", Counts(tp=1, fn=1))
+    ({'f2': 0.5555555555555556}, {})
+    """
+    factor = beta(score)
+    return {score: counts.f_beta(factor)} if factor else {}
 
 
 def own_metric(

@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from dice_ray.metrics.classification import Counts, ItemCounts
-from dice_ray.metrics.names import metric_name_part
+from dice_ray.metrics.classification import Counts, ItemCounts, f1_by_name
 
 Span: TypeAlias = tuple[str, int, int]
 """Type, index of the first word, index after the last word."""
@@ -60,6 +59,4 @@ def span_item(id: str, counts: Mapping[str, Counts]) -> ItemCounts:
 
 def span_scores(counts: Mapping[str, Counts]) -> dict[str, float]:
     """Micro precision, recall and F1, and the F1 of each type as `f1_TYPE`; 0 without spans."""
-    total = sum(counts.values(), Counts())
-    micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
-    return micro | {f"f1_{metric_name_part(type_)}": counts[type_].f1 for type_ in sorted(counts)}
+    return sum(counts.values(), Counts()).scores | f1_by_name(dict(sorted(counts.items())))

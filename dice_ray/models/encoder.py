@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from pydantic import Field
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from dice_ray.models import adapter
 from dice_ray.models.adapter import AdapterConfig, NoAdapterConfig
+from dice_ray.models.heads import Inputs, Pooling
 from dice_ray.models.layers import Freeze, freeze
 from dice_ray.models.pretrained import (
     accepted_inputs,
@@ -23,21 +23,11 @@ from dice_ray.models.pretrained import (
     with_dropout,
 )
 from dice_ray.models.pretrained_tokenizer import load_pretrained_tokenizer
+from dice_ray.models.tiny import TINY, tiny_settings, tiny_tokenizer, wordpiece
 from dice_ray.settings import Settings
 
 if TYPE_CHECKING:
-    from tokenizers import Tokenizer
-    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-
-    from dice_ray.terms import TermFacts
-
-TINY = "tiny"
-TINY_VOCABULARY = 4000
-SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-
-Pooling: TypeAlias = Literal["auto", "first", "last", "mean"]
-Inputs: TypeAlias = dict[str, Tensor]
-"""Inputs of an encoder, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 class ModelConfig(Settings):
@@ -92,27 +82,8 @@ def load_tokenizer(config: ModelConfig, texts: Iterable[str]) -> PreTrainedToken
         RunError: It does not exist, or lacks what tasks need.
     """
     if config.encoder == TINY:
-        return tiny_tokenizer(_wordpiece(texts))
+        return tiny_tokenizer(wordpiece(texts))
     return load_pretrained_tokenizer(config.encoder)
-
-
-def tokenizer_json(tokenizer: PreTrainedTokenizerBase) -> str:
-    """A tokenizer serialised as JSON, without the truncation and padding that its last call set."""
-    backend: Tokenizer = tokenizer.backend_tokenizer
-    backend.no_truncation()  # each call sets both again
-    backend.no_padding()
-    return backend.to_str()
-
-
-def tiny_tokenizer(serialised: str) -> PreTrainedTokenizerBase:
-    """The tiny encoder's tokenizer, from the JSON that `tokenizer_json` returned."""
-    from tokenizers import Tokenizer
-    from transformers import PreTrainedTokenizerFast
-
-    names = ["input_ids", "token_type_ids", "attention_mask"]
-    return PreTrainedTokenizerFast(
-        tokenizer_object=Tokenizer.from_str(serialised), model_input_names=names, **SPECIAL_TOKENS
-    )
 
 
 def load_encoder(
@@ -132,7 +103,7 @@ def load_encoder(
 
     encoder: PreTrainedModel
     if config.encoder == TINY:
-        tiny = _tiny_settings(tokenizer)
+        tiny = tiny_settings(tokenizer)
         tiny._attn_implementation = attention
         encoder = BertModel(with_dropout(tiny, config.dropout))
     else:
@@ -149,7 +120,7 @@ def weight_bytes(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> int
     """
     from transformers import AutoModel
 
-    settings = _tiny_settings(tokenizer) if config.encoder == TINY else pretrained_settings(config.encoder)
+    settings = tiny_settings(tokenizer) if config.encoder == TINY else pretrained_settings(config.encoder)
     with torch.device("meta"):  # no weights are loaded, and no memory is taken
         encoder: PreTrainedModel = AutoModel.from_config(settings)
         drop_pooler(encoder)
@@ -157,50 +128,6 @@ def weight_bytes(config: ModelConfig, tokenizer: PreTrainedTokenizerBase) -> int
         config.adapter.add(encoder)
     named: Iterable[nn.Parameter] = encoder.parameters()
     return 4 * sum(each.numel() for each in named if each.requires_grad or not config.keeps_weights)
-
-
-def _tiny_settings(tokenizer: PreTrainedTokenizerBase) -> PretrainedConfig:
-    from transformers import BertConfig
-
-    return BertConfig(
-        vocab_size=len(tokenizer), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128
-    )
-
-
-class TokenHead(nn.Module):
-    """One row of logits per token, from its hidden state."""
-
-    def __init__(self, width: int, num_logits: int, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.output = nn.Linear(width, num_logits)
-
-    def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
-        logits_BLC: Tensor = self.output(self.dropout(hidden_BLH))
-        return logits_BLC
-
-
-class TextHead(TokenHead):
-    """One row of logits per text, from hidden states of its tokens; the classification token is at `targets["cls"]`."""
-
-    def __init__(self, width: int, num_logits: int, dropout: float, pooling: Pooling = "auto") -> None:
-        super().__init__(width, num_logits, dropout)
-        self.pooling = pooling
-
-    def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
-        return super().forward(self._pooled(hidden_BLH, inputs, targets), inputs, targets)
-
-    def _pooled(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
-        if self.pooling == "auto":
-            place_B = targets["cls"]
-        else:
-            mask_BL = inputs["attention_mask"]
-            if self.pooling == "mean":
-                weight_BL1 = (mask_BL / mask_BL.sum(1, keepdim=True)).to(hidden_BLH.dtype)[..., None]
-                return (hidden_BLH * weight_BL1).sum(1)
-            is_first = self.pooling == "first"  # argmax is the first of equal ones; padding may be on either side
-            place_B = mask_BL.argmax(1) if is_first else mask_BL.shape[1] - 1 - mask_BL.flip(1).argmax(1)
-        return hidden_BLH[torch.arange(len(place_B), device=place_B.device), place_B]
 
 
 class EncoderWithHeads(nn.Module):
@@ -280,44 +207,3 @@ def _digest(parameters: Mapping[str, nn.Parameter]) -> str:
         content.update(name.encode())
         content.update(parameters[name].detach().cpu().contiguous().numpy().data)
     return content.hexdigest()[:12]
-
-
-@torch.no_grad()
-def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias: Literal["zero", "prior"]) -> None:
-    """Initialise each head: small random weights, and the bias zero or the log prior of its term."""
-    for term in facts:
-        output = heads[term.name].get_submodule("output")
-        assert isinstance(output, nn.Linear)
-        nn.init.normal_(output.weight, std=0.02)
-        nn.init.zeros_(output.bias)
-        # With 2 % positives the prior raised the F1 of cross entropy from 6.9 to 47.3, more than any loss did.
-        if bias == "prior" and term.link == "softmax":
-            output.bias.copy_(torch.tensor(term.log_prior))
-        elif bias == "prior" and term.link == "sigmoid":
-            output.bias.fill_(term.log_prior[1] - term.log_prior[0])
-
-
-def _wordpiece(texts: Iterable[str]) -> str:
-    """A WordPiece tokenizer with all characters and the most frequent words, serialised.
-
-    The trainers of the tokenizers library are not used: their vocabulary differs from process to process.
-    """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-    normalizer, splitter = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
-    characters = sorted({character for word in counts for character in word})
-    frequent = sorted(counts, key=lambda word: (-counts[word], word))
-    pieces = [*SPECIAL_TOKENS.values(), *characters, *(f"##{character}" for character in characters), *frequent]
-    vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys(pieces[:TINY_VOCABULARY]))}
-
-    tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]",
-        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[(token, vocabulary[token]) for token in ("[CLS]", "[SEP]")],
-    )
-    return tokenizer.to_str()

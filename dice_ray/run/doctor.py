@@ -49,7 +49,7 @@ class Needs:
 
 
 def check(joined: cluster.Cluster, needs: Callable[[], Needs]) -> None:
-    """Check the machines of a cluster; one that has a single machine, the driver's own, is not checked.
+    """Check the machines of a cluster; a cluster of the driver's machine alone is not checked.
 
     Raises:
         RunError: It names each check that failed.
@@ -104,7 +104,7 @@ class _Request:
 
 @dataclass(frozen=True)
 class _Shared:
-    """The folder of runs, or the store, that all machines must share; each writes the token to a file of its name."""
+    """The folder of runs, or the store, that all machines must share; each writes the token to a file of its own."""
 
     place: str
     token: str
@@ -137,7 +137,7 @@ class _Shared:
 
 @contextmanager
 def _shared(folder: Path) -> Iterator[_Shared]:
-    """For the time of the block, a file of the driver that all machines must find.
+    """Keep a file of the driver that all machines must find, until the end of the block.
 
     Raises:
         RunError: The driver cannot write it.
@@ -190,7 +190,7 @@ def _resources(machine: str, answer: MachineFacts, node: cluster.Node) -> Check:
 
 
 def _clock(machine: str, answer: MachineFacts, asked: float, answered: float) -> Check:
-    """The clock was read between the question and the answer: by how much it is outside, at least."""
+    """The clock was read between the question and the answer; how far it lies outside is the least difference."""
     skew = max(asked - answer.time, answer.time - answered, 0.0)
     if skew <= MAX_SKEW:
         return Check("clock", machine, "as the driver's")

@@ -89,7 +89,7 @@ Show: TypeAlias = Callable[[TextIO], AbstractContextManager[Screen]]
 
 @dataclass(frozen=True)
 class Driver:
-    """The settings of a driver, which no number of a result depends on.
+    """The settings of a driver; results do not depend on them.
 
     Attributes:
         address: Of a Ray cluster to join; a local Ray is started where not given.

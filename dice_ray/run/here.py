@@ -23,7 +23,7 @@ Events: TypeAlias = Generator[Evaluation | StepProgress, None, None]
 
 
 def train_here(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
-    """Train a run, or a worker's part of it; from its first checkpoint on the folder can predict."""
+    """Train a run, or a worker's part of it; after the first checkpoint, the folder can be used to predict."""
     if config.launch.threads is not None:
         torch.set_num_threads(config.launch.threads)
     parts = build(config)

@@ -174,7 +174,7 @@ def stop(name: str, address: str | None = None) -> Job:
 
 
 def follow(job: str, write: Callable[[str], object], address: str | None = None) -> Job:
-    """Write what a job prints until its end."""
+    """Pass on the output of a job until it ends."""
 
     async def tail(client: JobSubmissionClient) -> None:
         async for text in client.tail_job_logs(job):
@@ -198,7 +198,7 @@ def _entrypoint(command: Sequence[str], folder: Path) -> str:
 
 @contextmanager
 def _asked(address: str | None) -> Iterator[JobSubmissionClient]:
-    """Ray's client; what goes wrong in the block is told in one line."""
+    """Ray's client; errors in the block are reported in one line."""
     before = os.environ.get(ADDRESS_VARIABLE)
     address = address or before or DEFAULT_ADDRESS
     check_answers(*_endpoint(address), address)

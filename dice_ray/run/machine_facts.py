@@ -26,7 +26,7 @@ class Check:
     Attributes:
         machine: Its address, or `driver`.
         found: What holds there; empty if that could not be found out.
-        problem: What must hold and how to mend it, on one line; empty if all is well.
+        problem: What must hold and how to fix it, on one line; empty if all is well.
     """
 
     name: str
@@ -37,10 +37,10 @@ class Check:
 
 @dataclass
 class MachineFacts:
-    """What a machine says of itself.
+    """The facts that a machine reports of itself.
 
     Attributes:
-        unseen: What of the driver's folders it does not see, or cannot write to.
+        unseen: The driver's folders that it does not see, or cannot write to.
         contents: By the names of data and encoders, where they are and what identifies their content.
         problems: By the same names, why they are not there.
     """
@@ -53,7 +53,7 @@ class MachineFacts:
 
 
 def described(configs: Sequence[RunConfig]) -> MachineFacts:
-    """What this machine says of its time and packages, and of the data and encoders of these configurations."""
+    """The facts of this machine: its time and packages, and the data and encoders of these configurations."""
     answer = MachineFacts(
         {"python": platform.python_version(), **{each: version(each) for each in PACKAGES}}, time.time()
     )
@@ -70,8 +70,9 @@ def differing(machine: str, answer: MachineFacts, own: MachineFacts) -> list[Che
 def find_contents(config: RunConfig, answer: MachineFacts) -> None:
     """Identify the data and the encoder of a configuration on this machine."""
     from dice_ray.data import sources
-    from dice_ray.models.encoder import TINY
-    from dice_ray.models.pretrained import digest, hub_commit, resolve_source
+    from dice_ray.models.pretrained import hub_commit
+    from dice_ray.models.sources import digest, resolve_source
+    from dice_ray.models.tiny import TINY
 
     def data() -> tuple[str, str]:
         read = {"synthetic": "generated", "hub": "loaded by its id"}.get(config.data.source.name, "read")

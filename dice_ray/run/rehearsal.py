@@ -53,7 +53,6 @@ class Rehearsal:
         num_timed: Number of timed steps.
         seconds_a_step: Their mean, for one worker's share of a step.
         seconds_an_evaluation: Of dev.
-        seconds_a_checkpoint: To write the last and the best state.
         seconds: Of all steps, evaluations and checkpoints.
         seconds_to_start: Until the first step: to import, to read the data and to build the model.
         peak_memory: Of this process, in bytes.
@@ -72,7 +71,6 @@ class Rehearsal:
     num_timed: int
     seconds_a_step: float
     seconds_an_evaluation: float
-    seconds_a_checkpoint: float
     seconds: float
     seconds_to_start: float
     peak_memory: int
@@ -126,7 +124,6 @@ def rehearse(config: RunConfig) -> Rehearsal:
         num_timed=len(timed) - 1,
         seconds_a_step=step,
         seconds_an_evaluation=evaluation,
-        seconds_a_checkpoint=writing,
         seconds=num_steps * step + num_evaluations * (evaluation + writing),
         seconds_to_start=marks[0] - called,
         peak_memory=peak_memory(),

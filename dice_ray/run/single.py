@@ -16,6 +16,7 @@ from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
 from dice_ray.run.here import check_gpus, check_machine
+from dice_ray.run.output import redirected
 from dice_ray.run.train import train, uses_ray_train
 from dice_ray.settings import flat, nested
 from dice_ray.tracking import schema, surroundings
@@ -51,7 +52,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     evaluations: list[Evaluation] = []
     with (
         lock(folder),
-        cluster.quiet(folder / LOG) as terminal,
+        redirected(folder / LOG) as terminal,
         Writer(experiment, folder=folder) as writer,
         ExitStack() as stack,
     ):

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.metrics.classification import Counts, ItemCounts
-    from dice_ray.models.encoder import Inputs, ModelConfig
+    from dice_ray.models.encoder import ModelConfig
+    from dice_ray.models.heads import Inputs
     from dice_ray.tasks.predictions import Predictions
     from dice_ray.terms import Link, Term, TermFacts
 

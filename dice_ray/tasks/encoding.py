@@ -14,7 +14,8 @@ from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Rows, batch_of_rows
 from dice_ray.data.reading import chunked
 from dice_ray.data.records import Splits
-from dice_ray.models.encoder import ModelConfig, load_tokenizer, tiny_tokenizer, tokenizer_json
+from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.models.tiny import TINY, tiny_tokenizer, tokenizer_json
 from dice_ray.settings import nested
 from dice_ray.tasks.base import Row, Task, TaskBranch
 from dice_ray.terms import TermFacts
@@ -55,11 +56,11 @@ FACTS_VERSION = 2
 
 def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) -> Encoding:
     """The rows of the training and dev splits, from the cache if they are in it."""
-    pretrained = None if model.encoder == "tiny" else load_tokenizer(model, ())
+    pretrained = None if model.encoder == TINY else load_tokenizer(model, ())
     key = {
         "digest": splits.digest,
         "task": {config.name: nested(config)},
-        "tokenizer": "tiny" if pretrained is None else _tokenizer_key(pretrained),
+        "tokenizer": TINY if pretrained is None else _tokenizer_key(pretrained),
         "tokenizers": version("tokenizers"),
         "facts": FACTS_VERSION,
     }

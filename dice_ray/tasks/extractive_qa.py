@@ -24,7 +24,7 @@ from dice_ray.metrics.answers import (
     squad_score,
 )
 from dice_ray.metrics.answers_zh import cmrc_score, segments
-from dice_ray.models.encoder import TokenHead
+from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.answer_spans import (
     LOWEST,
     Answer,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-    from dice_ray.models.encoder import Inputs
+    from dice_ray.models.heads import Inputs
 
 
 class Window(NamedTuple):

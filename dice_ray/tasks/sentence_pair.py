@@ -22,8 +22,8 @@ from dice_ray.metrics.classification import (
     item_counts,
     threshold_decisions,
 )
-from dice_ray.metrics.objectives import OF_TWO, beta, check_score, metric_of
-from dice_ray.models.encoder import TextHead
+from dice_ray.metrics.objectives import OF_TWO, check_score, chosen_f_beta, metric_of
+from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, pair_rows
@@ -163,8 +163,7 @@ class SentencePair(Task[PairRecord]):
         ids, gold_N1 = [record.id for record in records], labels[:, None] == 1
         predicted, at_threshold = probabilities > 0.5, probabilities > decisions["threshold"]
         classes = class_counts(self.classes, confusion(labels, predicted.astype(np.int64), 2))
-        if beta_of_score := beta(self.config.score):
-            metrics[self.config.score] = classes[self.config.positive].f_beta(beta_of_score)
+        metrics |= chosen_f_beta(self.config.score, classes[self.config.positive])
         names = [[self.classes[index] for index in of.astype(int).tolist()] for of in (labels, predicted)]
         metrics |= self.own_metric(metrics, *names)
         return Scores(

@@ -15,7 +15,7 @@ from dice_ray.data.records import TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.classification import Counts, ratio
 from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, spans_of, sum_counts
-from dice_ray.models.encoder import TokenHead
+from dice_ray.models.heads import TokenHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import Conll
 from dice_ray.tasks.rows import decided, padded, padding_before, whole_numbers, windows

@@ -24,14 +24,23 @@ from dice_ray.metrics.classification import (
     class_scores,
     confusion,
     constant_f1,
+    f1_by_name,
     item_counts,
     macro_roc_auc,
-    ratio,
     threshold_decisions,
 )
-from dice_ray.metrics.names import metric_name_part
-from dice_ray.metrics.objectives import OF_CLASSES, OF_LABELS, OF_TWO, PLAIN, beta, check_score, metric_of
-from dice_ray.models.encoder import TextHead
+from dice_ray.metrics.multi_label import constant_micro_f1, label_counts, micro_and_macro
+from dice_ray.metrics.objectives import (
+    OF_CLASSES,
+    OF_LABELS,
+    OF_TWO,
+    PLAIN,
+    beta,
+    check_score,
+    chosen_f_beta,
+    metric_of,
+)
+from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, WindowedBranch, others_and_rarest
 from dice_ray.tasks.predictions import TablePredictions
 from dice_ray.tasks.rows import classification_places, labels_of, padded, text_rows
@@ -233,15 +242,14 @@ class OneLabel(TextTask):
         constant = class_scores(confusion(labels_N, most_frequent, len(self.classes)))
         metrics = class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in ("accuracy", "macro_f1")}
         if self.config.positive is None:
-            metrics |= {f"f1_{metric_name_part(name)}": of_class.f1 for name, of_class in by_class.items()}
+            metrics |= f1_by_name(by_class)
             metrics["roc_auc"] = macro_roc_auc(probabilities_NC, labels_N[:, None] == np.arange(len(self.classes)))
         else:
             positive_N = probabilities_NC[:, 1]
             metrics |= binary_scores(positive_N, labels_N, 0.5) | decisions
             metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
             metrics["constant_f1"] = constant_f1(labels_N)
-            if beta_of_score := beta(self.config.score):
-                metrics[self.config.score] = by_class[self.config.positive].f_beta(beta_of_score)
+            metrics |= chosen_f_beta(self.config.score, by_class[self.config.positive])
         names = [[self.classes[index] for index in of.tolist()] for of in (labels_N, predicted_N)]
         metrics |= self.own_metric(metrics, *names)
         return Scores(
@@ -301,40 +309,32 @@ class SeveralLabels(TextTask):
         self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
     ) -> Scores:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
-        predicted_NC = probabilities_NC > 0.5
-        counts = _label_counts(labels_NC, predicted_NC)
+        gold_NC, predicted_NC = labels_NC == 1, probabilities_NC > 0.5
         at_threshold_NC = probabilities_NC > decisions["threshold"]
-        tuned = _label_counts(labels_NC, at_threshold_NC)
-        every = _label_counts(labels_NC, np.ones_like(predicted_NC))
-        # The constant prediction with the best F1 consists of the most frequent labels.
-        frequent = sorted(every, key=lambda label: -label.tp)
-        total = sum(every, Counts()).tp
+        counts, tuned = label_counts(gold_NC, predicted_NC), label_counts(gold_NC, at_threshold_NC)
+        by_label = dict(zip(self.classes, counts, strict=True))
         metrics = {
-            **_micro_and_macro(counts),
-            **{f"{name}_tuned": value for name, value in _micro_and_macro(tuned).items() if "f1" in name},
+            **micro_and_macro(counts),
+            **{f"{name}_tuned": value for name, value in micro_and_macro(tuned).items() if "f1" in name},
             **decisions,
-            "constant_f1": max(
-                ratio(2 * sum(frequent[:size], Counts()).tp, size * len(labels_NC) + total)
-                for size in range(1, len(frequent) + 1)
-            ),
-            "constant_macro_f1": _micro_and_macro(every)["macro_f1"],
-            **{f"f1_{metric_name_part(name)}": label.f1 for name, label in zip(self.classes, counts, strict=True)},
+            "constant_f1": constant_micro_f1(gold_NC),
+            "constant_macro_f1": micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))["macro_f1"],
+            **f1_by_name(by_label),
+            "roc_auc": macro_roc_auc(probabilities_NC, gold_NC),
         }
-        ids, gold_NC = [record.id for record in records], labels_NC == 1
-        metrics["roc_auc"] = macro_roc_auc(probabilities_NC, gold_NC)
-        if beta_of_score := beta(self.config.score):
-            metrics[self.config.score] = sum(counts, Counts()).f_beta(beta_of_score)
+        metrics |= chosen_f_beta(self.config.score, sum(counts, Counts()))
         names = [
             [[self.classes[index] for index in np.flatnonzero(of_text)] for of_text in of]
             for of in (gold_NC, predicted_NC)
         ]
         metrics |= self.own_metric(metrics, *names)
+        ids = [record.id for record in records]
         return Scores(
             metrics,
             collapsed=bool(predicted_NC.all() or not predicted_NC.any()),
             items=item_counts(ids, gold_NC, predicted_NC),
             tuned_items=item_counts(ids, gold_NC, at_threshold_NC),
-            classes=dict(zip(self.classes, counts, strict=True)),
+            classes=by_label,
         )
 
 
@@ -346,17 +346,3 @@ def _by_record(
     _, firsts, num_windows = np.unique(records, return_index=True, return_counts=True)
     sums_NC = np.add.reduceat(np.array(decoded), firsts)
     return labels_of([rows[first] for first in firsts.tolist()]), sums_NC / num_windows[:, None]
-
-
-def _label_counts(labels_NC: NDArray[np.int64], predicted_NC: NDArray[np.bool_]) -> list[Counts]:
-    gold_NC = labels_NC == 1
-    columns = (gold_NC & predicted_NC, predicted_NC & ~gold_NC, gold_NC & ~predicted_NC)
-    return [Counts(*of_label) for of_label in zip(*(column.sum(0).tolist() for column in columns), strict=True)]
-
-
-def _micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
-    """Micro scores, and the mean F1 of the labels that occur in gold or predictions."""
-    total = sum(counts, Counts())
-    f1 = [label.f1 for label in counts if label != Counts()]
-    micro = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
-    return micro | {"macro_f1": ratio(sum(f1), len(f1))}

@@ -77,14 +77,14 @@ def experiments(uri: str | None = None) -> list[str]:
         return sorted(source.experiments())
 
 
-def may_hold(experiment: str, id_: str, uri: str | None = None) -> bool:
+def may_hold(experiment: str, id_: str) -> bool:
     """Whether the store holds a run, or may hold it because it does not answer now."""
     # An SQLite file that does not exist holds nothing, while `read` would raise as for a store that does not answer.
-    file = sqlite_file(store_uri(uri))
+    file = sqlite_file(store_uri())
     if file is not None and not file.is_file():
         return False
     try:
-        return id_ in set(read(experiment, uri)["id"])
+        return id_ in set(read(experiment)["id"])
     except UnknownNameError:
         return False
     except RunError:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
-Kind: TypeAlias = Literal["run", "sweep", "trial", "rerun", "study", "cell"]
-"""A run trained alone; a sweep, its trials, and reruns of the best ones with other seeds; a study and its cells."""
 State: TypeAlias = Literal["done", "pruned", "failed"]
 Status: TypeAlias = Literal["FINISHED", "FAILED", "KILLED"]
 """MLflow's status of a run that ended."""
@@ -15,6 +13,7 @@ PREFIX: Final = "dice_ray."
 ID: Final = "dice_ray.id"
 """Our id of a run, by which it is found: MLflow assigns an id of its own and accepts no other."""
 KIND: Final = "dice_ray.kind"
+"""`run`, trained alone; `sweep`, its `trial`s, and a `rerun` of the best ones with other seeds; `study` and `cell`."""
 ARM: Final = "dice_ray.arm"
 VARIANT: Final = "dice_ray.variant"
 """On a cell: the variant its arm is run on (data, encoder, an altered training set); absent if a study has none."""

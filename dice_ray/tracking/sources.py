@@ -27,13 +27,13 @@ from dice_ray.remote import without_password
 from dice_ray.tracking.store import (
     check_exists,
     deleted_error,
-    is_store_error,
     locked,
     quiet,
     quiet_client,
     sqlite_file,
     store_uri,
 )
+from dice_ray.tracking.store_errors import is_store_error
 
 REVISION: Final = "dc11669786a5"
 """Schema revision of the tables that are read by SQL (MLflow 3.17)."""

@@ -76,7 +76,7 @@ class Spool:
         try:
             with _damage_named(self.path):
                 lines = whole.decode().split("\n") if newline else []
-                self.unsent = _unsent([_unsealed(line) for line in lines[1:]], modified_ms)
+                self.unsent = _unsent([line if line == _SENT else unsealed(line) for line in lines[1:]], modified_ms)
                 for entry in self.unsent:
                     _check_inside(entry, folder)
         except RunError:
@@ -154,10 +154,6 @@ def _check_inside(entry: RunEntry, folder: Path) -> None:
     model = Path(entry.folder) if isinstance(entry, Model) else None
     if model and model.exists() and not model.resolve().is_relative_to(folder.resolve()):
         raise ValueError(f"the model {model} lies outside of {folder}")
-
-
-def _unsealed(line: str) -> str:
-    return line if line == _SENT else unsealed(line)
 
 
 def _unsent(lines: list[str], at: int) -> list[RunEntry]:

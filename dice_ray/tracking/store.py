@@ -6,14 +6,14 @@ import fcntl
 import logging
 import os
 import tempfile
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dice_ray.errors import DiceRayError, RunError, first_line
+from dice_ray.errors import RunError
 from dice_ray.remote import without_password
+from dice_ray.tracking.store_errors import is_store_error, message
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -42,22 +42,6 @@ def sqlite_file(uri: str) -> Path | None:
     if not uri.startswith(_SQLITE) or "?" in uri:
         return None
     return Path(uri.removeprefix(_SQLITE)).absolute()
-
-
-def is_store_error(error: Exception) -> bool:
-    """Whether an error came from a store or its client, and not from this program.
-
-    Clients of artifact stores raise classes of their own, and sometimes Python's. One of Python's counts as the
-    store's if it is about files, networks or a client that is not installed, or was raised in a module of others.
-
-    >>> [is_store_error(error) for error in (TimeoutError(), ImportError("No module named 'boto3'"), TypeError())]
-    [True, True, False]
-    """
-    if type(error).__module__ != "builtins":
-        return not isinstance(error, DiceRayError)
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    is_raised_outside = bool(frames) and not frames[-1].f_globals["__name__"].startswith("dice_ray.")
-    return is_raised_outside or isinstance(error, OSError | EOFError | ImportError)
 
 
 def check_exists(uri: str) -> None:
@@ -94,8 +78,7 @@ def check_answers(uri: str | None = None) -> str:
         if not is_store_error(error):
             raise
         raise RunError(
-            f"MLflow must answer at {shown}: {without_password(first_line(error))}: start it, or set "
-            "MLFLOW_TRACKING_URI and its credentials"
+            f"MLflow must answer at {shown}: {message(error)}: start it, or set MLFLOW_TRACKING_URI and its credentials"
         ) from error
     if not experiments:
         return shown
@@ -107,7 +90,7 @@ def check_answers(uri: str | None = None) -> str:
             raise
         raise RunError(
             f"MLflow's artifacts must be writable at {without_password(artifacts)}: "
-            f"{without_password(first_line(error))}: set the credentials of that store, or start `mlflow server` with "
+            f"{message(error)}: set the credentials of that store, or start `mlflow server` with "
             "--serve-artifacts"
         ) from error
     return f"{shown}, artifacts in {without_password(artifacts)}"

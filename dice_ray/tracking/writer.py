@@ -30,7 +30,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any, Final
 
-from dice_ray.errors import RunError, first_line
+from dice_ray.errors import RunError
 from dice_ray.remote import without_password
 from dice_ray.settings import Flat
 from dice_ray.tracking.entries import (
@@ -51,14 +51,13 @@ from dice_ray.tracking.runs import Runs
 from dice_ray.tracking.schema import Status
 from dice_ray.tracking.sources import check_not_deleted
 from dice_ray.tracking.spool import Spool
-from dice_ray.tracking.store import is_store_error, quiet, store_uri
+from dice_ray.tracking.store import quiet, store_uri
+from dice_ray.tracking.store_errors import is_deleted_run, is_in_doubt, is_refusal, is_store_error, message
 
 SECONDS: Final = 1.0
 """Entries are sent after this time, or as soon as they fill a call."""
 PATIENCE: Final = 10.0
 """How long an answer that is in doubt must last at the end to be believed."""
-IN_DOUBT: Final = (401, 403, 404)
-"""Statuses that a proxy gives in place of a server that is restarted."""
 
 
 class Writer:
@@ -247,16 +246,16 @@ class Writer:
                 except Exception as error:
                     waiting.append(entry)
                     blocked.add(entry.key)
-                    if not _is_in_doubt(error):
+                    if not is_in_doubt(error):
                         raise
-                    self._doubt = _message(error)
+                    self._doubt = message(error)
         except RunError as error:
-            self._is_deleted, self.failure = True, _message(error)
+            self._is_deleted, self.failure = True, message(error)
         except Exception as error:
             if not is_store_error(error):
                 raise
-            self.failure = _message(error)
-            self._doubt = self.failure if _is_in_doubt(error) else self._doubt
+            self.failure = message(error)
+            self._doubt = self.failure if is_in_doubt(error) else self._doubt
         else:
             self._is_deleted = False
             self.failure = self._doubt or (self._refusals[0] if self._refusals else None)
@@ -270,10 +269,10 @@ class Writer:
         try:
             runs.send(entry)
         except (MlflowException, RunError) as error:
-            if not _is_refusal(error) and not (believes and _is_deleted_run(error)):
+            if not is_refusal(error) and not (believes and is_deleted_run(error)):
                 raise
             runs.check_active()  # raises for a deleted experiment, whose entries wait for its restoration
-            self._refusals.append(_message(error))
+            self._refusals.append(message(error))
 
 
 def as_text(value: Any) -> str:
@@ -283,38 +282,6 @@ def as_text(value: Any) -> str:
     ('focal', 'true', 'null', '2e-05')
     """
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether the store answered, and will answer the same the next time."""
-    from mlflow.exceptions import MlflowException
-
-    if not isinstance(error, MlflowException):
-        return True
-    status: int = error.get_http_status_code()
-    # 429: too many requests, which are accepted later
-    return status < 500 and status != 429 and status not in IN_DOUBT
-
-
-def _is_in_doubt(error: Exception) -> bool:
-    """Whether a proxy may have answered in place of the store."""
-    from mlflow.exceptions import MlflowException
-
-    if isinstance(error, MlflowException):
-        return error.get_http_status_code() in IN_DOUBT
-    response = getattr(error, "response", None)  # of requests, which the artifacts are sent with
-    return getattr(response, "status_code", None) in IN_DOUBT
-
-
-def _is_deleted_run(error: Exception) -> bool:
-    """Whether it is MLflow's own answer that a run does not exist; that of a proxy has another code."""
-    from mlflow.exceptions import MlflowException
-
-    return isinstance(error, MlflowException) and error.error_code == "RESOURCE_DOES_NOT_EXIST"
-
-
-def _message(error: Exception) -> str:
-    return without_password(first_line(error))
 
 
 def _now() -> int:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def never() -> bool:
-    """Whether to stop, where nothing asks for it."""
+    """The default of `is_stopped`: nothing asks to stop."""
     return False
 
 

@@ -21,7 +21,7 @@ class Demand:
         gpus: GPUs of each of them.
         workers: Ray Train workers; without them, the trial trains in its own process. With them, its own process only
             waits, and holds no CPU: Ray Train counts all CPUs of a machine as free for workers (Ray 2.60).
-        min_workers: With how few of them it goes on.
+        min_workers: The fewest of them that it continues with.
         accelerator: The kind of GPU that a machine must have for it; any machine will do if empty.
     """
 
@@ -33,7 +33,7 @@ class Demand:
 
     @property
     def constraint(self) -> dict[str, float]:
-        """What a process that trains asks of Ray to be placed on such a machine, and takes nothing of."""
+        """The resource of machines with the right GPU, of which a training process takes next to nothing."""
         return {f"{ACCELERATOR}{self.accelerator}": 0.001} if self.accelerator else {}
 
     @property
@@ -138,7 +138,7 @@ def unmeasured(config: RunConfig, nodes: Sequence[Node]) -> int:
 
 
 def demand(config: RunConfig, threads: int, auto_gpus: float = 0) -> Demand:
-    """The demand of a trial of this configuration, with so many threads and GPUs where it names no number."""
+    """The demand of a trial of this configuration, with these numbers of threads and GPUs unless it sets its own."""
     launch = config.with_threads(threads).launch
     assert launch.threads is not None
     gpus, kind = launch.num_gpus(auto_gpus), launch.accelerator_type or ""

@@ -42,7 +42,7 @@ class Point:
 
 
 def own_point(layers: Sequence[Layer], space: Space) -> Flat:
-    """The preset's own values of what the space searches: run first, no search ends below its defaults."""
+    """The preset's own values of the searched parameters: since they run first, no search ends below its defaults."""
     own = flat(resolve(layers))
     replay = _Replay(own)
     space(replay)

@@ -22,7 +22,7 @@ _OWN: Final = " of them by this trial itself"
 
 
 def reason(message: str, actor_id: str) -> str:
-    """The reason in one line, made of Ray's message of about 40.
+    """The reason in one line; Ray's message has about 40.
 
     Args:
         message: Ray's, which names the memory in use and that of each process it has killed.

@@ -86,7 +86,7 @@ class Plan(BaseModel):
         """The configuration of one trial.
 
         Raises:
-            ConfigError: It cannot run, or sets what is not a trial's to set.
+            ConfigError: It cannot run, or sets what a trial must not set.
             InputError: It is of a variant that the plan does not have, as in a ledger of another study.
         """
         if trial.variant not in self.digests:

@@ -24,6 +24,7 @@ from dice_ray.run import arrivals, cluster, doctor, elastic, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
 from dice_ray.run.folder import LOG
+from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
@@ -130,7 +131,7 @@ class Session:
         if recorder.unready is not None:
             raise RunError(
                 f"a machine that joins the cluster must be ready for trials:\n  {recorder.unready}\n"
-                f"Mend it or remove it from the cluster: `dice-ray resume {self.plan.name}` goes on then"
+                f"Fix it or remove it from the cluster; `dice-ray resume {self.plan.name}` then continues"
             )
         if lost is not None:
             raise RunError(
@@ -161,7 +162,7 @@ class Session:
         )
 
     def _record_data(self) -> None:
-        """Store with the parent run what was read, for each variant, what of it is little, and the arms left out."""
+        """Store with the parent run what was read for each variant, warnings of few items, and the arms left out."""
         plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
         data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
         self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
@@ -244,7 +245,7 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
     with (
         driving(folder) as ledger,
         os.fdopen(os.dup(2), "w") as stderr,
-        cluster.quiet(folder / LOG) as terminal,
+        redirected(folder / LOG) as terminal,
         ExitStack() as stack,
         ExitStack() as screens,
     ):

@@ -95,7 +95,7 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
 
 
 def check_settings(layer: Layer, address: str) -> None:
-    """A setting must not be of a parameter that the space of this address searches: each trial overrides it.
+    """Check that no setting is of a parameter that the space at this address searches: trials would override it.
 
     Raises:
         ConfigError: One is, and the space does not always suggest its very value.
@@ -147,7 +147,7 @@ def quiet_optuna() -> Iterator[None]:
 
 
 class _BruteForce(optuna.samplers.BruteForceSampler):
-    """Optuna's own stops the study when all is tried, which raises outside of `optimize`."""
+    """Optuna's sampler, which would stop the study once all is tried, and that raises outside of `optimize`."""
 
     def after_trial(self, *args: Any, **kwargs: Any) -> None:
         """Does not stop the study: the searcher recognises a configuration that is suggested again."""

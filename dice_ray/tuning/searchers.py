@@ -145,7 +145,7 @@ class SweepSearcher(OptunaSearch):
 
 
 class InOrder(FIFOScheduler):
-    """Starts trials in the order of their suggestions, without a look at those that have ended.
+    """Starts trials in the order of their suggestions, without looking at those that have ended.
 
     Tune's own goes through all trials twice at each event (Ray 2.60).
     """

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem
-from dice_ray.models.pretrained import digest
+from dice_ray.models.sources import digest
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues
@@ -56,7 +56,7 @@ class Asked(BaseModel):
 
 @dataclass(frozen=True)
 class LeftOutArm:
-    """An arm that does not go with the task or data of a variant, such as a loss that cannot take its link."""
+    """An arm that does not fit the task or data of a variant, such as a loss that cannot take its link."""
 
     variant: str | None
     arm: str
@@ -89,9 +89,10 @@ class StudyPlan(Plan):
         shared_settings: These settings, by path: a layer above the preset.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
         tuned_settings: The settings of that trial, by path: a layer below the arm.
-        controls: The arms that are the baseline's loss with the other settings of a tuned arm, and that arm. They
-            differ from the baseline by the draw of the searches alone, and so show how much it makes. With shared
-            settings: the baseline with equal class weights, and the baseline.
+        controls: The names of the controls, each with the name of a tuned arm: the control has the baseline's loss and
+            the other settings of that arm. It differs from the baseline only by what the searches drew, and so shows
+            how much that changes the score. With shared settings: the baseline with equal class weights, with the name
+            of the baseline.
         command: The command that runs it, without its seeds; empty for a study of an older version.
         asked: What was asked for last, of a study that earlier calls have made larger; None for all of it.
     """
@@ -164,7 +165,7 @@ class StudyPlan(Plan):
         return self.with_code(configs).model_copy(update={"encoders": encoders})
 
     def grid(self) -> Grid:
-        """The cells that were asked for; an arm that does not go with a variant is left out of it.
+        """The cells that were asked for; an arm that does not fit a variant is left out of it.
 
         Raises:
             ConfigError: An arm or a variant cannot run, two arms are the same, or the baseline is left out.

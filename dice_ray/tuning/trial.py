@@ -51,7 +51,7 @@ class Work:
     Attributes:
         threads: Those of a worker.
         surroundings: Of the driver.
-        admission: What a machine must be like that joins while trials run.
+        admission: What must hold of machines that join while trials run.
     """
 
     plan: SweepPlan | StudyPlan

@@ -13,7 +13,8 @@ from transformers import PreTrainedModel
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.synthetic import KINDS
 from dice_ray.models.adapter import LoraConfig, merged
-from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer, start_heads, with_heads
+from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer, with_heads
+from dice_ray.models.heads import start_heads
 from dice_ray.models.layers import num_layers
 from dice_ray.models.pretrained import is_causal, max_sequence_length, num_positions
 from dice_ray.run import build, train

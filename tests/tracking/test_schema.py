@@ -64,7 +64,6 @@ def test_the_stored_names_stay() -> None:
         "texts.csv",
     }
     assert schema.STEP_METRICS == ("loss", "lr", "padding", "tokens_per_second")
-    assert get_args(schema.Kind) == ("run", "sweep", "trial", "rerun", "study", "cell")
     assert get_args(schema.State) == ("done", "pruned", "failed")
 
 

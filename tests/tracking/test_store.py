@@ -11,11 +11,9 @@ import pytest
 
 from dice_ray.errors import RunError
 from dice_ray.remote import without_password
-from dice_ray.tracking.entries import merge_points
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.store import (
     check_answers,
-    is_store_error,
     quiet_client,
     sqlite_file,
     store_uri,
@@ -77,15 +75,6 @@ assert sys.argv[1] in list(read("together").id)
         printed = process.communicate(timeout=200)
         assert (process.returncode, *printed) == (0, b"", b"")
     assert set(read("together", f"sqlite:///{tmp_path}/new/mlflow.db")["id"]) == {"a", "b"}
-
-
-def test_python_errors_belong_to_the_module_that_raised_them() -> None:
-    with pytest.raises(ValueError, match="invalid literal") as of_a_client:
-        int("no number")
-    assert is_store_error(of_a_client.value)
-    with pytest.raises(AttributeError) as of_ours:
-        merge_points([None])  # type: ignore[list-item]
-    assert not is_store_error(of_ours.value)
 
 
 def test_a_store_is_asked_and_its_artifacts_written_and_nothing_stays(uri: str, tmp_path: Path) -> None:

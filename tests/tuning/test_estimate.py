@@ -34,7 +34,6 @@ REHEARSAL = Rehearsal(
     num_timed=5,
     seconds_a_step=0.1,
     seconds_an_evaluation=0.5,
-    seconds_a_checkpoint=0.1,
     seconds=3.9,
     seconds_to_start=1.0,
     peak_memory=GIB,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 
 from dice_ray.data.records import TextRecord
-from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
+from dice_ray.data.synthetic.phrases import CLOSERS, OPENERS, THINGS, TIMES, num_doubtful, phrases
 
 LABELS = {"billing": 4, "delivery": 2, "safety": 1}
 """The labels and their relative frequencies."""
@@ -42,8 +42,7 @@ def labels(size: int, positive_share: float, noise: float, state: random.Random)
     phrases_of: list[list[str]] = [[] for _ in range(size)]
     for label, weight in LABELS.items():
         num_positive = max(1, round(positive_share * size * len(LABELS) * weight / sum(LABELS.values())))
-        doubtful = round(noise * num_positive)
-        doubtful_none = round(doubtful * (1 / DOUBTFUL_POSITIVE - 1))
+        doubtful, doubtful_none = num_doubtful(num_positive, noise)
         chosen = state.sample(range(size), num_positive + doubtful_none)
         for index, number in enumerate(chosen):
             if index < num_positive:

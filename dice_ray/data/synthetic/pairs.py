@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 
 from dice_ray.data.records import PairRecord
-from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
+from dice_ray.data.synthetic.phrases import CLOSERS, OPENERS, THINGS, TIMES, num_doubtful, phrases
 
 MESSAGES = {
     "clear": phrases("crashed|is broken|caught fire|stopped working"),
@@ -33,11 +33,10 @@ REPLIES = {
 def pairs(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[PairRecord, ...]:
     """Generate messages and replies, `positive_share` of them positive; at least one of each label."""
     num_positive = min(max(1, round(positive_share * size)), size - 1)
-    doubtful = round(noise * num_positive)
-    doubtful_negative = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_positive)
+    doubtful, doubtful_negative = num_doubtful(num_positive, noise)
     easy = [(message, reply) for message in MESSAGES for reply in REPLIES if reply == "settled" or message == "none"]
     rows = [("1", "doubtful", "open")] * doubtful + [("1", "clear", "open")] * (num_positive - doubtful)
-    rows += [("0", "doubtful", "open")] * doubtful_negative
+    rows += [("0", "doubtful", "open")] * min(doubtful_negative, size - num_positive)
     rows += [("0", *state.choice(easy)) for _ in range(size - len(rows))]
     state.shuffle(rows)
     return tuple(_pair(str(number), *row, state) for number, row in enumerate(rows, start=1))

@@ -1,11 +1,20 @@
-"""Phrases that generated corpora are made of."""
+"""Phrases that generated corpora are made of, and how many records have doubtful ones."""
 
 from __future__ import annotations
 
-# Below one half, so that the most probable prediction for doubtful evidence is negative. The generators add
-# 1 / DOUBTFUL_POSITIVE - 1 = 1.5 doubtful negatives for each doubtful positive.
+# Below one half, so that the most probable prediction for doubtful evidence is negative.
 DOUBTFUL_POSITIVE = 0.4
 """The share of positives among records with doubtful evidence."""
+
+
+def num_doubtful(num_positive: int, noise: float) -> tuple[int, int]:
+    """The numbers of positives and of negatives with doubtful evidence, for the share `noise` of the positives.
+
+    >>> num_doubtful(100, 0.2)
+    (20, 30)
+    """
+    positives = round(noise * num_positive)
+    return positives, round(positives * (1 / DOUBTFUL_POSITIVE - 1))
 
 
 def phrases(text: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 
 from dice_ray.data.records import QueryRecord
-from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE, THINGS, phrases
+from dice_ray.data.synthetic.phrases import THINGS, num_doubtful, phrases
 from dice_ray.data.synthetic.tagging import CUES, NAMES, NUM_CLAUSES, NUM_WORDS, STATES, TIMES
 
 QUERIES = {"PER": "which people", "LOC": "which places", "ORG": "which organizations"}
@@ -30,8 +30,8 @@ def queries(size: int, positive_share: float, noise: float, state: random.Random
     # Rounded up; the queries beyond `size` are cut off at the end.
     num_sentences = -(-size // len(QUERIES))
     num_names = max(1, round(positive_share * num_sentences * NUM_WORDS / WORDS_OF_NAME))
-    doubtful = round(noise * num_names)
-    clauses = [("doubtful", "PER")] * doubtful + [("doubtful", "")] * round(doubtful * (1 / DOUBTFUL_POSITIVE - 1))
+    doubtful, doubtful_none = num_doubtful(num_names, noise)
+    clauses = [("doubtful", "PER")] * doubtful + [("doubtful", "")] * doubtful_none
     clauses += [(CLEAR[number % len(CLEAR)],) * 2 for number in range(num_names - doubtful)]
     clauses += [("", "")] * (num_sentences * NUM_CLAUSES - len(clauses))
     state.shuffle(clauses)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import random
 
 from dice_ray.data.records import AnswerSpan, QuestionRecord
-from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE, THINGS
+from dice_ray.data.synthetic.phrases import THINGS, num_doubtful
 from dice_ray.data.synthetic.tagging import CUES, NAMES, STATES, TIMES
 
 KINDS = {"who was it ?": "PER", "where was it ?": "LOC"}
@@ -27,10 +27,9 @@ KINDS = {"who was it ?": "PER", "where was it ?": "LOC"}
 def questions(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[QuestionRecord, ...]:
     """Generate questions, `positive_share` of them with an answer; at least one with and one without."""
     num_positive = min(max(1, round(positive_share * size)), size - 1)
-    doubtful = round(noise * num_positive)
-    doubtful_none = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_positive)
+    doubtful, doubtful_none = num_doubtful(num_positive, noise)
     rows = [("doubtful", True)] * doubtful + [("clear", True)] * (num_positive - doubtful)
-    rows += [("doubtful", False)] * doubtful_none
+    rows += [("doubtful", False)] * min(doubtful_none, size - num_positive)
     rows += [("", False)] * (size - len(rows))
     state.shuffle(rows)
     return tuple(_question(str(number), *row, state) for number, row in enumerate(rows, start=1))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import random
 
 from dice_ray.data.records import TaggedRecord
-from dice_ray.data.synthetic.phrases import DOUBTFUL_POSITIVE, THINGS, phrases
+from dice_ray.data.synthetic.phrases import THINGS, num_doubtful, phrases
 
 NAMES = {
     "PER": (phrases("anna|martin|sofia|oskar|helen|pavel|ingrid|tomas"), phrases("berg|stein|holm|lund|novak|weber")),
@@ -40,8 +40,7 @@ MAX_NAME_SHARE = 0.1
 def tagging(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TaggedRecord, ...]:
     """Generate sentences with `positive_share` of their words in names, and at least one name."""
     num_names = max(1, round(positive_share * size * NUM_WORDS * len(NAME_LENGTHS) / sum(NAME_LENGTHS)))
-    doubtful = round(noise * num_names)
-    doubtful_none = round(doubtful * (1 / DOUBTFUL_POSITIVE - 1))
+    doubtful, doubtful_none = num_doubtful(num_names, noise)
     clauses = [("doubtful", "PER")] * doubtful + [("doubtful", "O")] * doubtful_none
     clauses += [state.choice([("PER", "PER"), ("LOC", "LOC")]) for _ in range(num_names - doubtful)]
     clauses += [("", "O")] * (size * NUM_CLAUSES - len(clauses))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 
 from dice_ray.data.records import TextRecord
-from dice_ray.data.synthetic.phrases import CLOSERS, DOUBTFUL_POSITIVE, OPENERS, THINGS, TIMES, phrases
+from dice_ray.data.synthetic.phrases import CLOSERS, OPENERS, THINGS, TIMES, num_doubtful, phrases
 
 RARE = "safety"
 MESSAGES = {
@@ -31,10 +31,9 @@ MESSAGES = {
 def texts(size: int, positive_share: float, noise: float, state: random.Random) -> tuple[TextRecord, ...]:
     """Generate messages, `positive_share` of them about safety; at least one that is and one that is not."""
     num_rare = min(max(1, round(positive_share * size)), size - 1)
-    doubtful = round(noise * num_rare)
-    doubtful_fault = min(round(doubtful * (1 / DOUBTFUL_POSITIVE - 1)), size - num_rare)
+    doubtful, doubtful_fault = num_doubtful(num_rare, noise)
     rows = [(RARE, "doubtful")] * doubtful + [(RARE, RARE)] * (num_rare - doubtful)
-    rows += [("fault", "doubtful")] * doubtful_fault
+    rows += [("fault", "doubtful")] * min(doubtful_fault, size - num_rare)
     rows += [(topic, topic) for topic in state.choices(["billing", "delivery", "fault"], k=size - len(rows))]
     state.shuffle(rows)
     return tuple(

@@ -1,0 +1,42 @@
+"""Scores of items with any number of labels: micro over all labels, macro over those that occur, and the constant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dice_ray.metrics.classification import Counts, ratio
+
+
+def label_counts(gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) -> list[Counts]:
+    """The counts of each label.
+
+    >>> label_counts(np.array([[True, False]]), np.array([[True, True]]))
+    [Counts(tp=1, fp=0, fn=0), Counts(tp=0, fp=1, fn=0)]
+    """
+    columns = (gold_NC & predicted_NC, predicted_NC & ~gold_NC, gold_NC & ~predicted_NC)
+    return [Counts(*of_label) for of_label in zip(*(column.sum(0).tolist() for column in columns), strict=True)]
+
+
+def micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
+    """Micro scores, and the mean F1 of the labels that occur in gold or predictions."""
+    f1 = [label.f1 for label in counts if label != Counts()]
+    return sum(counts, Counts()).scores | {"macro_f1": ratio(sum(f1), len(f1))}
+
+
+def constant_micro_f1(gold_NC: NDArray[Any]) -> float:
+    """The best micro F1 of predicting the same labels for every item; these are the most frequent ones.
+
+    >>> constant_micro_f1(np.array([[1, 1], [1, 0], [1, 0]]))  # of the first label alone: 2 * 3 / (3 + 4)
+    0.8571428571428571
+    """
+    frequencies = sorted(gold_NC.sum(0).tolist(), reverse=True)
+    total = sum(frequencies)
+    return max(
+        ratio(2 * num_right, num_labels * len(gold_NC) + total)
+        for num_labels, num_right in enumerate(accumulate(frequencies), start=1)
+    )

@@ -1,0 +1,39 @@
+"""The output of this process and of those that it starts, redirected to a log."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import TextIO
+
+
+@contextmanager
+def redirected(log: Path) -> Iterator[TextIO]:
+    """Redirect stdout and stderr of this process and its children to a log during the block; yields the old stdout.
+
+    The file descriptors are redirected, not only Python's streams: raylet and C libraries write past those. With
+    `DICE_RAY_VERBOSE` set, nothing is redirected.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    if os.environ.get("DICE_RAY_VERBOSE"):
+        yield sys.stdout
+        return
+    with ExitStack() as stack:
+        # A notebook replaces sys.stdout by an object of its own, which is not redirected: the screen writes there.
+        is_plain = sys.stdout is sys.__stdout__ and sys.__stdout__.fileno() == 1
+        terminal = stack.enter_context(os.fdopen(os.dup(1), "w", buffering=1)) if is_plain else sys.stdout
+        file = stack.enter_context(log.open("ab"))
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            stream.flush()
+            stack.callback(os.close, before := os.dup(number))
+            stack.callback(os.dup2, before, number)
+            os.dup2(file.fileno(), number)
+        # Loggers keep a reference to the stream that they were made with, so these streams must never be closed.
+        out, err = (os.fdopen(number, "w", buffering=1, closefd=False) for number in (1, 2))
+        for stream in (out, err):
+            stack.callback(stream.flush)
+        with redirect_stdout(out), redirect_stderr(err):
+            yield terminal
