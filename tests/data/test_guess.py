@@ -554,6 +554,21 @@ def test_data_of_other_tasks_are_refused(name: str, lines_: list[str], message: 
         guess(Path(name))
 
 
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("at{0}:here and a text {0}", "these do not repeat as labels do"),
+        ("size:{1} it", "or no texts follow"),
+        ("DESC:def a text {0}\nsee HUM:ind a text {0}", "30 of 61 lines do not begin with a label"),
+    ],
+)
+def test_words_with_a_colon_at_the_start_of_lines_are_no_labels(rest: str, message: str) -> None:
+    """Of log lines, features and sentences."""
+    Path("notes.txt").write_text("\n".join(["DESC:def a text", *(rest.format(n, n % 2) for n in range(30))]))
+    with pytest.raises(DataError, match=f"fastText: .*{message}"):
+        guess(Path("notes.txt"))
+
+
 def test_a_number_beside_a_text_is_no_place_of_a_span() -> None:
     """Subtitles with their seconds are texts with a label."""
     Path("subtitles.csv").write_text(

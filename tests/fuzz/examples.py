@@ -130,6 +130,7 @@ TEXT: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "parallel": ({"parallel": {}}, ["Ada ran\nI ran\n", "B-PER O\nO O\n"]),
     "trees": ({"trees": {"units": "phrases"}}, ["(3 (2 It) (4 works))\n(1 (0 bad) (2 (2 so) (2 so)))\n"]),
     "fasttext": ({"fasttext": {}}, ["__label__a __label__b It rains.\n__label__a No.\n", "__label__b\n"]),
+    "trec": ({"fasttext": {"label": "coarse"}}, ["DESC:def What is it ?\nHUM:ind Who ?\n"]),
     **{name: (reader, [json.dumps(each) for each in documents]) for name, (reader, documents) in JSON.items()},
 }
 """The reader and files of each text format."""

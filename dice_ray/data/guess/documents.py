@@ -1,17 +1,27 @@
-"""Guesses for SQuAD JSON, MRC-NER JSON, trees and fastText."""
+"""Guesses for SQuAD JSON, MRC-NER JSON, trees, fastText and TREC."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
 
-from dice_ray.data.guess.base import READER, Attempt, Guess, attempt, first_character, is_chinese
-from dice_ray.data.guess.choose import guess_classification
+from dice_ray.data.guess.base import (
+    MAX_BAD_SHARE,
+    NUM_ROWS,
+    READER,
+    Attempt,
+    Guess,
+    attempt,
+    first_character,
+    is_chinese,
+)
+from dice_ray.data.guess.choose import are_labels, are_texts, guess_classification
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.readers.base import lines
-from dice_ray.data.records import QueryRecord, QuestionRecord
+from dice_ray.data.readers.fasttext import TWO_PARTS
+from dice_ray.data.records import QueryRecord, QuestionRecord, TextRecord
 from dice_ray.settings import Nested
 
 
@@ -125,9 +135,23 @@ def guess_trees(path: Path, encoding: str) -> Guess | str:
 
 
 def guess_fasttext(path: Path, encoding: str) -> Guess | str:
-    """Texts behind labels with a prefix."""
+    """Texts behind labels with a prefix, or behind one label of two parts."""
     first = next((text for _, text in lines(path, encoding) if text.strip()), "")
-    if not first.startswith("__label__"):
-        return "it does not begin with __label__"
-    result = attempt(path, encoding, {"fasttext": {}})
-    return result.reason or guess_classification(result, {READER: "Each text stands behind its labels."})
+    if first.startswith("__label__"):
+        result = attempt(path, encoding, {"fasttext": {}})
+        return result.reason or guess_classification(result, {READER: "Each text stands behind its labels."})
+    if not TWO_PARTS.match(first):
+        return "it begins neither with __label__ nor with a label of two parts, such as DESC:manner"
+    result = attempt(path, encoding, {"fasttext": {"label": "fine"}})
+    records = [record for record in result.records if isinstance(record, TextRecord)]
+    num_lines = sum(bool(text.strip()) for _, text in islice(lines(path, encoding), NUM_ROWS))
+    if len(records) < (1 - MAX_BAD_SHARE) * num_lines:
+        return f"{num_lines - len(records)} of {num_lines} lines do not begin with a label of two parts"
+    # A record of logged values also begins with `name:value`.
+    if not are_labels([record.labels[0] for record in records]) or not are_texts([record.text for record in records]):
+        return "its lines begin with words with a colon, but these do not repeat as labels do, or no texts follow"
+    why = {
+        READER: "Each text stands behind a label with a coarse and a fine part.",
+        f"{READER}.fasttext.label": "Labels are read whole; `coarse` reads the part before the colon.",
+    }
+    return guess_classification(result, why)

@@ -289,6 +289,14 @@ TEXTS: Final[dict[str, Form]] = {
         CLASSES,
         f"{SAID} -> a",
     ),
+    "TREC": Form(
+        "train_5500.label",
+        "".join(f"{('DESC:manner', 'HUM:ind')[n % 2]} How did {saying(n)} in Orléans ?\n" for n in range(N)).encode(
+            "latin-1"
+        ),
+        CLASSES,
+        f"How did {SAID} in Orléans ? -> DESC:manner",
+    ),
     "CoLA": Form(
         "in_domain_train.tsv",
         table(*[("ab"[n % 2], label, "" if label else "*", said) for n, (said, label) in enumerate(labelled(1, 0, 1))]),
@@ -351,11 +359,6 @@ REFUSED: Final[dict[str, tuple[str, Content, str]]] = {
     "PubTator": (
         "CDR.txt",
         "\n".join(f"{n}|t|{text(n)}\n{n}|a|More.\n{n}\t0\t9\tAda\tPER\tD{n}\n" for n in range(N)),
-        "of a known format, and are of none",
-    ),
-    "TREC": (
-        "train_5500.label",
-        "".join(f"{('DESC:manner', 'HUM:ind')[n % 2]} How did {saying(n)} ?\n" for n in range(N)),
         "of a known format, and are of none",
     ),
     "annotations of brat alone": ("doc00.ann", "T0\tPER 0 9\tBob Byron\n", "read with the others of its folder"),

@@ -6,7 +6,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow
 import pytest
@@ -268,6 +268,16 @@ def test_fasttext_reads_any_number_of_labels(tmp_path: Path) -> None:
     texts = [Kept(1, TextRecord("1", ", a b", ("a",))), Kept(2, TextRecord("2", "good film", ("x", "y")))]
     drops = [Drop(3, "no label"), Drop(4, "no text"), Drop(5, "no text")]
     assert read(FasttextConfig(), tmp_path, content) == [*texts, *drops]
+
+
+@pytest.mark.parametrize(("label", "first"), [("fine", "DESC:manner"), ("coarse", "DESC")])
+def test_a_label_of_two_parts_is_read_whole_or_its_first_part(
+    tmp_path: Path, label: Literal["fine", "coarse"], first: str
+) -> None:
+    content = "DESC:manner How did it end: well ?\nSee http://a.b ?\n\nHUM:ind\n"
+    results = read(FasttextConfig(label=label), tmp_path, content)
+    kept = Kept(1, TextRecord("1", "How did it end: well ?", (first,)))
+    assert results == [kept, Drop(2, "no label"), Drop(3, "no text"), Drop(4, "no label")]
 
 
 def test_nested_columns_brackets_and_trees_that_are_malformed(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
     "word_tag": (WordTagConfig(), "The_DT cat_NN\n\nsat_VB\n", "The cat\n\nsat\n"),
     "trees": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
     "fasttext": (FasttextConfig(), "__label__a __label__b good film\n", "good film\n"),
+    "label of two parts": (FasttextConfig(label="fine"), "DESC:def What is it ?\n", "What is it ?\n"),
     "one column a label": (
         TablesConfig(quoting=False, columns=TextColumns(text="text", one_hot=("toxic",))),
         "text\ttoxic\nbad film\t1\n",
