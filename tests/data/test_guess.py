@@ -350,6 +350,20 @@ def test_tags_in_a_file_of_their_own(sentences: str, tags: str, pattern: str) ->
     assert found.task == {"tagging": {}}
 
 
+def test_labels_of_texts_are_those_of_their_own_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rows of a large file fit the labels of any split; names are taken where each number has one."""
+    monkeypatch.setattr("dice_ray.data.guess.base.NUM_ROWS", 20)
+    for split, size in (("test", 30), ("train", 40)):
+        Path(f"{split}_text.txt").write_text("\n".join(text for text, _ in rows("a", size=size)))
+        Path(f"{split}_labels.txt").write_text("0\n1\n" * (size // 2))
+    for names in ("0\tno\n", "1\tno\n2\tyes\n"):
+        Path("mapping.txt").write_text(names)
+        assert guess(Path("train_text.txt")).reader == {"parallel": {"tag_file": "*_labels.txt", "units": "texts"}}
+    Path("train_labels.txt").unlink()
+    with pytest.raises(DataError, match=r"beside: no file of tags beside train_text\.txt"):
+        guess(Path("train_text.txt"))
+
+
 @pytest.mark.parametrize("beside", ['{"tags": ["O"]}', "a b c d e f g h"])
 def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
     Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")

@@ -128,6 +128,7 @@ TEXT: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "conllu": ({"conllu": {}}, [CONLLU * 2]),
     "word_tag": ({"word_tag": {}}, ["The_DT cat_NN\nA_DT dog_NN ran_VBD\n", "1/2/CD cats/NN\n"]),
     "parallel": ({"parallel": {}}, ["Ada ran\nI ran\n", "B-PER O\nO O\n"]),
+    "parallel_texts": ({"parallel": {"units": "texts", "names": ["a", "b"]}}, ["It rains.\nNo.\n", "0\n1\n"]),
     "trees": ({"trees": {"units": "phrases"}}, ["(3 (2 It) (4 works))\n(1 (0 bad) (2 (2 so) (2 so)))\n"]),
     "fasttext": ({"fasttext": {}}, ["__label__a __label__b It rains.\n__label__a No.\n", "__label__b\n"]),
     "trec": ({"fasttext": {"label": "coarse"}}, ["DESC:def What is it ?\nHUM:ind Who ?\n"]),

@@ -32,7 +32,7 @@ GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "fastText": guess_fasttext,
     "CoNLL-U": guess_conllu,
     "CoNLL columns": guess_conll,
-    "sentences with a file of tags beside": guess_parallel,
+    "sentences with a file of tags or labels beside": guess_parallel,
     "word_TAG": guess_word_tag,
     "a table": guess_table,
 }
@@ -61,7 +61,7 @@ READERS: Final = {
     "fasttext": "fastText",
     "conllu": "CoNLL-U",
     "conll": "CoNLL columns",
-    "parallel": "sentences with a file of tags beside",
+    "parallel": "sentences with a file of tags or labels beside",
     "word_tag": "word_TAG",
     "tables": "a table",
 }

@@ -10,6 +10,10 @@ from dice_ray.data.hub import SAVED
 from dice_ray.errors import DataError
 
 NAMES: Final = {"train": "train|training", "dev": "dev|devel|val|valid|validation", "test": "test|testing"}
+TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
+"""Names of files of tags or labels."""
+LABELS_BESIDE: Final = {"_text.": "_labels.", "seq.in": "seq.out"}
+"""The name of a file of texts, and that of the file with their labels or tags."""
 NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".conf", ".license"])
 """The ends of names of files that accompany data."""
 
@@ -32,6 +36,13 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
         named = [path for path in files if split_of(path.name) == split]
         if not named:
             named = [inner for path in subfolders if split_of(path.name) == split for inner in _of_subfolder(path)]
+        beside = {
+            path.name.replace(text, label)
+            for path in named
+            for text, label in LABELS_BESIDE.items()
+            if text in path.name
+        }
+        named = [path for path in named if path.name not in beside]
         if len(named) > 1:
             several = ", ".join(path.name for path in named[:5])
             raise DataError(f"{folder}: one file must be named {split}, got {several}: give the file, --dev and --test")

@@ -297,6 +297,19 @@ TEXTS: Final[dict[str, Form]] = {
         CLASSES,
         f"How did {SAID} in Orléans ? -> DESC:manner",
     ),
+    "TweetEval": Form(
+        "emotion",
+        {
+            "emotion/mapping.txt": "0\tanger\n1\tjoy\n",
+            **{
+                f"emotion/{split}_{name}.txt": "".join(f"{row[column]}\n" for row in labelled(0, 1, size=size))
+                for split, size in (("test", 36), ("train", 24), ("val", 30))
+                for column, name in enumerate(("text", "labels"))
+            },
+        },
+        CLASSES,
+        f"{SAID} -> anger",
+    ),
     "CoLA": Form(
         "in_domain_train.tsv",
         table(*[("ab"[n % 2], label, "" if label else "*", said) for n, (said, label) in enumerate(labelled(1, 0, 1))]),

@@ -147,6 +147,23 @@ def test_word_tag_and_parallel_sentences(tmp_path: Path) -> None:
         assert read(reader, tmp_path, "a  b \n\nc\n") == [tagged(1, "a b", "O B-X"), tagged(3, "c", "O")]
 
 
+def test_parallel_texts_have_a_label_on_the_same_line_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "train_labels.txt").write_text("1\n\n0\n0\n2\n")
+    reader = ParallelConfig(tag_file="*_labels.txt", units="texts", names=("no", "yes"))
+    (tmp_path / "train_text.txt").write_text("a  b \n\n\nc\nd\n")
+    assert reader.yields() is TextRecord
+    assert list(reader.read(tmp_path / "train_text.txt")) == [
+        Kept(1, TextRecord("1", "a  b", ("yes",))),
+        Drop(3, "no text"),
+        Kept(4, TextRecord("4", "c", ("no",))),
+        Bad(5, "numbers with a name each in `names`, which has 2", "'2'"),
+    ]
+    ignored = [
+        row.record.content for row in reader.read(tmp_path / "train_text.txt", "ignored") if isinstance(row, Kept)
+    ]
+    assert ignored == [("a  b",), ("c",), ("d",)]
+
+
 def test_trees_give_sentences_or_phrases_of_five_classes_or_two(tmp_path: Path) -> None:
     content = "(3 (2 It) (4 (2 -LRB-) (4 works)))\n\n(2 (0 Bad) (2 .))\n"
     five = [Kept(1, TextRecord("1", "It ( works", ("3",))), Kept(3, TextRecord("3", "Bad .", ("2",)))]
