@@ -67,6 +67,7 @@ JSON: Final[dict[str, tuple[dict[str, Any], list[Any]]]] = {
     "spans": ({"spans": {}}, [SPANS, [{"data": {"text": "Ada."}, "annotations": [{"result": []}]}]]),
     "pairs": ({"jsonl": {}}, [PAIRS, {"data": PAIRS}]),
     "texts": ({"jsonl": {"columns": "text"}}, [TEXTS, LABELS]),
+    "numbered": ({"jsonl": {"columns": {"text": {"text": 0, "label": 1}}}}, [[["It rains.", "a"], ["No.", "b"]]]),
     "tagged": ({"jsonl": {"columns": "tagged"}}, [TAGGED]),
     "questions": ({"jsonl": {"columns": "question"}}, [QUESTIONS]),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -60,6 +61,16 @@ def split_of(name: str) -> str | None:
     """The split that a name stands for."""
     name = name.lower()
     return next((split for split, names in NAMES.items() if re.search(rf"(^|[^a-z])({names})([^a-z]|$)", name)), None)
+
+
+def lists_of_splits(keys: Sequence[str]) -> dict[str, str]:
+    """The list of each split among the lists of a document; empty without one for training. No part of a key counts.
+
+    >>> lists_of_splits(["oos_train", "train", "val"]), lists_of_splits(["rows", "more"])
+    ({'train': 'train', 'dev': 'val'}, {})
+    """
+    found = {split: key for split, names in NAMES.items() for key in reversed(keys) if re.fullmatch(names, key.lower())}
+    return found if "train" in found else {}
 
 
 def is_brat(folder: Path) -> bool:

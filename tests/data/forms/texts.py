@@ -318,6 +318,19 @@ TEXTS: Final[dict[str, Form]] = {
     ),
     "SST trees": Form("train.txt", SST, CLASSES, "It works0 -> 3"),
     "an array": Form("train.json", array(lambda n: {"text": saying(n), "label": "ab"[n % 2]}), CLASSES, f"{SAID} -> a"),
+    "an array of pairs": Form("train.json", json.dumps(labelled("a", "b")), CLASSES, f"{SAID} -> a"),
+    "CLINC150": Form(
+        "data_full.json",
+        json.dumps({name: labelled(*("oos" if "_" in name else "ab")) for name in ("oos_train", "val", "train")}),
+        CLASSES,
+        f"{SAID} -> a",
+    ),
+    "splits of objects": Form(
+        "all.json",
+        json.dumps({name: [{"text": t, "label": y} for t, y in labelled("a", "b")] for name in ("train", "dev")}),
+        CLASSES,
+        f"{SAID} -> a",
+    ),
     "pandas, columns": Form(
         "train.json",
         json.dumps({"text": {str(n): saying(n) for n in range(N)}, "label": {str(n): "ab"[n % 2] for n in range(N)}}),
@@ -356,13 +369,8 @@ TEXTS: Final[dict[str, Form]] = {
 REFUSED: Final[dict[str, tuple[str, Content, str]]] = {
     "several lists": (
         "all.json",
-        json.dumps({name: [{"text": said} for said, _ in labelled("a")] for name in ("train", "dev")}),
-        "one list of rows in the document, found 'train', 'dev'",
-    ),
-    "CLINC150": (
-        "data_full.json",
-        json.dumps({name: labelled("a", "b") for name in ("train", "val")}),
-        "one list of rows in the document, found 'train', 'val'",
+        json.dumps({name: labelled("a", "b") for name in ("first", "second")}),
+        "one list of rows in the document, found 'first', 'second': name the list of each split",
     ),
     "an archive of splits": (
         "data.zip",

@@ -82,9 +82,37 @@ def test_the_columns_of_pandas_are_rows(root: Any, tmp_path: Path) -> None:
 
 def test_several_lists_of_rows_are_an_error_that_names_them(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({"train": ROWS, "dev": ROWS}))
-    with pytest.raises(DataError, match="one list of rows in the document, found 'train', 'dev': write each"):
+    path.write_text(json.dumps({"old": ROWS, "new": ROWS}))
+    with pytest.raises(DataError, match="one list of rows in the document, found 'old', 'new': name the list of each"):
         guess(path)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_one_list_of_a_document_is_read_by_its_key(indent: int | None, tmp_path: Path) -> None:
+    """Finds a reader that goes on with the lines of the document, or that takes the key for a part of the name."""
+    path, reader = tmp_path / "a.json", JsonlConfig(columns=TextColumns(text=0, label=1))
+    path.write_text(
+        json.dumps({"n": 1, "none": [], "train": [["a", "x"]], "val": [["b", "y"], ["c", "x"]]}, indent=indent)
+    )
+    val, other = path.with_name("a.json#val"), path.with_name("a.json#dev")
+    assert reader.files(val) == [path]
+    assert list(reader.read(val)) == [Kept(1, TextRecord("1", "b", ("y",))), Kept(2, TextRecord("2", "c", ("x",)))]
+    with pytest.raises(DataError, match=r"a\.json, the document: expected a list 'dev', found 'none', 'train', 'val'"):
+        list(reader.read(other))
+    path.write_text('{"train": [["a", "x"]],\n "val": [["b"')
+    with pytest.raises(DataError, match=r"a\.json, line 2: expected JSON, found Expecting ',' delimiter"):
+        list(reader.read(val))
+
+
+def test_rows_that_are_lists_have_numbered_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('["x", "a"]\n["y"]\n{"0": "z", "1": "b"}\n')
+    assert list(JsonlConfig(columns=TextColumns(text=1, label=0)).read(path)) == [
+        Kept(1, TextRecord("1", "a", ("x",))),
+        Bad(2, "a key '1'", "0"),
+        Kept(3, TextRecord("3", "b", ("z",))),
+    ]
+    assert next(JsonlConfig(columns=TextColumns()).read(path)) == Bad(1, "a JSON object", "['x', 'a']")
 
 
 def test_nested_keys_are_columns_with_dots(tmp_path: Path) -> None:
