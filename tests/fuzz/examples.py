@@ -68,6 +68,17 @@ JSON: Final[dict[str, tuple[dict[str, Any], list[Any]]]] = {
     "pairs": ({"jsonl": {}}, [PAIRS, {"data": PAIRS}]),
     "texts": ({"jsonl": {"columns": "text"}}, [TEXTS, LABELS]),
     "numbered": ({"jsonl": {"columns": {"text": {"text": 0, "label": 1}}}}, [[["It rains.", "a"], ["No.", "b"]]]),
+    "choices": (
+        {"jsonl": {"columns": {"text": {"text": "data.text", "label": "annotations.a"}}}},
+        [
+            [
+                {
+                    "data": {"text": "No."},
+                    "annotations": [{"result": [{"type": "choices", "from_name": "a", "value": {"choices": ["x"]}}]}],
+                }
+            ]
+        ],
+    ),
     "tagged": ({"jsonl": {"columns": "tagged"}}, [TAGGED]),
     "questions": ({"jsonl": {"columns": "question"}}, [QUESTIONS]),
 }

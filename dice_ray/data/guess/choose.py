@@ -18,6 +18,8 @@ LABELS: Final = (
     *("label", "labels", "gold_label", "gold", "class", "classes", "category", "target", "is_duplicate", "quality"),
     *("sentiment", "polarity", "intent", "topic", "relation", "answer", "rating", "stars", "score"),
 )
+ANNOTATED: Final = "annotations."
+"""The beginning of the columns of choices in Label Studio: labels whatever their name."""
 TEXTS: Final = (
     *("text", "sentence", "content", "document", "review", "tweet", "comment", "message", "utterance", "body"),
     *("description", "abstract", "headline", "title"),
@@ -188,6 +190,8 @@ def with_positive(guess: Guess, positive: str) -> Guess:
 
 def are_labels(cells: Sequence[Any]) -> bool:
     """Whether cells repeat a few short values, as labels do."""
+    if any(isinstance(cell, dict) for cell in cells):
+        return False
     distinct = _distinct(cells)
     are_short = all(len(value) <= MAX_LABEL_LENGTH for value in distinct)
     if any(isinstance(cell, list) and len({str(item) for item in cell}) < len(cell) for cell in cells):
@@ -240,6 +244,8 @@ def _pair(texts: Sequence[Column]) -> tuple[Column, Column] | None:
 
 def _rank(column: Column, known: Sequence[str]) -> int:
     name = str(column).lower()
+    if name.startswith(ANNOTATED) and known is LABELS:
+        return -1
     return known.index(name) if name in known else len(known)
 
 

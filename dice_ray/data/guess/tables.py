@@ -26,6 +26,10 @@ from dice_ray.settings import Nested
 DELIMITERS: Final = ("\t", ",", ";", "|")
 NAMES: Final = frozenset([*LABELS, *TEXTS, *(name for pair in PAIRS for name in pair), "id", "idx", "index"])
 
+EXPORTED: Final = frozenset(["annotator", "lead_time"])
+"""What a row of Label Studio's JSON-MIN has beside data and labels, at least."""
+BOOKKEEPING: Final = EXPORTED | {"annotation_id", "created_at", "updated_at"}
+
 
 def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """A delimited table: its delimiter, quoting, header and columns."""
@@ -208,6 +212,12 @@ def _guess_rows(path: Path, encoding: str, given: Given) -> Guess | str:
     return guess_named_rows(read, setting, rows, given, kind)
 
 
+def _without_bookkeeping(row: dict[Any, Any]) -> dict[Any, Any]:
+    """A row of Label Studio's JSON-MIN without the numbers of annotators, which repeat as labels do, and the like."""
+    is_export = row.keys() >= EXPORTED
+    return {key: value for key, value in row.items() if key not in BOOKKEEPING} if is_export else row
+
+
 def guess_columnar(path: Path, encoding: str, reader: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """A Parquet or Arrow file."""
     read, setting = _reading(path, encoding, reader)
@@ -230,7 +240,7 @@ def guess_named_rows(read: Read, setting: str, rows: Sequence[Any], given: Given
         given: What is not to be guessed.
         kind: The reason for the reader.
     """
-    rows = [row for row in rows if isinstance(row, dict)]
+    rows = [row if given.columns else _without_bookkeeping(row) for row in rows if isinstance(row, dict)]
     are_named = bool(rows) and all(isinstance(column, str) for column in rows[0])
     if are_named and not given.columns and isinstance(found := guess_lists(read, setting, rows), Guess):
         return found

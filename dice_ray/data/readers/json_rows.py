@@ -80,13 +80,19 @@ def json_rows(path: Path, encoding: str, key: str | None = None) -> Iterator[tup
 
 
 def flat(row: Any) -> Any:
-    """A row with the values of nested objects beside them, under dotted keys.
+    """A row with the values of nested objects, and the choices of Label Studio, beside them under dotted keys.
 
     >>> flat({"id": 1, "data": {"text": "a"}})
     {'id': 1, 'data': {'text': 'a'}, 'data.text': 'a'}
+    >>> flat({"text": "a", "topic": {"choices": ["x", "y"]}})["topic"]
+    ['x', 'y']
     """
     if not isinstance(row, dict) or not any(isinstance(value, dict) for value in row.values()):
         return row
+    # JSON-MIN has a choice as a text, and several in an object.
+    row = {key: value["choices"] if _is_choices(value) else value for key, value in row.items()}
+    if isinstance(row.get("annotations"), list):
+        row |= _choices(row["annotations"])
     nested = {
         f"{key}.{name}": value
         for key, inner in row.items()
@@ -94,6 +100,25 @@ def flat(row: Any) -> Any:
         for name, value in flat(inner).items()
     }
     return row | {key: value for key, value in nested.items() if key not in row}
+
+
+def _is_choices(value: Any) -> bool:
+    return isinstance(value, dict) and [*value] == ["choices"] and isinstance(value["choices"], list)
+
+
+def _choices(annotations: list[Any]) -> dict[str, list[Any]]:
+    """The choices in the first annotation of Label Studio that is not cancelled, as `annotations.NAME`."""
+    results = [
+        each["result"]
+        for each in annotations
+        if isinstance(each, dict) and isinstance(each.get("result"), list) and not each.get("was_cancelled")
+    ]
+    found = dict[str, list[Any]]()
+    for item in results[0] if results else ():
+        match item:
+            case {"type": "choices", "from_name": str(name), "value": {"choices": [*choices]}}:
+                found.setdefault(f"annotations.{name}", []).extend(choices)
+    return found
 
 
 def _list_of(path: Path, encoding: str, key: str) -> Iterator[tuple[int, Any]]:

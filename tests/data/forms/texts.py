@@ -41,6 +41,24 @@ def asked(number: int) -> dict[str, Any]:
     }
 
 
+def chosen(number: int) -> dict[str, Any]:
+    """A task of Label Studio with a choice, and as much beside it as an export has."""
+    choice = {
+        "from_name": "mood",
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [("pos", "neg")[number % 2]]},
+    }
+    return {
+        "id": number,
+        "annotations": [{"was_cancelled": False, "completed_by": 1, "result": [choice]}],
+        "data": {"text": saying(number), "topic": ("x", "y")[number % 2]},
+        "total_annotations": 1 + number % 2,
+        "cancelled_annotations": number % 2,
+        "updated_by": 1 + number % 2,
+    }
+
+
 def archive(**members: str) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as opened:
@@ -329,6 +347,22 @@ TEXTS: Final[dict[str, Form]] = {
         "all.json",
         json.dumps({name: [{"text": t, "label": y} for t, y in labelled("a", "b")] for name in ("train", "dev")}),
         CLASSES,
+        f"{SAID} -> a",
+    ),
+    "Label Studio, choices": Form("project.json", array(chosen), CLASSES, f"{SAID} -> pos"),
+    "Label Studio, several choices": Form(
+        "project.json",
+        array(
+            lambda n: {
+                "text": saying(n),
+                "id": n,
+                "stance": ["a", {"choices": ["a", "b", "c"]}, "b"][n % 3],
+                "annotator": n % 2,
+                "annotation_id": n,
+                "lead_time": 1.5 + n,
+            }
+        ),
+        f"{CLASSES} labels=several",
         f"{SAID} -> a",
     ),
     "pandas, columns": Form(

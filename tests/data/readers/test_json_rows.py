@@ -10,7 +10,7 @@ import pytest
 
 from dice_ray.data.guess import guess
 from dice_ray.data.readers import base
-from dice_ray.data.readers.base import Bad, Kept, blocks
+from dice_ray.data.readers.base import Bad, Drop, Kept, blocks
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.json_rows import _Document, json_rows
 from dice_ray.data.readers.rows import JsonlConfig
@@ -102,6 +102,26 @@ def test_one_list_of_a_document_is_read_by_its_key(indent: int | None, tmp_path:
     path.write_text('{"train": [["a", "x"]],\n "val": [["b"')
     with pytest.raises(DataError, match=r"a\.json, line 2: expected JSON, found Expecting ',' delimiter"):
         list(reader.read(val))
+
+
+def test_choices_of_label_studio_are_those_of_the_first_annotation_that_counts(tmp_path: Path) -> None:
+    def annotation(*choices: str, cancelled: bool = False, kind: str = "choices") -> dict[str, Any]:
+        result = [{"type": kind, "from_name": "mood", "value": {kind: [choice]}} for choice in choices]
+        return {"result": result, "was_cancelled": cancelled}
+
+    annotations = [
+        [annotation("x", cancelled=True), annotation("y", "z"), annotation("x")],
+        [annotation()],
+        [annotation("x", kind="labels")],
+        [],
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"data": {"text": "a"}, "annotations": each} for each in annotations]))
+    columns = TextColumns(text="data.text", label="annotations.mood")
+    assert list(JsonlConfig(columns=columns).read(path)) == [
+        Kept(1, TextRecord("1", "a", ("y", "z"))),
+        *[Drop(line, "no key 'annotations.mood' for the label") for line in (2, 3, 4)],
+    ]
 
 
 def test_rows_that_are_lists_have_numbered_columns(tmp_path: Path) -> None:
