@@ -64,7 +64,7 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     source = config.source
     reader: ReaderBranch
     on_bad_row: OnBadRow = "error"
-    file = source.reader.files(path)[0] if isinstance(source, FilesConfig) else path
+    file = next(iter(source.reader.files(path)), path) if isinstance(source, FilesConfig) else path
     if not file.is_file():
         raise DataError(f"there must be a file {file.absolute()}")
     if path.suffix == ".parquet" or (binary := binary_format(file)) == "Parquet":

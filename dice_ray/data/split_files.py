@@ -15,6 +15,7 @@ from dice_ray.data.places import expand_path, expanded
 from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.readers.base import UTF_8
 from dice_ray.data.readers.spans import SpansConfig
+from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.reading import OnBadRow, SplitSource
 from dice_ray.data.records import Record
 from dice_ray.data.urls import fetched, version
@@ -29,8 +30,8 @@ class FilesConfig(Branch):
     Attributes:
         folder: The folder of the files, or its URL (`s3://bucket/folder`); `~` and `$VARIABLES` are expanded. A URL
             that holds a password or key is refused, as it is stored with each run.
-        train: The file of the training split, relative to the folder; a folder with the reader `spans` (brat). Of a
-            JSON document with several lists, `data.json#train` is the list `train`.
+        train: The file of the training split, relative to the folder; a folder with the readers `spans` (brat)
+            and `folders`. Of a JSON document with several lists, `data.json#train` is the list `train`.
         dev: The file of the dev split; without it, one is drawn from the training split.
         test: The file of the test split, if there is one.
         reader: The reader of the files.
@@ -88,6 +89,8 @@ class FilesConfig(Branch):
                 "versions": [version(url, _setting(split)) for split, urls in self._urls().items() for url in urls],
             }
         paths = [file for path in self._paths().values() for file in self.reader.files(path) if file.is_file()]
+        if isinstance(self.reader, FoldersConfig):  # the labels are names of folders
+            settings["names"] = [f"{path.parent.name}/{path.name}" for path in paths]
         return {**settings, "hashes": [file_hash(path) for path in paths]}
 
     def _names(self) -> dict[str, str]:
@@ -114,7 +117,7 @@ class FilesConfig(Branch):
 
     def _existing(self, folder: Path, name: str, setting: str) -> Path:
         path = folder / name
-        if path.is_dir() and isinstance(self.reader, SpansConfig):
+        if path.is_dir() and isinstance(self.reader, SpansConfig | FoldersConfig):
             return path
         if (file := self.reader.files(path)[0]).is_file():
             return path

@@ -177,7 +177,7 @@ class Trained:
             DataError: The split or file does not exist, or holds nothing that can be scored.
         """
         if data not in SPLITS:
-            if not parted(Path(data))[0].is_file():
+            if not parted(Path(data))[0].exists():
                 raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
             return self.encoded(self._labelled_file(Path(data)))
         splits = sources.load(self.config.data, self.config.task.positive_label(), self.config.data_name)

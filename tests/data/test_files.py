@@ -10,6 +10,7 @@ from dice_ray.data import files
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.rows import JsonlConfig
+from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig
 from dice_ray.data.split_files import FilesConfig
@@ -48,6 +49,16 @@ def test_a_list_of_a_document_is_read_by_its_key(tmp_path: Path) -> None:
     assert (record.content, report.origin) == (("b",), "all.json#test")
     with pytest.raises(DataError, match=r"there must be a file .*al\.json$"):
         files.read(config, tmp_path / "al.json#test", "read")
+
+
+def test_a_folder_is_read_whole_by_a_reader_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "new/pos").mkdir(parents=True)
+    config = DataConfig(source=FilesConfig(train="gone", reader=FoldersConfig()))
+    with pytest.raises(DataError, match=r"there must be a file .*new$"):
+        files.read(config, tmp_path / "new", "ignored")
+    (tmp_path / "new/pos/1.txt").write_text("a film")
+    (record,), _ = files.read(config, tmp_path / "new", "ignored")
+    assert record.id == "pos/1.txt"
 
 
 def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:

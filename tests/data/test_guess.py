@@ -583,6 +583,16 @@ def test_words_with_a_colon_at_the_start_of_lines_are_no_labels(rest: str, messa
         guess(Path("notes.txt"))
 
 
+@pytest.mark.parametrize("names", [("texts", "labels"), ("train", "validation"), ("only",)])
+def test_folders_of_texts_that_are_no_classes(names: tuple[str, ...]) -> None:
+    for name in names:
+        Path("corpus", name).mkdir(parents=True)
+        for number in range(3):
+            Path("corpus", name, f"{number}.txt").write_text("a nice day")
+    with pytest.raises(DataError, match="a folder must hold texts with annotations as brat writes them"):
+        guess(Path("corpus"))
+
+
 def test_a_number_beside_a_text_is_no_place_of_a_span() -> None:
     """Subtitles with their seconds are texts with a label."""
     Path("subtitles.csv").write_text(

@@ -10,9 +10,9 @@ from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
-from dice_ray.data.guess.documents import guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
+from dice_ray.data.guess.documents import guess_classes, guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
-from dice_ray.data.guess.folder import is_dataset
+from dice_ray.data.guess.folder import are_classes, is_dataset
 from dice_ray.data.guess.hub import guess_folder
 from dice_ray.data.guess.spans import guess_spans
 from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
@@ -89,7 +89,9 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     if path.is_dir() and is_dataset(path):
         return guess_folder(path, given)
     if path.is_dir():
-        return _guess_brat(path)
+        encoding = UTF_8 if given.encoding is None else checked_encoding(given.encoding)
+        found = guess_classes(path, encoding) if are_classes(path) else _guess_brat(path, encoding)
+        return found if given.positive is None else with_positive(found, given.positive)
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
     binary = binary_format(path)  # whatever its name
@@ -144,8 +146,8 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     )
 
 
-def _guess_brat(folder: Path) -> Guess:
-    if isinstance(found := guess_spans(folder, UTF_8), str):
+def _guess_brat(folder: Path, encoding: str) -> Guess:
+    if isinstance(found := guess_spans(folder, encoding), str):
         raise DataError(f"{folder}: a folder must hold texts with annotations as brat writes them: {found}")
     return found
 

@@ -1,4 +1,4 @@
-"""Guesses for SQuAD JSON, MRC-NER JSON, trees, fastText and TREC."""
+"""Guesses for SQuAD JSON, MRC-NER JSON, trees, fastText, TREC, and folders of classes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, islice
 from pathlib import Path
+from typing import Final
 
 from dice_ray.data.guess.base import (
     MAX_BAD_SHARE,
@@ -20,9 +21,13 @@ from dice_ray.data.guess.base import (
 from dice_ray.data.guess.choose import are_labels, are_texts, guess_classification
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.readers.base import lines
-from dice_ray.data.readers.fasttext import TWO_PARTS
+from dice_ray.data.readers.texts import NO_CLASS, TWO_PARTS, classes_in
 from dice_ray.data.records import QueryRecord, QuestionRecord, TextRecord
+from dice_ray.errors import DataError
 from dice_ray.settings import Nested
+
+NUM_SHOWN: Final = 10
+"""The classes that a comment names."""
 
 
 def guess_squad(path: Path, encoding: str) -> Guess | str:
@@ -155,3 +160,20 @@ def guess_fasttext(path: Path, encoding: str) -> Guess | str:
         f"{READER}.fasttext.label": "Labels are read whole; `coarse` reads the part before the colon.",
     }
     return guess_classification(result, why)
+
+
+def guess_classes(folder: Path, encoding: str) -> Guess:
+    """A folder of texts for each class.
+
+    Raises:
+        DataError: No text can be read.
+    """
+    result = attempt(folder, encoding, {"folders": {}})
+    if result.reason:
+        raise DataError(f"{folder}: a folder for each class must hold texts in files .txt: {result.reason}")
+    names = classes_in(folder)
+    unlabelled = f" Texts in {NO_CLASS} have no label, and are dropped." if NO_CLASS in names else ""
+    classes = ", ".join([name for name in names if name != NO_CLASS][:NUM_SHOWN])
+    return guess_classification(
+        result, {READER: f"A folder for each class, a text in each file: {classes}.{unlabelled}"}
+    )

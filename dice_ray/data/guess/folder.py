@@ -1,4 +1,4 @@
-"""The files of the splits in a folder, by their names, and folders that are read whole: of brat, and of `datasets`."""
+"""The files of the splits in a folder, by their names, and folders read whole: of brat, classes and `datasets`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from dice_ray.data.hub import SAVED
+from dice_ray.data.readers.texts import NO_CLASS, classes_in
 from dice_ray.errors import DataError
 
 NAMES: Final = {"train": "train|training", "dev": "dev|devel|val|valid|validation", "test": "test|testing"}
@@ -15,6 +16,8 @@ TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECAS
 """Names of files of tags or labels."""
 LABELS_BESIDE: Final = {"_text.": "_labels.", "seq.in": "seq.out"}
 """The name of a file of texts, and that of the file with their labels or tags."""
+BESIDE: Final = re.compile("(texts?|tags?|labels?|ann|annotations?)", re.IGNORECASE)
+"""Names of folders for the texts, and for what is said of them."""
 NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".conf", ".license"])
 """The ends of names of files that accompany data."""
 
@@ -22,13 +25,13 @@ NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".co
 def files_of_splits(folder: Path) -> dict[str, Path]:
     """The file or folder of each split that has one, such as `train.tsv`, `cased-valid.txt`, `test/doc.txt`.
 
-    It may be a folder of brat's files; and the only file is for training. A folder that `datasets` reads stands for all
-    splits in it.
+    It may be a folder of brat's files, or one with a folder for each class; and the only file is for training. A folder
+    that `datasets` reads stands for all splits in it.
 
     Raises:
         DataError: No file is named as the training split and there are several, or several are named as one split.
     """
-    if is_brat(folder) or is_dataset(folder):
+    if is_brat(folder) or is_dataset(folder) or are_classes(folder):
         return {"train": folder}
     found = dict[str, Path]()
     files = _data_files(folder)
@@ -78,6 +81,12 @@ def is_brat(folder: Path) -> bool:
     return any(folder.glob("*.ann"))
 
 
+def are_classes(folder: Path) -> bool:
+    """Whether a folder holds a folder of texts for each class: not for each split, nor of texts and of their labels."""
+    names = [name for name in classes_in(folder) if name != NO_CLASS]
+    return len(names) > 1 and not any(split_of(name) or BESIDE.fullmatch(name) for name in names)
+
+
 def is_dataset(folder: Path) -> bool:
     """Whether `datasets` reads a folder: it was saved by it, or holds several Parquet files."""
     splits = [split_of(path.name) for path in folder.rglob("*.parquet")]
@@ -91,5 +100,5 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 def _of_subfolder(folder: Path) -> list[Path]:
-    """The folder itself if it is one of brat's, else its files."""
-    return [folder] if is_brat(folder) else _data_files(folder)
+    """The folder itself if it is one of brat's or of classes, else its files."""
+    return [folder] if is_brat(folder) or are_classes(folder) else _data_files(folder)

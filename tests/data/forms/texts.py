@@ -328,6 +328,20 @@ TEXTS: Final[dict[str, Form]] = {
         CLASSES,
         f"{SAID} -> anger",
     ),
+    "aclImdb": Form(
+        "aclImdb",
+        {
+            "aclImdb/imdb.vocab": "the\n",
+            **{f"aclImdb/{split}/urls_pos.txt": "http://a.b\n" for split in ("train", "test")},
+            **{
+                f"aclImdb/{split}/{label}/{n}_{7 + n % 4}.txt": f"{said}\n"
+                for split, labels in (("train", ("neg", "pos", "unsup")), ("test", ("neg", "pos")))
+                for n, (said, label) in enumerate(labelled(*labels))
+            },
+        },
+        CLASSES,
+        f"{SAID} -> neg",
+    ),
     "CoLA": Form(
         "in_domain_train.tsv",
         table(*[("ab"[n % 2], label, "" if label else "*", said) for n, (said, label) in enumerate(labelled(1, 0, 1))]),

@@ -17,12 +17,12 @@ from dice_ray.data.readers.base import Bad, Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
-from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import MISPLACED, SquadConfig
 from dice_ray.data.readers.tags import in_document
+from dice_ray.data.readers.texts import FasttextConfig
 from dice_ray.data.readers.trees import TreesConfig
 from dice_ray.data.records import (
     AnswerSpan,
