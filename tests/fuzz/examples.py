@@ -144,6 +144,7 @@ TEXT: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "trees": ({"trees": {"units": "phrases"}}, ["(3 (2 It) (4 works))\n(1 (0 bad) (2 (2 so) (2 so)))\n"]),
     "fasttext": ({"fasttext": {}}, ["__label__a __label__b It rains.\n__label__a No.\n", "__label__b\n"]),
     "trec": ({"fasttext": {"label": "coarse"}}, ["DESC:def What is it ?\nHUM:ind Who ?\n"]),
+    "pubtator": ({"spans": {}}, ["7|t|Ada ran.\n7|a|In Paris.\n7\t0\t3\tAda\tPER\tD1\n7\t12\t17\tParis\tLOC\tD2\n\n"]),
     **{name: (reader, [json.dumps(each) for each in documents]) for name, (reader, documents) in JSON.items()},
 }
 """The reader and files of each text format."""

@@ -26,7 +26,7 @@ __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "SQuAD JSON": guess_squad,
     "MRC-NER JSON": guess_mrc_ner,
-    "spans of characters in JSON": guess_spans,
+    "texts with spans": guess_spans,
     "JSON lines": guess_json_lines,
     "PTB trees": guess_trees,
     "fastText": guess_fasttext,
@@ -55,7 +55,7 @@ FORMATS: Final = {
 READERS: Final = {
     "squad": "SQuAD JSON",
     "mrc_ner": "MRC-NER JSON",
-    "spans": "spans of characters in JSON",
+    "spans": "texts with spans",
     "jsonl": "JSON lines",
     "trees": "PTB trees",
     "fasttext": "fastText",

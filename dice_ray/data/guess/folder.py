@@ -23,7 +23,7 @@ NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".co
 
 
 def files_of_splits(folder: Path) -> dict[str, Path]:
-    """The file or folder of each split that has one, such as `train.tsv`, `cased-valid.txt`, `test/doc.txt`.
+    """The file or folder of each split that has one, such as `train.tsv`, `x-valid.txt`, `TestSet.txt`, `test/a.txt`.
 
     It may be a folder of brat's files, or one with a folder for each class; and the only file is for training. A folder
     that `datasets` reads stands for all splits in it.
@@ -63,7 +63,9 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
 def split_of(name: str) -> str | None:
     """The split that a name stands for."""
     name = name.lower()
-    return next((split for split, names in NAMES.items() if re.search(rf"(^|[^a-z])({names})([^a-z]|$)", name)), None)
+    return next(
+        (split for split, names in NAMES.items() if re.search(rf"(^|[^a-z])({names})(set)?([^a-z]|$)", name)), None
+    )
 
 
 def lists_of_splits(keys: Sequence[str]) -> dict[str, str]:

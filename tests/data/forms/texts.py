@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow
 from pyarrow import feather, parquet
 
-from tests.data.forms.common import CLASSES, SAID, Content, Form, N, array, commas, labelled, lines, saying, table, text
+from tests.data.forms.common import CLASSES, SAID, Content, Form, N, array, commas, labelled, lines, saying, table
 
 PAIR: Final = f"{saying(0)} | {saying(500)}"
 INFERENCES: Final = ("entailment", "neutral", "contradiction")
@@ -424,11 +424,6 @@ REFUSED: Final[dict[str, tuple[str, Content, str]]] = {
         "data.zip",
         archive(train=TWO, dev=TWO),
         r"found 2 files \(train.tsv, dev.tsv\): unpack it",
-    ),
-    "PubTator": (
-        "CDR.txt",
-        "\n".join(f"{n}|t|{text(n)}\n{n}|a|More.\n{n}\t0\t9\tAda\tPER\tD{n}\n" for n in range(N)),
-        "of a known format, and are of none",
     ),
     "annotations of brat alone": ("doc00.ann", "T0\tPER 0 9\tBob Byron\n", "read with the others of its folder"),
 }
