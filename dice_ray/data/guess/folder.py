@@ -11,7 +11,7 @@ from dice_ray.data.hub import SAVED
 from dice_ray.data.readers.texts import NO_CLASS, classes_in
 from dice_ray.errors import DataError
 
-NAMES: Final = {"train": "train|training", "dev": "dev|devel|val|valid|validation", "test": "test|testing"}
+NAMES: Final = {"train": "train|training", "dev": "dev|devel|development|val|valid|validation", "test": "test|testing"}
 TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
 """Names of files of tags or labels."""
 LABELS_BESIDE: Final = {"_text.": "_labels.", "seq.in": "seq.out"}

@@ -379,7 +379,10 @@ NAMED: Final[dict[str, Form]] = {
         "corpus", brat("corpus/train") | brat("corpus/dev") | {"corpus/annotation.conf": "[entities]\n"}, TAGGING, NAMES
     ),
     "PubTator": Form(
-        "corpus", {f"corpus/{split}Set.txt": pubtator() for split in ("Training", "Test")}, TAGGING, NAMES
+        "corpus",
+        {f"corpus/{split}Set.txt": pubtator() for split in ("Training", "Development", "Test")},
+        TAGGING,
+        NAMES,
     ),
     "seq.in and seq.out": Form(
         "train/seq.in",
