@@ -150,6 +150,7 @@ def _values(guessed: Guess, file: Path, others: Mapping[str, Path | None], url: 
         return {"task": guessed.task, "data": {"source": guessed.reader}, "model": {"encoder": "tiny"}}
     folder = file.resolve().parent
     files: Nested = {"folder": (url or str(folder)).replace("$", "$$"), "train": file.name}
+    files |= {split: f"{file.name}#{key}" for split, key in guessed.lists.items()}
     for split, other in others.items():
         if other is not None:
             files[split] = other.name if url else os.path.relpath(other.resolve(), folder)

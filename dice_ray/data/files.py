@@ -64,9 +64,10 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     source = config.source
     reader: ReaderBranch
     on_bad_row: OnBadRow = "error"
-    if not path.is_file():
-        raise DataError(f"there must be a file {path.absolute()}")
-    if path.suffix == ".parquet" or (binary := binary_format(path)) == "Parquet":
+    file = next(iter(source.reader.files(path)), path) if isinstance(source, FilesConfig) else path
+    if not file.is_file():
+        raise DataError(f"there must be a file {file.absolute()}")
+    if path.suffix == ".parquet" or (binary := binary_format(file)) == "Parquet":
         reader = ParquetConfig(columns=named_columns(config))
     elif binary == "Arrow":
         reader = ArrowConfig(columns=named_columns(config))

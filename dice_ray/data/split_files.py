@@ -15,6 +15,7 @@ from dice_ray.data.places import expand_path, expanded
 from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.readers.base import UTF_8
 from dice_ray.data.readers.spans import SpansConfig
+from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.reading import OnBadRow, SplitSource
 from dice_ray.data.records import Record
 from dice_ray.data.urls import fetched, version
@@ -29,7 +30,8 @@ class FilesConfig(Branch):
     Attributes:
         folder: The folder of the files, or its URL (`s3://bucket/folder`); `~` and `$VARIABLES` are expanded. A URL
             that holds a password or key is refused, as it is stored with each run.
-        train: The file of the training split, relative to the folder; a folder with the reader `spans` (brat).
+        train: The file of the training split, relative to the folder; a folder with the readers `spans` (brat)
+            and `folders`. Of a JSON document with several lists, `data.json#train` is the list `train`.
         dev: The file of the dev split; without it, one is drawn from the training split.
         test: The file of the test split, if there is one.
         reader: The reader of the files.
@@ -87,6 +89,8 @@ class FilesConfig(Branch):
                 "versions": [version(url, _setting(split)) for split, urls in self._urls().items() for url in urls],
             }
         paths = [file for path in self._paths().values() for file in self.reader.files(path) if file.is_file()]
+        if isinstance(self.reader, FoldersConfig):  # the labels are names of folders
+            settings["names"] = [f"{path.parent.name}/{path.name}" for path in paths]
         return {**settings, "hashes": [file_hash(path) for path in paths]}
 
     def _names(self) -> dict[str, str]:
@@ -95,10 +99,13 @@ class FilesConfig(Branch):
 
     def _paths(self) -> dict[str, Path]:
         if is_url(expanded(self.folder)):
-            return {split: fetched(urls, _setting(split))[0] for split, urls in self._urls().items()}
+            # With the name in the preset: it may hold the key of a list in the file.
+            names = {split: Path(name).name for split, name in self._names().items()}
+            return {
+                split: fetched(urls, _setting(split))[0].with_name(names[split]) for split, urls in self._urls().items()
+            }
         folder = expand_path(self.folder)
-        takes_folders = isinstance(self.reader, SpansConfig)
-        return {split: _existing(folder, name, _setting(split), takes_folders) for split, name in self._names().items()}
+        return {split: self._existing(folder, name, _setting(split)) for split, name in self._names().items()}
 
     def _urls(self) -> dict[str, list[str]]:
         """The URLs of the files that are read for each split."""
@@ -108,21 +115,22 @@ class FilesConfig(Branch):
             for split, name in self._names().items()
         }
 
+    def _existing(self, folder: Path, name: str, setting: str) -> Path:
+        path = folder / name
+        if path.is_dir() and isinstance(self.reader, SpansConfig | FoldersConfig):
+            return path
+        if (file := self.reader.files(path)[0]).is_file():
+            return path
+        if not folder.is_dir():
+            raise DataError(f"{setting}: there must be a file {file}, but there is no folder {folder}")
+        others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
+        known = sorted(str(other.relative_to(folder)) for other in others)
+        close = nearest(name, known)
+        hint = f"; did you mean {close!r}?" if close else "."
+        raise DataError(
+            f"{setting}: there must be a file {file}{hint} The folder holds: {', '.join(known[:20]) or 'no files'}."
+        )
+
 
 def _setting(split: str) -> str:
     return f"data.source.files.{split}"
-
-
-def _existing(folder: Path, name: str, setting: str, takes_folders: bool) -> Path:
-    path = folder / name
-    if path.is_file() or (takes_folders and path.is_dir()):
-        return path
-    if not folder.is_dir():
-        raise DataError(f"{setting}: there must be a file {path}, but there is no folder {folder}")
-    others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
-    known = sorted(str(other.relative_to(folder)) for other in others)
-    close = nearest(name, known)
-    hint = f"; did you mean {close!r}?" if close else "."
-    raise DataError(
-        f"{setting}: there must be a file {path}{hint} The folder holds: {', '.join(known[:20]) or 'no files'}."
-    )

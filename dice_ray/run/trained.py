@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import files, sources
+from dice_ray.data.readers.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
 from dice_ray.metrics.classification import NUM_FOLDS, UNTUNED_THRESHOLD
@@ -176,7 +177,7 @@ class Trained:
             DataError: The split or file does not exist, or holds nothing that can be scored.
         """
         if data not in SPLITS:
-            if not Path(data).is_file():
+            if not parted(Path(data))[0].exists():
                 raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
             return self.encoded(self._labelled_file(Path(data)))
         splits = sources.load(self.config.data, self.config.task.positive_label(), self.config.data_name)

@@ -317,6 +317,24 @@ def test_a_folder_is_read_by_the_names_of_its_files(tmp_path: Path) -> None:
         api.init(folder, overwrite=True)
 
 
+def test_the_lists_of_one_document_are_its_splits(tmp_path: Path) -> None:
+    def texts(*labels: str) -> list[list[str]]:
+        return [[f"a nice day {number}", labels[number % len(labels)]] for number in range(40)]
+
+    rows = {"oos_train": texts("oos"), "val": texts("a", "b"), "train": texts("a", "b", "b")}
+    (tmp_path / "all.json").write_text(json.dumps(rows))
+    starter, out = api.init(tmp_path / "all.json", out=tmp_path / "all.yaml")
+    source = yaml.safe_load(out.read_text())["data"]["source"]["files"]
+    assert {split: source.get(split) for split in ("train", "dev", "test")} == {
+        "train": "all.json#train",
+        "dev": "all.json#val",
+        "test": None,
+    }
+    assert starter.inspection.splits["dev"].labels == {"a": 20, "b": 20}
+    assert starter.why["data.source.files.train"].endswith("These are not read: oos_train.")
+    assert api.inspect([out])[0].splits == starter.inspection.splits
+
+
 def test_a_folder_of_brat_and_one_of_datasets_make_presets_that_load(tmp_path: Path) -> None:
     """Both were refused; a preset must find the folder again, and read all splits of it."""
     import datasets

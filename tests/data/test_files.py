@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from dice_ray.data import files
+from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.readers.rows import JsonlConfig
+from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig
 from dice_ray.data.split_files import FilesConfig
@@ -36,6 +39,26 @@ def test_files_are_read_by_the_reader_of_the_data(tmp_path: Path) -> None:
     (record,), report = files.read(config, tmp_path / "new.txt", "read")
     assert record.content == ("Ann", "sat")
     assert [tally.count for tally in report.dropped.values()] == [1]
+
+
+def test_a_list_of_a_document_is_read_by_its_key(tmp_path: Path) -> None:
+    (tmp_path / "all.json").write_text('{"train": [["a", "x"]], "test": [["b", "y"]]}')
+    reader = JsonlConfig(columns=TextColumns(text=0, label=1))
+    config = DataConfig(source=FilesConfig(train="all.json#train", reader=reader))
+    (record,), report = files.read(config, tmp_path / "all.json#test", "read")
+    assert (record.content, report.origin) == (("b",), "all.json#test")
+    with pytest.raises(DataError, match=r"there must be a file .*al\.json$"):
+        files.read(config, tmp_path / "al.json#test", "read")
+
+
+def test_a_folder_is_read_whole_by_a_reader_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "new/pos").mkdir(parents=True)
+    config = DataConfig(source=FilesConfig(train="gone", reader=FoldersConfig()))
+    with pytest.raises(DataError, match=r"there must be a file .*new$"):
+        files.read(config, tmp_path / "new", "ignored")
+    (tmp_path / "new/pos/1.txt").write_text("a film")
+    (record,), _ = files.read(config, tmp_path / "new", "ignored")
+    assert record.id == "pos/1.txt"
 
 
 def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:

@@ -350,6 +350,20 @@ def test_tags_in_a_file_of_their_own(sentences: str, tags: str, pattern: str) ->
     assert found.task == {"tagging": {}}
 
 
+def test_labels_of_texts_are_those_of_their_own_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first rows of a large file fit the labels of any split; names are taken where each number has one."""
+    monkeypatch.setattr("dice_ray.data.guess.base.NUM_ROWS", 20)
+    for split, size in (("test", 30), ("train", 40)):
+        Path(f"{split}_text.txt").write_text("\n".join(text for text, _ in rows("a", size=size)))
+        Path(f"{split}_labels.txt").write_text("0\n1\n" * (size // 2))
+    for names in ("0\tno\n", "1\tno\n2\tyes\n"):
+        Path("mapping.txt").write_text(names)
+        assert guess(Path("train_text.txt")).reader == {"parallel": {"tag_file": "*_labels.txt", "units": "texts"}}
+    Path("train_labels.txt").unlink()
+    with pytest.raises(DataError, match=r"beside: no file of tags beside train_text\.txt"):
+        guess(Path("train_text.txt"))
+
+
 @pytest.mark.parametrize("beside", ['{"tags": ["O"]}', "a b c d e f g h"])
 def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
     Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")
@@ -552,6 +566,31 @@ def test_data_of_other_tasks_are_refused(name: str, lines_: list[str], message: 
     Path(name).write_text("\n".join(lines_))
     with pytest.raises(DataError, match=message):
         guess(Path(name))
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("at{0}:here and a text {0}", "these do not repeat as labels do"),
+        ("size:{1} it", "or no texts follow"),
+        ("DESC:def a text {0}\nsee HUM:ind a text {0}", "30 of 61 lines do not begin with a label"),
+    ],
+)
+def test_words_with_a_colon_at_the_start_of_lines_are_no_labels(rest: str, message: str) -> None:
+    """Of log lines, features and sentences."""
+    Path("notes.txt").write_text("\n".join(["DESC:def a text", *(rest.format(n, n % 2) for n in range(30))]))
+    with pytest.raises(DataError, match=f"fastText: .*{message}"):
+        guess(Path("notes.txt"))
+
+
+@pytest.mark.parametrize("names", [("texts", "labels"), ("train", "validation"), ("only",)])
+def test_folders_of_texts_that_are_no_classes(names: tuple[str, ...]) -> None:
+    for name in names:
+        Path("corpus", name).mkdir(parents=True)
+        for number in range(3):
+            Path("corpus", name, f"{number}.txt").write_text("a nice day")
+    with pytest.raises(DataError, match="a folder must hold texts with annotations as brat writes them"):
+        guess(Path("corpus"))
 
 
 def test_a_number_beside_a_text_is_no_place_of_a_span() -> None:

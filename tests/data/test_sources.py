@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.records import PairRecord, digest
 from dice_ray.data.sources import DataConfig, describe, key, load
+from dice_ray.data.split_files import FilesConfig
 from dice_ray.errors import DataError
 from dice_ray.settings import nest
 
@@ -217,6 +219,18 @@ def test_a_folder_may_hold_variables_and_a_home(tmp_path: Path, monkeypatch: pyt
         load(files("$CORPORA/x", train="a.tsv"))
     with pytest.raises(DataError, match=r"write `\$\$` for a dollar sign"):
         load(files("x$", train="a.tsv"))
+
+
+def test_the_names_of_folders_are_a_part_of_the_data(tmp_path: Path) -> None:
+    """Finds a cache that takes renamed classes for the same data, as no file has changed."""
+    for name in ("a", "b"):
+        (tmp_path / "train" / name).mkdir(parents=True)
+        for number in range(20):
+            (tmp_path / "train" / name / f"{number}.txt").write_text(f"a day {name} {number}")
+    config = DataConfig(source=FilesConfig(folder=str(tmp_path), train="train", reader=FoldersConfig()))
+    assert {record.labels for record in load(config).train} == {("a",), ("b",)}
+    (tmp_path / "train/b").rename(tmp_path / "train/c")
+    assert {record.labels for record in load(config).train} == {("a",), ("c",)}
 
 
 def test_a_missing_file_names_the_nearest_and_a_missing_folder_itself(tmp_path: Path) -> None:

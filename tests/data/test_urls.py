@@ -91,6 +91,16 @@ def test_files_that_are_read_together_are_fetched_together(url: str) -> None:
     assert load(DataConfig.model_validate({"source": {"files": files}})).train[0].tags == ("B-PER", "O")
 
 
+def test_lists_of_one_document_are_splits(url: str) -> None:
+    """Finds a key that is taken for a part of the name of the file at the URL."""
+    rows = {split: [[f"Ann {split} {number}", "ab"[number % 2]] for number in range(4)] for split in ("train", "val")}
+    put(url, "all.json", json.dumps(rows))
+    reader = {"jsonl": {"columns": {"text": {"text": 0, "label": 1}}}}
+    files = {"folder": url, "train": "all.json#train", "dev": "all.json#val", "reader": reader}
+    loaded = load(DataConfig.model_validate({"source": {"files": files}}))
+    assert [records[0].text for records in (loaded.train, loaded.dev)] == ["Ann train 0", "Ann val 0"]
+
+
 def test_a_missing_file_is_named_with_its_setting_and_the_nearest_one(url: str) -> None:
     put(url, "trian.tsv", PAIRS)
     with pytest.raises(

@@ -67,6 +67,18 @@ JSON: Final[dict[str, tuple[dict[str, Any], list[Any]]]] = {
     "spans": ({"spans": {}}, [SPANS, [{"data": {"text": "Ada."}, "annotations": [{"result": []}]}]]),
     "pairs": ({"jsonl": {}}, [PAIRS, {"data": PAIRS}]),
     "texts": ({"jsonl": {"columns": "text"}}, [TEXTS, LABELS]),
+    "numbered": ({"jsonl": {"columns": {"text": {"text": 0, "label": 1}}}}, [[["It rains.", "a"], ["No.", "b"]]]),
+    "choices": (
+        {"jsonl": {"columns": {"text": {"text": "data.text", "label": "annotations.a"}}}},
+        [
+            [
+                {
+                    "data": {"text": "No."},
+                    "annotations": [{"result": [{"type": "choices", "from_name": "a", "value": {"choices": ["x"]}}]}],
+                }
+            ]
+        ],
+    ),
     "tagged": ({"jsonl": {"columns": "tagged"}}, [TAGGED]),
     "questions": ({"jsonl": {"columns": "question"}}, [QUESTIONS]),
 }
@@ -128,8 +140,11 @@ TEXT: Final[dict[str, tuple[dict[str, Any], list[str]]]] = {
     "conllu": ({"conllu": {}}, [CONLLU * 2]),
     "word_tag": ({"word_tag": {}}, ["The_DT cat_NN\nA_DT dog_NN ran_VBD\n", "1/2/CD cats/NN\n"]),
     "parallel": ({"parallel": {}}, ["Ada ran\nI ran\n", "B-PER O\nO O\n"]),
+    "parallel_texts": ({"parallel": {"units": "texts", "names": ["a", "b"]}}, ["It rains.\nNo.\n", "0\n1\n"]),
     "trees": ({"trees": {"units": "phrases"}}, ["(3 (2 It) (4 works))\n(1 (0 bad) (2 (2 so) (2 so)))\n"]),
     "fasttext": ({"fasttext": {}}, ["__label__a __label__b It rains.\n__label__a No.\n", "__label__b\n"]),
+    "trec": ({"fasttext": {"label": "coarse"}}, ["DESC:def What is it ?\nHUM:ind Who ?\n"]),
+    "pubtator": ({"spans": {}}, ["7|t|Ada ran.\n7|a|In Paris.\n7\t0\t3\tAda\tPER\tD1\n7\t12\t17\tParis\tLOC\tD2\n\n"]),
     **{name: (reader, [json.dumps(each) for each in documents]) for name, (reader, documents) in JSON.items()},
 }
 """The reader and files of each text format."""

@@ -10,9 +10,9 @@ from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, READER, Guess
 from dice_ray.data.guess.choose import NOTHING_GIVEN, Given, with_positive
-from dice_ray.data.guess.documents import guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
+from dice_ray.data.guess.documents import guess_classes, guess_fasttext, guess_mrc_ner, guess_squad, guess_trees
 from dice_ray.data.guess.encoding import checked_encoding, guess_encoding
-from dice_ray.data.guess.folder import is_dataset
+from dice_ray.data.guess.folder import are_classes, is_dataset
 from dice_ray.data.guess.hub import guess_folder
 from dice_ray.data.guess.spans import guess_spans
 from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
@@ -26,13 +26,13 @@ __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
     "SQuAD JSON": guess_squad,
     "MRC-NER JSON": guess_mrc_ner,
-    "spans of characters in JSON": guess_spans,
+    "texts with spans": guess_spans,
     "JSON lines": guess_json_lines,
     "PTB trees": guess_trees,
     "fastText": guess_fasttext,
     "CoNLL-U": guess_conllu,
     "CoNLL columns": guess_conll,
-    "sentences with a file of tags beside": guess_parallel,
+    "sentences with a file of tags or labels beside": guess_parallel,
     "word_TAG": guess_word_tag,
     "a table": guess_table,
 }
@@ -55,13 +55,13 @@ FORMATS: Final = {
 READERS: Final = {
     "squad": "SQuAD JSON",
     "mrc_ner": "MRC-NER JSON",
-    "spans": "spans of characters in JSON",
+    "spans": "texts with spans",
     "jsonl": "JSON lines",
     "trees": "PTB trees",
     "fasttext": "fastText",
     "conllu": "CoNLL-U",
     "conll": "CoNLL columns",
-    "parallel": "sentences with a file of tags beside",
+    "parallel": "sentences with a file of tags or labels beside",
     "word_tag": "word_TAG",
     "tables": "a table",
 }
@@ -89,7 +89,9 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     if path.is_dir() and is_dataset(path):
         return guess_folder(path, given)
     if path.is_dir():
-        return _guess_brat(path)
+        encoding = UTF_8 if given.encoding is None else checked_encoding(given.encoding)
+        found = guess_classes(path, encoding) if are_classes(path) else _guess_brat(path, encoding)
+        return found if given.positive is None else with_positive(found, given.positive)
     if not path.is_file():
         raise DataError(f"there must be a file {path}, and there is none")
     binary = binary_format(path)  # whatever its name
@@ -144,8 +146,8 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     )
 
 
-def _guess_brat(folder: Path) -> Guess:
-    if isinstance(found := guess_spans(folder, UTF_8), str):
+def _guess_brat(folder: Path, encoding: str) -> Guess:
+    if isinstance(found := guess_spans(folder, encoding), str):
         raise DataError(f"{folder}: a folder must hold texts with annotations as brat writes them: {found}")
     return found
 

@@ -39,6 +39,7 @@ class Guess:
         why: Reasons and alternatives by the path of the setting that they explain; may hold paths that are not set.
         records: The records of the first rows.
         bad: The malformed ones of these rows.
+        lists: The key of the list of each split, of a JSON document with several.
     """
 
     reader: Nested
@@ -46,6 +47,7 @@ class Guess:
     why: dict[str, str]
     records: tuple[Record, ...] = field(repr=False)
     bad: tuple[Bad, ...] = ()
+    lists: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

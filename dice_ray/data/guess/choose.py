@@ -18,6 +18,8 @@ LABELS: Final = (
     *("label", "labels", "gold_label", "gold", "class", "classes", "category", "target", "is_duplicate", "quality"),
     *("sentiment", "polarity", "intent", "topic", "relation", "answer", "rating", "stars", "score"),
 )
+ANNOTATED: Final = "annotations."
+"""The beginning of the columns of choices in Label Studio: labels whatever their name."""
 TEXTS: Final = (
     *("text", "sentence", "content", "document", "review", "tweet", "comment", "message", "utterance", "body"),
     *("description", "abstract", "headline", "title"),
@@ -93,7 +95,7 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     own_texts = [known[name] for name in given.texts]
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
     free = {column: cells for column, cells in values.items() if column not in own_texts}
-    labels = [column for column, cells in free.items() if _are_labels(cells)]
+    labels = [column for column, cells in free.items() if are_labels(cells)]
     labels = labels if given.label is None else [known[given.label]]
     if not labels:
         for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
@@ -106,7 +108,7 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     )
     if given.label is None and _is_scale(values[label]):
         return f"the column {label!r} holds numbers on a scale, not classes: no task learns them"
-    texts = own_texts or [column for column, cells in values.items() if column != label and _are_texts(cells)]
+    texts = own_texts or [column for column, cells in values.items() if column != label and are_texts(cells)]
     one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
     if given.label is None and len(one_hot) >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
         written = {"text": texts[0], "one_hot": one_hot, **id_}
@@ -186,7 +188,10 @@ def with_positive(guess: Guess, positive: str) -> Guess:
     return replace(guess, task={task: {"positive": positive}}, why=why)
 
 
-def _are_labels(cells: Sequence[Any]) -> bool:
+def are_labels(cells: Sequence[Any]) -> bool:
+    """Whether cells repeat a few short values, as labels do."""
+    if any(isinstance(cell, dict) for cell in cells):
+        return False
     distinct = _distinct(cells)
     are_short = all(len(value) <= MAX_LABEL_LENGTH for value in distinct)
     if any(isinstance(cell, list) and len({str(item) for item in cell}) < len(cell) for cell in cells):
@@ -211,7 +216,7 @@ def _distinct(cells: Sequence[Any]) -> set[str]:
     return {str(value) for cell in cells for value in (cell if isinstance(cell, list) else [cell])}
 
 
-def _are_texts(cells: Sequence[Any]) -> bool:
+def are_texts(cells: Sequence[Any]) -> bool:
     """Whether most are strings of several words, or of Chinese, and more than a quarter are distinct."""
     if not cells or not all(isinstance(cell, str) for cell in cells):
         return False
@@ -239,6 +244,8 @@ def _pair(texts: Sequence[Column]) -> tuple[Column, Column] | None:
 
 def _rank(column: Column, known: Sequence[str]) -> int:
     name = str(column).lower()
+    if name.startswith(ANNOTATED) and known is LABELS:
+        return -1
     return known.index(name) if name in known else len(known)
 
 

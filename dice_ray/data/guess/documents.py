@@ -1,18 +1,33 @@
-"""Guesses for SQuAD JSON, MRC-NER JSON, trees and fastText."""
+"""Guesses for SQuAD JSON, MRC-NER JSON, trees, fastText, TREC, and folders of classes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from pathlib import Path
+from typing import Final
 
-from dice_ray.data.guess.base import READER, Attempt, Guess, attempt, first_character, is_chinese
-from dice_ray.data.guess.choose import guess_classification
+from dice_ray.data.guess.base import (
+    MAX_BAD_SHARE,
+    NUM_ROWS,
+    READER,
+    Attempt,
+    Guess,
+    attempt,
+    first_character,
+    is_chinese,
+)
+from dice_ray.data.guess.choose import are_labels, are_texts, guess_classification
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.readers.base import lines
-from dice_ray.data.records import QueryRecord, QuestionRecord
+from dice_ray.data.readers.texts import NO_CLASS, TWO_PARTS, classes_in
+from dice_ray.data.records import QueryRecord, QuestionRecord, TextRecord
+from dice_ray.errors import DataError
 from dice_ray.settings import Nested
+
+NUM_SHOWN: Final = 10
+"""The classes that a comment names."""
 
 
 def guess_squad(path: Path, encoding: str) -> Guess | str:
@@ -125,9 +140,40 @@ def guess_trees(path: Path, encoding: str) -> Guess | str:
 
 
 def guess_fasttext(path: Path, encoding: str) -> Guess | str:
-    """Texts behind labels with a prefix."""
+    """Texts behind labels with a prefix, or behind one label of two parts."""
     first = next((text for _, text in lines(path, encoding) if text.strip()), "")
-    if not first.startswith("__label__"):
-        return "it does not begin with __label__"
-    result = attempt(path, encoding, {"fasttext": {}})
-    return result.reason or guess_classification(result, {READER: "Each text stands behind its labels."})
+    if first.startswith("__label__"):
+        result = attempt(path, encoding, {"fasttext": {}})
+        return result.reason or guess_classification(result, {READER: "Each text stands behind its labels."})
+    if not TWO_PARTS.match(first):
+        return "it begins neither with __label__ nor with a label of two parts, such as DESC:manner"
+    result = attempt(path, encoding, {"fasttext": {"label": "fine"}})
+    records = [record for record in result.records if isinstance(record, TextRecord)]
+    num_lines = sum(bool(text.strip()) for _, text in islice(lines(path, encoding), NUM_ROWS))
+    if len(records) < (1 - MAX_BAD_SHARE) * num_lines:
+        return f"{num_lines - len(records)} of {num_lines} lines do not begin with a label of two parts"
+    # A record of logged values also begins with `name:value`.
+    if not are_labels([record.labels[0] for record in records]) or not are_texts([record.text for record in records]):
+        return "its lines begin with words with a colon, but these do not repeat as labels do, or no texts follow"
+    why = {
+        READER: "Each text stands behind a label with a coarse and a fine part.",
+        f"{READER}.fasttext.label": "Labels are read whole; `coarse` reads the part before the colon.",
+    }
+    return guess_classification(result, why)
+
+
+def guess_classes(folder: Path, encoding: str) -> Guess:
+    """A folder of texts for each class.
+
+    Raises:
+        DataError: No text can be read.
+    """
+    result = attempt(folder, encoding, {"folders": {}})
+    if result.reason:
+        raise DataError(f"{folder}: a folder for each class must hold texts in files .txt: {result.reason}")
+    names = classes_in(folder)
+    unlabelled = f" Texts in {NO_CLASS} have no label, and are dropped." if NO_CLASS in names else ""
+    classes = ", ".join([name for name in names if name != NO_CLASS][:NUM_SHOWN])
+    return guess_classification(
+        result, {READER: f"A folder for each class, a text in each file: {classes}.{unlabelled}"}
+    )

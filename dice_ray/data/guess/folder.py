@@ -1,29 +1,37 @@
-"""The files of the splits in a folder, by their names, and folders that are read whole: of brat, and of `datasets`."""
+"""The files of the splits in a folder, by their names, and folders read whole: of brat, classes and `datasets`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from dice_ray.data.hub import SAVED
+from dice_ray.data.readers.texts import NO_CLASS, classes_in
 from dice_ray.errors import DataError
 
-NAMES: Final = {"train": "train|training", "dev": "dev|devel|val|valid|validation", "test": "test|testing"}
+NAMES: Final = {"train": "train|training", "dev": "dev|devel|development|val|valid|validation", "test": "test|testing"}
+TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
+"""Names of files of tags or labels."""
+LABELS_BESIDE: Final = {"_text.": "_labels.", "seq.in": "seq.out"}
+"""The name of a file of texts, and that of the file with their labels or tags."""
+BESIDE: Final = re.compile("(texts?|tags?|labels?|ann|annotations?)", re.IGNORECASE)
+"""Names of folders for the texts, and for what is said of them."""
 NO_DATA: Final = frozenset([".md", ".yaml", ".yml", ".py", ".html", ".ann", ".conf", ".license"])
 """The ends of names of files that accompany data."""
 
 
 def files_of_splits(folder: Path) -> dict[str, Path]:
-    """The file or folder of each split that has one, such as `train.tsv`, `cased-valid.txt`, `test/doc.txt`.
+    """The file or folder of each split that has one, such as `train.tsv`, `x-valid.txt`, `TestSet.txt`, `test/a.txt`.
 
-    It may be a folder of brat's files; and the only file is for training. A folder that `datasets` reads stands for all
-    splits in it.
+    It may be a folder of brat's files, or one with a folder for each class; and the only file is for training. A folder
+    that `datasets` reads stands for all splits in it.
 
     Raises:
         DataError: No file is named as the training split and there are several, or several are named as one split.
     """
-    if is_brat(folder) or is_dataset(folder):
+    if is_brat(folder) or is_dataset(folder) or are_classes(folder):
         return {"train": folder}
     found = dict[str, Path]()
     files = _data_files(folder)
@@ -32,6 +40,13 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
         named = [path for path in files if split_of(path.name) == split]
         if not named:
             named = [inner for path in subfolders if split_of(path.name) == split for inner in _of_subfolder(path)]
+        beside = {
+            path.name.replace(text, label)
+            for path in named
+            for text, label in LABELS_BESIDE.items()
+            if text in path.name
+        }
+        named = [path for path in named if path.name not in beside]
         if len(named) > 1:
             several = ", ".join(path.name for path in named[:5])
             raise DataError(f"{folder}: one file must be named {split}, got {several}: give the file, --dev and --test")
@@ -48,12 +63,30 @@ def files_of_splits(folder: Path) -> dict[str, Path]:
 def split_of(name: str) -> str | None:
     """The split that a name stands for."""
     name = name.lower()
-    return next((split for split, names in NAMES.items() if re.search(rf"(^|[^a-z])({names})([^a-z]|$)", name)), None)
+    return next(
+        (split for split, names in NAMES.items() if re.search(rf"(^|[^a-z])({names})(set)?([^a-z]|$)", name)), None
+    )
+
+
+def lists_of_splits(keys: Sequence[str]) -> dict[str, str]:
+    """The list of each split among the lists of a document; empty without one for training. No part of a key counts.
+
+    >>> lists_of_splits(["oos_train", "train", "val"]), lists_of_splits(["rows", "more"])
+    ({'train': 'train', 'dev': 'val'}, {})
+    """
+    found = {split: key for split, names in NAMES.items() for key in reversed(keys) if re.fullmatch(names, key.lower())}
+    return found if "train" in found else {}
 
 
 def is_brat(folder: Path) -> bool:
     """Whether a folder holds annotations in brat's format."""
     return any(folder.glob("*.ann"))
+
+
+def are_classes(folder: Path) -> bool:
+    """Whether a folder holds a folder of texts for each class: not for each split, nor of texts and of their labels."""
+    names = [name for name in classes_in(folder) if name != NO_CLASS]
+    return len(names) > 1 and not any(split_of(name) or BESIDE.fullmatch(name) for name in names)
 
 
 def is_dataset(folder: Path) -> bool:
@@ -69,5 +102,5 @@ def _data_files(folder: Path) -> list[Path]:
 
 
 def _of_subfolder(folder: Path) -> list[Path]:
-    """The folder itself if it is one of brat's, else its files."""
-    return [folder] if is_brat(folder) else _data_files(folder)
+    """The folder itself if it is one of brat's or of classes, else its files."""
+    return [folder] if is_brat(folder) or are_classes(folder) else _data_files(folder)

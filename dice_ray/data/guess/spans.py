@@ -9,7 +9,7 @@ from typing import Final
 from dice_ray.data.guess.base import MAX_BAD_SHARE, READER, Attempt, Guess, attempt, first_character, is_json
 from dice_ray.data.guess.tagged import guess_nested, guess_tagging
 from dice_ray.data.readers.columns import Column
-from dice_ray.data.readers.spans import MISALIGNED, MISPLACED, OVERLAPPING
+from dice_ray.data.readers.spans import MISALIGNED, MISPLACED, OVERLAPPING, is_pubtator
 from dice_ray.data.records import TaggedRecord
 from dice_ray.settings import Nested
 
@@ -21,9 +21,10 @@ IDS: Final = ("id", "doc_id", "text_id", "document_id", "sentence_id")
 
 
 def guess_spans(path: Path, encoding: str) -> Guess | str:
-    """Texts with spans in JSON, or a folder of brat's files."""
-    if not path.is_dir() and not is_json(path, encoding) and first_character(path, encoding) not in ("[", "{"):
-        return "it is no JSON"
+    """Texts with spans in JSON or PubTator, or a folder of brat's files."""
+    may_be_json = path.is_dir() or is_json(path, encoding) or first_character(path, encoding) in ("[", "{")
+    if not may_be_json and not is_pubtator(path, encoding):
+        return "it is no JSON, and begins with no title as PubTator writes it"
     return guess_span_settings(lambda settings: attempt(path, encoding, {"spans": settings}), f"{READER}.spans")
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS, READER, Attempt, Guess, attempt, first_character, is_json
 from dice_ray.data.guess.choose import LABELS, NOTHING_GIVEN, PAIRS, TEXTS, Given, choose, guess_classification
+from dice_ray.data.guess.folder import lists_of_splits
 from dice_ray.data.guess.lists import Read, guess_lists
 from dice_ray.data.guess.spans import choose_span_rows, guess_span_settings
 from dice_ray.data.guess.tagged import guess_tagging
 from dice_ray.data.guess.words import choose_words
 from dice_ray.data.readers.base import Bad
 from dice_ray.data.readers.columns import Column, literal
-from dice_ray.data.readers.json_rows import flat, json_rows
+from dice_ray.data.readers.json_rows import flat, json_rows, parted, row_lists
 from dice_ray.data.readers.rows import table_rows
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.errors import DataError, UnknownNameError
@@ -23,6 +25,10 @@ from dice_ray.settings import Nested
 
 DELIMITERS: Final = ("\t", ",", ";", "|")
 NAMES: Final = frozenset([*LABELS, *TEXTS, *(name for pair in PAIRS for name in pair), "id", "idx", "index"])
+
+EXPORTED: Final = frozenset(["annotator", "lead_time"])
+"""What a row of Label Studio's JSON-MIN has beside data and labels, at least."""
+BOOKKEEPING: Final = EXPORTED | {"annotation_id", "created_at", "updated_at"}
 
 
 def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
@@ -172,22 +178,44 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
 
 
 def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
-    """JSON lines, or a list of objects."""
+    """JSON lines, or a document with a list of rows, or with one for each split."""
     if first_character(path, encoding) not in ("{", "["):
         return "it does not begin with { or ["
+    lists = lists_of_splits(keys) if len(keys := row_lists(path, encoding)) > 1 else {}
+    if not lists:
+        return _guess_rows(path, encoding, given)
+    found = _guess_rows(path.with_name(f"{path.name}#{lists['train']}"), encoding, given)
+    if isinstance(found, str):
+        return found
+    others = ", ".join(key for key in keys if key not in lists.values())
+    why = "The lists of the splits in the document." + (f" These are not read: {others}." if others else "")
+    return replace(found, lists=lists, why={f"{READER.rpartition('.')[0]}.train": why} | found.why)
+
+
+def _guess_rows(path: Path, encoding: str, given: Given) -> Guess | str:
+    """The guess for rows in JSON, of the whole file or of one list in it."""
+    file, key = parted(path)
     rows = list[Any]()
     try:
-        for _, row in islice(json_rows(path, encoding), NUM_ROWS):
+        for _, row in islice(json_rows(file, encoding, key), NUM_ROWS):
             if not isinstance(row, Bad):
-                rows.append(flat(row))
+                rows.append(dict(enumerate(row)) if isinstance(row, list) else flat(row))
             elif not rows:
                 return f"line {row.place}: {row.actual}"
     except DataError as error:
         if rows:  # it is JSON, which no other reader reads
             raise
-        return str(error).removeprefix(f"{path}, ")
+        return str(error).removeprefix(f"{file}, ")
     read, setting = _reading(path, encoding, "jsonl")
-    return guess_named_rows(read, setting, rows, given, "Objects with the same keys.")
+    are_numbered = bool(rows) and isinstance(rows[0], dict) and 0 in rows[0]
+    kind = "Lists of values, numbered from 0." if are_numbered else "Objects with the same keys."
+    return guess_named_rows(read, setting, rows, given, kind)
+
+
+def _without_bookkeeping(row: dict[Any, Any]) -> dict[Any, Any]:
+    """A row of Label Studio's JSON-MIN without the numbers of annotators, which repeat as labels do, and the like."""
+    is_export = row.keys() >= EXPORTED
+    return {key: value for key, value in row.items() if key not in BOOKKEEPING} if is_export else row
 
 
 def guess_columnar(path: Path, encoding: str, reader: str, given: Given = NOTHING_GIVEN) -> Guess | str:
@@ -212,8 +240,9 @@ def guess_named_rows(read: Read, setting: str, rows: Sequence[Any], given: Given
         given: What is not to be guessed.
         kind: The reason for the reader.
     """
-    rows = [row for row in rows if isinstance(row, dict)]
-    if rows and not given.columns and isinstance(found := guess_lists(read, setting, rows), Guess):
+    rows = [row if given.columns else _without_bookkeeping(row) for row in rows if isinstance(row, dict)]
+    are_named = bool(rows) and all(isinstance(column, str) for column in rows[0])
+    if are_named and not given.columns and isinstance(found := guess_lists(read, setting, rows), Guess):
         return found
     chosen = choose(rows, given)
     if isinstance(chosen, str):

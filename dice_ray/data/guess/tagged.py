@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from dice_ray.data.guess.base import NUM_ROWS, READER, Attempt, Guess, attempt, is_chinese, is_json
+from dice_ray.data.guess.choose import are_labels, are_texts, guess_classification
+from dice_ray.data.guess.folder import TAG_FILE, split_of
 from dice_ray.data.readers.base import lines
 from dice_ray.data.readers.conll import BEGIN, DOCUMENT, split
 from dice_ray.data.readers.conllu import NUM_COLUMNS
+from dice_ray.data.readers.sentences import stem_of
 from dice_ray.data.readers.tags import TagKind, parsed, word_spans
-from dice_ray.data.records import NestedRecord, TaggedRecord
+from dice_ray.data.records import NestedRecord, TaggedRecord, TextRecord
 from dice_ray.settings import Nested
 
 NUM_LINES: Final = 10 * NUM_ROWS
@@ -24,7 +27,8 @@ SEPARATORS: Final = ("_", "/", "|", "#")
 PENN: Final = re.compile(r"=====+\s*$|\[ \S+/\S+ ")
 NUM_PENN: Final = 100
 """The first lines, of which one has a noun phrase in brackets."""
-TAG_FILE: Final = re.compile(r"tag|label|seq\.out|\.ner\b|\.pos\b", re.IGNORECASE)
+MAPPING: Final = "mapping.txt"
+"""TweetEval's file of the names of labels: a number, a tab, and the name in each line."""
 
 
 def guess_conllu(path: Path, encoding: str) -> Guess | str:
@@ -148,34 +152,80 @@ def _reasons(word: int, tag: int, why_tag: str, tags: Sequence[int]) -> dict[str
 
 
 def guess_parallel(path: Path, encoding: str) -> Guess | str:
-    """Sentences, with a file of as many tags on each line in the same folder."""
-    stem = path.name.partition(".")[0]
+    """Sentences, with a file of as many tags on each line, or of a label on each line, in the same folder."""
+    stem, text_stem = stem_of(path.name, "words"), stem_of(path.name, "texts")
     reason = f"no file of tags beside {path.name}, such as tags.txt or {stem}.tags"
     if is_json(path, encoding):
         return "its first line is JSON"
     siblings = sorted(other.name for other in path.parent.iterdir() if other.is_file() and other.name != path.name)
     for other in siblings:
-        if not TAG_FILE.search(other) or not (other.endswith(path.suffix) or other.startswith(f"{stem}.")):
+        is_beside = other.endswith(path.suffix) or other.startswith(f"{stem}.")
+        # Not the file of another split: only the first rows are read here, of which it may have as many.
+        if not TAG_FILE.search(other) or not is_beside or split_of(other) not in (None, split_of(path.name)):
             continue
         pattern = f"*{other.removeprefix(stem)}" if other.startswith(f"{stem}.") else other
-        settings: Nested = {"tag_file": pattern}
-        result = attempt(path, encoding, {"parallel": settings | {"tags": "plain"}})
-        if result.reason:
-            reason = f"with {other}: {result.reason}"
-            continue
-        records = [record for record in result.records if isinstance(record, TaggedRecord)]
-        tags = [tag for record in records for tag in record.tags]
-        kind = tag_kind(tags)
-        if not is_tag_set(tags) or 2 * len(set(tags)) > len(tags):
-            reason = f"with {other}: too many different tags for a tag set"
-        elif any(len(record.words) > 1 for record in records):
-            if kind != "plain":
-                result = attempt(path, encoding, {"parallel": settings | ({} if kind == "spans" else {"tags": kind})})
-            why = {READER: f"The file {other} has a tag for each word, line by line."}
-            if "*" in pattern:
-                why[f"{READER}.parallel.tag_file"] = "`*` stands for the name of the sentence file up to its first dot."
-            return guess_tagging(result, kind, why)
+        found = _guess_tags(path, encoding, pattern, other)
+        if isinstance(found, str):
+            pattern = f"*{other.removeprefix(text_stem)}" if other.startswith(text_stem) else other
+            of_texts = _guess_labels(path, encoding, pattern, other)
+            found = found if isinstance(of_texts, str) else of_texts
+        if isinstance(found, Guess):
+            return found
+        reason = f"with {other}: {found}"
     return reason
+
+
+def _guess_tags(path: Path, encoding: str, tag_file: str, other: str) -> Guess | str:
+    """The guess for words with a file of their tags."""
+    settings: Nested = {"tag_file": tag_file}
+    result = attempt(path, encoding, {"parallel": settings | {"tags": "plain"}})
+    if result.reason:
+        return result.reason
+    records = [record for record in result.records if isinstance(record, TaggedRecord)]
+    tags = [tag for record in records for tag in record.tags]
+    kind = tag_kind(tags)
+    if not is_tag_set(tags) or 2 * len(set(tags)) > len(tags):
+        return "too many different tags for a tag set"
+    if not any(len(record.words) > 1 for record in records):
+        return "no sentence of several words"
+    if kind != "plain":
+        result = attempt(path, encoding, {"parallel": settings | ({} if kind == "spans" else {"tags": kind})})
+    why = {READER: f"The file {other} has a tag for each word, line by line."}
+    if "*" in tag_file:
+        why[f"{READER}.parallel.tag_file"] = "`*` stands for the name of the sentence file up to its first dot."
+    return guess_tagging(result, kind, why)
+
+
+def _guess_labels(path: Path, encoding: str, tag_file: str, other: str) -> Guess | str:
+    """The guess for texts with a file of their labels; numbers are replaced by the names in a file `mapping.txt`."""
+    settings: Nested = {"tag_file": tag_file, "units": "texts"}
+    result = attempt(path, encoding, {"parallel": settings})
+    if result.reason:
+        return result.reason
+    records = [record for record in result.records if isinstance(record, TextRecord)]
+    labels = [record.labels[0] for record in records]
+    if not are_labels(labels) or not are_texts([record.text for record in records]):
+        return "its lines are no labels of texts"
+    why = {READER: f"The file {other} has a label for each text, line by line."}
+    if "*" in tag_file:
+        stands_for = "`*` stands for the name of the file of texts up to its first dot, without `_text`."
+        why[f"{READER}.parallel.tag_file"] = stands_for
+    names = _names_of_labels(path.with_name(MAPPING))
+    if names and set(labels) <= set(map(str, range(len(names)))):
+        result = attempt(path, encoding, {"parallel": settings | {"names": names}})
+        why[f"{READER}.parallel.names"] = f"The names of the labels 0 to {len(names) - 1}, from {MAPPING}."
+    return guess_classification(result, why)
+
+
+def _names_of_labels(path: Path) -> list[str]:
+    """The names of the labels, 0 first; empty if there is no such file, or it has not one for each number."""
+    if not path.is_file():
+        return []
+    rows = [text.split("\t") for _, text in lines(path) if text.strip()]
+    names = [row[1].strip() for row in rows if len(row) > 1]
+    numbers = [row[0].strip() for row in rows if len(row) > 1]
+    is_whole = len(set(names)) == len(rows) and numbers == [str(number) for number in range(len(rows))]
+    return names if is_whole else []
 
 
 def guess_word_tag(path: Path, encoding: str) -> Guess | str:

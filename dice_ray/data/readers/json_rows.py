@@ -6,6 +6,7 @@ A document need not fit into memory: its text is read in blocks, and each item o
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from json import JSONDecodeError, JSONDecoder
@@ -24,12 +25,36 @@ LONGEST_TOKEN: Final = 16
 """The characters of an unfinished literal or escape at the end of a block."""
 
 
-def json_rows(path: Path, encoding: str) -> Iterator[tuple[int, Any]]:
+def parted(path: Path) -> tuple[Path, str | None]:
+    """The file and the key of a list in it, of a path such as `data.json#train`.
+
+    >>> parted(Path("all/data.json#train")), parted(Path("c#.json"))
+    ((PosixPath('all/data.json'), 'train'), (PosixPath('c#.json'), None))
+    """
+    file, _, key = path.name.rpartition("#")
+    return (path.with_name(file), key) if file and key and "." not in key else (path, None)
+
+
+def row_lists(path: Path, encoding: str) -> list[str]:
+    """The keys of the lists of rows in a document that is an object; empty if there are none, or it is no JSON."""
+    if not _is_document(path, encoding):
+        return []
+    try:
+        return [key for key, items in _lists(_Document(blocks(path, encoding))) if _is_row(next(items, None), {})]
+    except NotJsonError:
+        return []
+
+
+def json_rows(path: Path, encoding: str, key: str | None = None) -> Iterator[tuple[int, Any]]:
     """The numbered rows of a file: by line in JSON lines, by position in a document; a `Bad` for a line without JSON.
 
     A document is a list, an object with one list of objects in it, such as `{"version": 1, "data": [...]}`, or one with
-    a list or object of values for each column, as pandas writes them.
+    a list or object of values for each column, as pandas writes them. Of an object with several lists of rows, `key`
+    names the one to read.
     """
+    if key is not None:
+        yield from _list_of(path, encoding, key)
+        return
     if _is_document(path, encoding):
         document = _Document(blocks(path, encoding))
         try:
@@ -41,7 +66,8 @@ def json_rows(path: Path, encoding: str) -> Iterator[tuple[int, Any]]:
         except _SeveralListsError as error:
             names = ", ".join(map(repr, error.args))
             raise DataError(
-                f"{path}: expected one list of rows in the document, found {names}: write each to a file of its own"
+                f"{path}: expected one list of rows in the document, found {names}: name the list of "
+                f"each split, such as `train: {path.name}#{error.args[0]}`, or write each to a file of its own"
             ) from None
         else:
             return
@@ -54,13 +80,19 @@ def json_rows(path: Path, encoding: str) -> Iterator[tuple[int, Any]]:
 
 
 def flat(row: Any) -> Any:
-    """A row with the values of nested objects beside them, under dotted keys.
+    """A row with the values of nested objects, and the choices of Label Studio, beside them under dotted keys.
 
     >>> flat({"id": 1, "data": {"text": "a"}})
     {'id': 1, 'data': {'text': 'a'}, 'data.text': 'a'}
+    >>> flat({"text": "a", "topic": {"choices": ["x", "y"]}})["topic"]
+    ['x', 'y']
     """
     if not isinstance(row, dict) or not any(isinstance(value, dict) for value in row.values()):
         return row
+    # JSON-MIN has a choice as a text, and several in an object.
+    row = {key: value["choices"] if _is_choices(value) else value for key, value in row.items()}
+    if isinstance(row.get("annotations"), list):
+        row |= _choices(row["annotations"])
     nested = {
         f"{key}.{name}": value
         for key, inner in row.items()
@@ -68,6 +100,39 @@ def flat(row: Any) -> Any:
         for name, value in flat(inner).items()
     }
     return row | {key: value for key, value in nested.items() if key not in row}
+
+
+def _is_choices(value: Any) -> bool:
+    return isinstance(value, dict) and [*value] == ["choices"] and isinstance(value["choices"], list)
+
+
+def _choices(annotations: list[Any]) -> dict[str, list[Any]]:
+    """The choices in the first annotation of Label Studio that is not cancelled, as `annotations.NAME`."""
+    results = [
+        each["result"]
+        for each in annotations
+        if isinstance(each, dict) and isinstance(each.get("result"), list) and not each.get("was_cancelled")
+    ]
+    found = dict[str, list[Any]]()
+    for item in results[0] if results else ():
+        match item:
+            case {"type": "choices", "from_name": str(name), "value": {"choices": [*choices]}}:
+                found.setdefault(f"annotations.{name}", []).extend(choices)
+    return found
+
+
+def _list_of(path: Path, encoding: str, key: str) -> Iterator[tuple[int, Any]]:
+    """The numbered items of one list in a document that is an object."""
+    known = list[str]()
+    try:
+        for name, items in _lists(_Document(blocks(path, encoding))):
+            if name == key:
+                yield from enumerate(items, start=1)
+                return
+            known.append(name)
+    except NotJsonError as error:
+        raise unreadable(path, error.line or "the file", "JSON", str(error)) from None
+    raise unreadable(path, "the document", f"a list {key!r}", ", ".join(map(repr, known)) or "no list with a key")
 
 
 class _SeveralListsError(Exception):
@@ -214,6 +279,19 @@ def _rows(document: _Document) -> Iterator[Any]:
         raise _SeveralListsError(*names)
     if not names and root.get("data") != []:
         yield from _transposed(root)
+
+
+def _lists(document: _Document) -> Iterator[tuple[str, Iterator[Any]]]:
+    """The lists in a document that is an object, with their keys; items that are not taken are passed over."""
+    if document.peek() != "{":
+        return
+    for key in document.fields():
+        if document.peek() != "[":
+            document.value()
+            continue
+        items = document.items()
+        yield key, items
+        deque(items, maxlen=0)
 
 
 def _is_row(item: Any, root: dict[str, Any]) -> bool:

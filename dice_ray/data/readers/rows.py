@@ -23,7 +23,7 @@ from dice_ray.data.readers.base import (
 )
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
-from dice_ray.data.readers.json_rows import flat, json_rows
+from dice_ray.data.readers.json_rows import flat, json_rows, parted
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.opened import binary_format
 from dice_ray.data.records import Record
@@ -44,8 +44,11 @@ LISTS = frozenset({"words"})
 class JsonlConfig(TextReaderBranch):
     """JSON objects: one a line, or a list of them in one document, which may be in an object (`{"data": [...]}`).
 
+    Of a document with several lists, as `{"train": [...], "val": [...]}`, a preset reads one as `data.json#train`.
+
     Attributes:
-        columns: The keys that make a record; `data.text` is the key `text` in the object `data`.
+        columns: The keys that make a record; `data.text` is the key `text` in the object `data`. Of rows that are
+            lists, such as `["text", "label"]`, they are numbers, 0 the first.
     """
 
     name = "jsonl"
@@ -55,12 +58,18 @@ class JsonlConfig(TextReaderBranch):
     def yields(self) -> type[Record]:
         return self.columns.yields()
 
+    def files(self, path: Path) -> list[Path]:
+        return [parted(path)[0]]
+
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        for line, row in json_rows(path, self.encoding):
+        file, key = parted(path)
+        is_numbered = all(isinstance(column, int) for column in self.columns.used(labels).values())
+        for line, row in json_rows(file, self.encoding, key):
             if isinstance(row, Bad):
                 yield row
             else:
-                yield from read_named_rows(self.columns, [(line, row)], labels)
+                named = numbered(row) if is_numbered else row
+                yield from read_named_rows(self.columns, [(line, named)], labels)
 
 
 class ParquetConfig(ReaderBranch):
@@ -137,6 +146,11 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     with table_of(path) as (schema, batches):
         for batch in batches(schema.names):
             yield from batch.to_pylist()
+
+
+def numbered(row: Any) -> Any:
+    """A list with the numbers of its items as keys; any other value as it is."""
+    return {str(number): item for number, item in enumerate(row)} if isinstance(row, list) else row
 
 
 def read_named_rows(

@@ -1,4 +1,4 @@
-"""One sentence a line: `word_TAG` pairs, or words in one file and their tags in another."""
+"""One sentence a line: `word_TAG` pairs, or sentences in one file, and their tags or labels in another."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Labels, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.tags import TagKind, tagged_record
-from dice_ray.data.records import TaggedRecord
+from dice_ray.data.records import Record, TaggedRecord, TextRecord
 from dice_ray.errors import shown
 
 
@@ -61,11 +61,14 @@ class WordTagConfig(TextReaderBranch):
 
 
 class ParallelConfig(TextReaderBranch):
-    """Words separated by spaces in one file, and their tags on the same line of another.
+    """Words separated by spaces in one file, and their tags on the same line of another; or texts and their labels.
 
     Attributes:
-        tag_file: The file of tags, in the same folder; `*` stands for the sentence file up to its first dot.
+        tag_file: The file of tags or labels, in the same folder; `*` stands for the sentence file up to its first dot,
+            and of texts without `_text` before it.
         tags: What the tags mark.
+        units: What a line of the other file is of: the `words` of a sentence, or a text (`texts`), as in TweetEval.
+        names: The tags or labels that the numbers mean, 0 first; not needed where the file has names.
     """
 
     name = "parallel"
@@ -73,6 +76,11 @@ class ParallelConfig(TextReaderBranch):
 
     tag_file: str = "tags.txt"
     tags: TagKind = "spans"
+    units: Literal["words", "texts"] = "words"
+    names: tuple[str, ...] = ()
+
+    def yields(self) -> type[Record]:
+        return TextRecord if self.units == "texts" else TaggedRecord
 
     def files(self, path: Path) -> list[Path]:
         return [path, self._tag_file(path)]
@@ -80,7 +88,9 @@ class ParallelConfig(TextReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if labels == "ignored":
             for line, text in self.lines(path):
-                if words := words_of(text):
+                if self.units == "texts" and text.strip():
+                    yield Kept(line, TextRecord(str(line), text.strip(), ()))
+                elif words := words_of(text):
                     yield tagged_record(line, words, None, self.tags)
             return
         other = self._tag_file(path)
@@ -90,11 +100,43 @@ class ParallelConfig(TextReaderBranch):
             if sentence is None or tags is None:
                 file, line = (path, tags[0]) if sentence is None else (other, sentence[0])
                 raise unreadable(file, line, "as many lines as in the other file", f"the end after {line - 1}")
-            words, word_tags = words_of(sentence[1]), words_of(tags[1])
-            if len(words) != len(word_tags):
-                yield Bad(sentence[0], "as many tags as words", f"{len(word_tags)} tags for {len(words)} words")
-            elif words:
-                yield tagged_record(sentence[0], words, word_tags, self.tags)
+            if self.units == "texts":
+                yield from self._text(sentence[0], sentence[1].strip(), tags[1].strip())
+            else:
+                yield from self._words(sentence[0], words_of(sentence[1]), words_of(tags[1]))
+
+    def _text(self, line: int, text: str, label: str) -> Iterator[RowResult]:
+        """The record of a text; none of a line that is blank in both files."""
+        if not text and label:
+            yield Drop(line, "no text")
+        elif text and not label:
+            yield Drop(line, UNLABELLED)
+        elif text:
+            found = self._named(line, [label])
+            yield found if isinstance(found, Bad) else Kept(line, TextRecord(str(line), text, tuple(found)))
+
+    def _words(self, line: int, words: list[str], tags: list[str]) -> Iterator[RowResult]:
+        if len(words) != len(tags):
+            yield Bad(line, "as many tags as words", f"{len(tags)} tags for {len(words)} words")
+        elif isinstance(found := self._named(line, tags), Bad):
+            yield found
+        elif words:
+            yield tagged_record(line, words, found, self.tags)
+
+    def _named(self, line: int, tags: list[str]) -> list[str] | Bad:
+        """The names of tags that are numbers, or the tags themselves if there are no names."""
+        if not self.names:
+            return tags
+        known = {str(number): name for number, name in enumerate(self.names)}
+        if unnamed := [tag for tag in tags if tag not in known]:
+            return Bad(line, f"numbers with a name each in `names`, which has {len(known)}", shown(unnamed[0]))
+        return [known[tag] for tag in tags]
 
     def _tag_file(self, path: Path) -> Path:
-        return path.with_name(self.tag_file.replace("*", path.name.partition(".")[0]))
+        return path.with_name(self.tag_file.replace("*", stem_of(path.name, self.units)))
+
+
+def stem_of(name: str, units: Literal["words", "texts"]) -> str:
+    """What `*` stands for in the name of the file of tags or labels."""
+    stem = name.partition(".")[0]
+    return stem.removesuffix("_text") if units == "texts" else stem

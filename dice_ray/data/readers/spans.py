@@ -1,4 +1,4 @@
-"""Texts with annotated spans: JSON of annotation tools (doccano, Prodigy, spaCy, Label Studio, ...), folders of brat.
+"""Texts with annotated spans: JSON of annotation tools (doccano, Label Studio, ...), PubTator, folders of brat.
 
 Whatever form an annotation has, it becomes an `Annotated`: a text with spans of characters, or words with spans of
 words. One function makes the record of it.
@@ -38,6 +38,8 @@ TYPES: Final = ("label", "labels", "type", "entity", "entity_group", "tag")
 WORD: Final = re.compile(rf"{UNSPACED.pattern}|[^\W_]+|[^\s]")
 """A character of a script that puts no spaces between words, a sequence of letters and digits, or a symbol."""
 BRAT_SPAN: Final = re.compile(r"T[0-9]+\t(\S+) ([0-9]+) ([0-9]+)((?:;[0-9]+ [0-9]+)*)(?:\t(.*))?")
+PUBTATOR: Final = re.compile(r"\s*([\w.-]+)\|([ta])\|(.*)")
+"""A title or an abstract in PubTator, behind the number of the article."""
 MISALIGNED: Final = "a span that begins or ends within a word, which is taken whole"
 MISPLACED: Final = "a span whose text does not stand at its place"
 OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
@@ -113,7 +115,8 @@ class SpansConfig(SpanSettings, TextReaderBranch):
 
     A text is split into words at spaces and symbols (into characters in Chinese, Japanese and Thai). A span that does
     not align with them is widened to whole words, which is counted. Where the file has words, spans are of words. A
-    folder is read as brat's: texts with annotations in files `.txt` and `.ann`, whose lines become records.
+    folder is read as brat's: texts with annotations in files `.txt` and `.ann`, whose lines become records. A file of
+    PubTator (`pmid|t|title`, `pmid|a|abstract`, then a line for each span) gives a record of each title and abstract.
 
     Attributes:
         ends: Whether the end of a span is the place `after` its last character or word, or that of the `last` one.
@@ -134,6 +137,9 @@ class SpansConfig(SpanSettings, TextReaderBranch):
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
         if path.is_dir():
             yield from self._brat(path, labels)
+            return
+        if is_pubtator(path, self.encoding):
+            yield from self._pubtator(path, labels)
             return
         for line, row in json_rows(path, self.encoding):
             if isinstance(row, Bad):
@@ -165,6 +171,40 @@ class SpansConfig(SpanSettings, TextReaderBranch):
                         f"{path.name} line {number}", f"{path.stem}.{number}", found, labels, path.stem
                     )
                 start += len(text) + 1
+
+    def _pubtator(self, path: Path, labels: Labels) -> Iterator[RowResult]:
+        """A record of each title and abstract; spans are of characters of both, with one character between them."""
+        article, texts, spans, bad = "", list[tuple[int, str, str]](), list[AnnotatedSpan](), list[Bad]()
+        for line, row in chain(self.lines(path), [(0, "")]):
+            text, cells = PUBTATOR.match(row), row.split("\t")
+            if not row.strip() or (text and text.group(1) != article):
+                yield from chain(self._article(article, texts, spans, labels), bad)
+                article, texts, spans, bad = text.group(1) if text else "", [], [], []
+            if text:
+                texts.append((line, text.group(2), text.group(3)))
+            elif row.strip() and cells[0] != article:
+                bad.append(Bad(line, f"an annotation of the article {article or 'above it'}", shown(row)))
+            # Relations have names of types in place of numbers.
+            elif len(cells) > 4 and cells[1].isdecimal() and cells[2].isdecimal():
+                spans.append(AnnotatedSpan(int(cells[1]), int(cells[2]), cells[4].strip(), cells[3]))
+
+    def _article(
+        self, article: str, texts: Sequence[tuple[int, str, str]], spans: Sequence[AnnotatedSpan], labels: Labels
+    ) -> Iterator[RowResult]:
+        start, length = 0, len("\n".join(text for *_, text in texts))
+        # Those behind the text must not be lost: they make its last part a bad row.
+        beyond = [span for span in spans if span.start >= length]
+        for line, part, text in texts:
+            is_last = (line, part, text) == texts[-1]
+            of_text = _of_line(spans, start, start + len(text)) + (beyond if is_last else [])
+            if text.strip() or of_text:
+                yield self.span_record(line, f"{article}.{part}", Annotated(text, of_text), labels, article)
+            start += len(text) + 1
+
+
+def is_pubtator(path: Path, encoding: str) -> bool:
+    """Whether a file begins with a title or an abstract as PubTator writes them."""
+    return PUBTATOR.match(next(blocks(path, encoding), "")) is not None
 
 
 def annotated(row: Any) -> Annotated | None:

@@ -74,6 +74,15 @@ def brat(folder: str) -> dict[str, Content]:
     return files
 
 
+def pubtator() -> str:
+    return "\n".join(
+        f"{n}|t|{text(n)}\n{n}|a|Not them.\n"
+        + "".join(f"{n}\t{start}\t{end}\t{text(n)[start:end]}\t{of}\tD{n}\n" for start, end, of in spans(n))
+        + f"{n}\tLives\tD1\tD2\n"
+        for n in range(N)
+    )
+
+
 POS_FILE: Final = "".join(
     f"[ {w[0]}/NNP Byron/NNP ]\nlives/VBZ in/IN \n\n[ {w[4]}/NNP ]\nsince/IN {w[6]}/CD ./. \n\n=====\n\n"
     for w in map(words, range(N))
@@ -368,6 +377,12 @@ NAMED: Final[dict[str, Form]] = {
     "brat": Form("train", brat("train"), TAGGING, NAMES),
     "brat, splits": Form(
         "corpus", brat("corpus/train") | brat("corpus/dev") | {"corpus/annotation.conf": "[entities]\n"}, TAGGING, NAMES
+    ),
+    "PubTator": Form(
+        "corpus",
+        {f"corpus/{split}Set.txt": pubtator() for split in ("Training", "Development", "Test")},
+        TAGGING,
+        NAMES,
     ),
     "seq.in and seq.out": Form(
         "train/seq.in",

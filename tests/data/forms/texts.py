@@ -14,7 +14,7 @@ from typing import Any, Final
 import pyarrow
 from pyarrow import feather, parquet
 
-from tests.data.forms.common import CLASSES, SAID, Content, Form, N, array, commas, labelled, lines, saying, table, text
+from tests.data.forms.common import CLASSES, SAID, Content, Form, N, array, commas, labelled, lines, saying, table
 
 PAIR: Final = f"{saying(0)} | {saying(500)}"
 INFERENCES: Final = ("entailment", "neutral", "contradiction")
@@ -38,6 +38,24 @@ def asked(number: int) -> dict[str, Any]:
         "context": paragraph(number)["context"],
         "question": "Who?",
         "answers": answers,
+    }
+
+
+def chosen(number: int) -> dict[str, Any]:
+    """A task of Label Studio with a choice, and as much beside it as an export has."""
+    choice = {
+        "from_name": "mood",
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [("pos", "neg")[number % 2]]},
+    }
+    return {
+        "id": number,
+        "annotations": [{"was_cancelled": False, "completed_by": 1, "result": [choice]}],
+        "data": {"text": saying(number), "topic": ("x", "y")[number % 2]},
+        "total_annotations": 1 + number % 2,
+        "cancelled_annotations": number % 2,
+        "updated_by": 1 + number % 2,
     }
 
 
@@ -289,6 +307,41 @@ TEXTS: Final[dict[str, Form]] = {
         CLASSES,
         f"{SAID} -> a",
     ),
+    "TREC": Form(
+        "train_5500.label",
+        "".join(f"{('DESC:manner', 'HUM:ind')[n % 2]} How did {saying(n)} in Orléans ?\n" for n in range(N)).encode(
+            "latin-1"
+        ),
+        CLASSES,
+        f"How did {SAID} in Orléans ? -> DESC:manner",
+    ),
+    "TweetEval": Form(
+        "emotion",
+        {
+            "emotion/mapping.txt": "0\tanger\n1\tjoy\n",
+            **{
+                f"emotion/{split}_{name}.txt": "".join(f"{row[column]}\n" for row in labelled(0, 1, size=size))
+                for split, size in (("test", 36), ("train", 24), ("val", 30))
+                for column, name in enumerate(("text", "labels"))
+            },
+        },
+        CLASSES,
+        f"{SAID} -> anger",
+    ),
+    "aclImdb": Form(
+        "aclImdb",
+        {
+            "aclImdb/imdb.vocab": "the\n",
+            **{f"aclImdb/{split}/urls_pos.txt": "http://a.b\n" for split in ("train", "test")},
+            **{
+                f"aclImdb/{split}/{label}/{n}_{7 + n % 4}.txt": f"{said}\n"
+                for split, labels in (("train", ("neg", "pos", "unsup")), ("test", ("neg", "pos")))
+                for n, (said, label) in enumerate(labelled(*labels))
+            },
+        },
+        CLASSES,
+        f"{SAID} -> neg",
+    ),
     "CoLA": Form(
         "in_domain_train.tsv",
         table(*[("ab"[n % 2], label, "" if label else "*", said) for n, (said, label) in enumerate(labelled(1, 0, 1))]),
@@ -297,6 +350,35 @@ TEXTS: Final[dict[str, Form]] = {
     ),
     "SST trees": Form("train.txt", SST, CLASSES, "It works0 -> 3"),
     "an array": Form("train.json", array(lambda n: {"text": saying(n), "label": "ab"[n % 2]}), CLASSES, f"{SAID} -> a"),
+    "an array of pairs": Form("train.json", json.dumps(labelled("a", "b")), CLASSES, f"{SAID} -> a"),
+    "CLINC150": Form(
+        "data_full.json",
+        json.dumps({name: labelled(*("oos" if "_" in name else "ab")) for name in ("oos_train", "val", "train")}),
+        CLASSES,
+        f"{SAID} -> a",
+    ),
+    "splits of objects": Form(
+        "all.json",
+        json.dumps({name: [{"text": t, "label": y} for t, y in labelled("a", "b")] for name in ("train", "dev")}),
+        CLASSES,
+        f"{SAID} -> a",
+    ),
+    "Label Studio, choices": Form("project.json", array(chosen), CLASSES, f"{SAID} -> pos"),
+    "Label Studio, several choices": Form(
+        "project.json",
+        array(
+            lambda n: {
+                "text": saying(n),
+                "id": n,
+                "stance": ["a", {"choices": ["a", "b", "c"]}, "b"][n % 3],
+                "annotator": n % 2,
+                "annotation_id": n,
+                "lead_time": 1.5 + n,
+            }
+        ),
+        f"{CLASSES} labels=several",
+        f"{SAID} -> a",
+    ),
     "pandas, columns": Form(
         "train.json",
         json.dumps({"text": {str(n): saying(n) for n in range(N)}, "label": {str(n): "ab"[n % 2] for n in range(N)}}),
@@ -335,28 +417,13 @@ TEXTS: Final[dict[str, Form]] = {
 REFUSED: Final[dict[str, tuple[str, Content, str]]] = {
     "several lists": (
         "all.json",
-        json.dumps({name: [{"text": said} for said, _ in labelled("a")] for name in ("train", "dev")}),
-        "one list of rows in the document, found 'train', 'dev'",
-    ),
-    "CLINC150": (
-        "data_full.json",
-        json.dumps({name: labelled("a", "b") for name in ("train", "val")}),
-        "one list of rows in the document, found 'train', 'val'",
+        json.dumps({name: labelled("a", "b") for name in ("first", "second")}),
+        "one list of rows in the document, found 'first', 'second': name the list of each split",
     ),
     "an archive of splits": (
         "data.zip",
         archive(train=TWO, dev=TWO),
         r"found 2 files \(train.tsv, dev.tsv\): unpack it",
-    ),
-    "PubTator": (
-        "CDR.txt",
-        "\n".join(f"{n}|t|{text(n)}\n{n}|a|More.\n{n}\t0\t9\tAda\tPER\tD{n}\n" for n in range(N)),
-        "of a known format, and are of none",
-    ),
-    "TREC": (
-        "train_5500.label",
-        "".join(f"{('DESC:manner', 'HUM:ind')[n % 2]} How did {saying(n)} ?\n" for n in range(N)),
-        "of a known format, and are of none",
     ),
     "annotations of brat alone": ("doc00.ann", "T0\tPER 0 9\tBob Byron\n", "read with the others of its folder"),
 }

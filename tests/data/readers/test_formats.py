@@ -6,7 +6,7 @@ import io
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow
 import pytest
@@ -17,12 +17,12 @@ from dice_ray.data.readers.base import Bad, Drop, Kept, ReaderBranch, RowResult
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
-from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import BATCH_SIZE, JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.squad import MISPLACED, SquadConfig
 from dice_ray.data.readers.tags import in_document
+from dice_ray.data.readers.texts import FasttextConfig
 from dice_ray.data.readers.trees import TreesConfig
 from dice_ray.data.records import (
     AnswerSpan,
@@ -147,6 +147,23 @@ def test_word_tag_and_parallel_sentences(tmp_path: Path) -> None:
         assert read(reader, tmp_path, "a  b \n\nc\n") == [tagged(1, "a b", "O B-X"), tagged(3, "c", "O")]
 
 
+def test_parallel_texts_have_a_label_on_the_same_line_of_another_file(tmp_path: Path) -> None:
+    (tmp_path / "train_labels.txt").write_text("1\n\n0\n0\n2\n")
+    reader = ParallelConfig(tag_file="*_labels.txt", units="texts", names=("no", "yes"))
+    (tmp_path / "train_text.txt").write_text("a  b \n\n\nc\nd\n")
+    assert reader.yields() is TextRecord
+    assert list(reader.read(tmp_path / "train_text.txt")) == [
+        Kept(1, TextRecord("1", "a  b", ("yes",))),
+        Drop(3, "no text"),
+        Kept(4, TextRecord("4", "c", ("no",))),
+        Bad(5, "numbers with a name each in `names`, which has 2", "'2'"),
+    ]
+    ignored = [
+        row.record.content for row in reader.read(tmp_path / "train_text.txt", "ignored") if isinstance(row, Kept)
+    ]
+    assert ignored == [("a  b",), ("c",), ("d",)]
+
+
 def test_trees_give_sentences_or_phrases_of_five_classes_or_two(tmp_path: Path) -> None:
     content = "(3 (2 It) (4 (2 -LRB-) (4 works)))\n\n(2 (0 Bad) (2 .))\n"
     five = [Kept(1, TextRecord("1", "It ( works", ("3",))), Kept(3, TextRecord("3", "Bad .", ("2",)))]
@@ -268,6 +285,16 @@ def test_fasttext_reads_any_number_of_labels(tmp_path: Path) -> None:
     texts = [Kept(1, TextRecord("1", ", a b", ("a",))), Kept(2, TextRecord("2", "good film", ("x", "y")))]
     drops = [Drop(3, "no label"), Drop(4, "no text"), Drop(5, "no text")]
     assert read(FasttextConfig(), tmp_path, content) == [*texts, *drops]
+
+
+@pytest.mark.parametrize(("label", "first"), [("fine", "DESC:manner"), ("coarse", "DESC")])
+def test_a_label_of_two_parts_is_read_whole_or_its_first_part(
+    tmp_path: Path, label: Literal["fine", "coarse"], first: str
+) -> None:
+    content = "DESC:manner How did it end: well ?\nSee http://a.b ?\n\nHUM:ind\n"
+    results = read(FasttextConfig(label=label), tmp_path, content)
+    kept = Kept(1, TextRecord("1", "How did it end: well ?", (first,)))
+    assert results == [kept, Drop(2, "no label"), Drop(3, "no text"), Drop(4, "no label")]
 
 
 def test_nested_columns_brackets_and_trees_that_are_malformed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dice_ray.data.guess import guess
 from dice_ray.data.readers import base
-from dice_ray.data.readers.base import Bad, Kept, blocks
+from dice_ray.data.readers.base import Bad, Drop, Kept, blocks
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.json_rows import _Document, json_rows
 from dice_ray.data.readers.rows import JsonlConfig
@@ -82,9 +82,57 @@ def test_the_columns_of_pandas_are_rows(root: Any, tmp_path: Path) -> None:
 
 def test_several_lists_of_rows_are_an_error_that_names_them(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
-    path.write_text(json.dumps({"train": ROWS, "dev": ROWS}))
-    with pytest.raises(DataError, match="one list of rows in the document, found 'train', 'dev': write each"):
+    path.write_text(json.dumps({"old": ROWS, "new": ROWS}))
+    with pytest.raises(DataError, match="one list of rows in the document, found 'old', 'new': name the list of each"):
         guess(path)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_one_list_of_a_document_is_read_by_its_key(indent: int | None, tmp_path: Path) -> None:
+    """Finds a reader that goes on with the lines of the document, or that takes the key for a part of the name."""
+    path, reader = tmp_path / "a.json", JsonlConfig(columns=TextColumns(text=0, label=1))
+    path.write_text(
+        json.dumps({"n": 1, "none": [], "train": [["a", "x"]], "val": [["b", "y"], ["c", "x"]]}, indent=indent)
+    )
+    val, other = path.with_name("a.json#val"), path.with_name("a.json#dev")
+    assert reader.files(val) == [path]
+    assert list(reader.read(val)) == [Kept(1, TextRecord("1", "b", ("y",))), Kept(2, TextRecord("2", "c", ("x",)))]
+    with pytest.raises(DataError, match=r"a\.json, the document: expected a list 'dev', found 'none', 'train', 'val'"):
+        list(reader.read(other))
+    path.write_text('{"train": [["a", "x"]],\n "val": [["b"')
+    with pytest.raises(DataError, match=r"a\.json, line 2: expected JSON, found Expecting ',' delimiter"):
+        list(reader.read(val))
+
+
+def test_choices_of_label_studio_are_those_of_the_first_annotation_that_counts(tmp_path: Path) -> None:
+    def annotation(*choices: str, cancelled: bool = False, kind: str = "choices") -> dict[str, Any]:
+        result = [{"type": kind, "from_name": "mood", "value": {kind: [choice]}} for choice in choices]
+        return {"result": result, "was_cancelled": cancelled}
+
+    annotations = [
+        [annotation("x", cancelled=True), annotation("y", "z"), annotation("x")],
+        [annotation()],
+        [annotation("x", kind="labels")],
+        [],
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([{"data": {"text": "a"}, "annotations": each} for each in annotations]))
+    columns = TextColumns(text="data.text", label="annotations.mood")
+    assert list(JsonlConfig(columns=columns).read(path)) == [
+        Kept(1, TextRecord("1", "a", ("y", "z"))),
+        *[Drop(line, "no key 'annotations.mood' for the label") for line in (2, 3, 4)],
+    ]
+
+
+def test_rows_that_are_lists_have_numbered_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('["x", "a"]\n["y"]\n{"0": "z", "1": "b"}\n')
+    assert list(JsonlConfig(columns=TextColumns(text=1, label=0)).read(path)) == [
+        Kept(1, TextRecord("1", "a", ("x",))),
+        Bad(2, "a key '1'", "0"),
+        Kept(3, TextRecord("3", "b", ("z",))),
+    ]
+    assert next(JsonlConfig(columns=TextColumns()).read(path)) == Bad(1, "a JSON object", "['x', 'a']")
 
 
 def test_nested_keys_are_columns_with_dots(tmp_path: Path) -> None:

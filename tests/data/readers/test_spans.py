@@ -187,6 +187,37 @@ def test_texts_of_brat_are_read_line_by_line(tmp_path: Path) -> None:
         list(SpansConfig().read(tmp_path))
 
 
+def test_titles_and_abstracts_of_pubtator_are_records_of_one_document(tmp_path: Path) -> None:
+    content = [
+        "7|t|Ada ran.",
+        "7|a|In Paris, 5 | 6.",
+        "7\t0\t3\tAda\tPER\tD1",
+        "7\t12\t17\tParis\tLOC\tD2\tmore",
+        "7\t6\t11\tn. In\tX\tD3",
+        "7\tMet\tD1\tD2",
+        "",
+        "8|t|Bob sat.",
+        "8|a|",
+        "9\t0\t3\tBob\tPER\tD1",
+        "10|t|Cleo sat.",
+        "10\t0\t4\tCleo\tPER\tD4",
+        "10\t40\t44\tCleo\tPER\tD4",
+    ]
+    path = tmp_path / "a.txt"
+    path.write_text("\n".join(content))
+    first, second, third, bad, last = SpansConfig().read(path)
+    assert first == Kept(1, TaggedRecord("7.t", ("Ada", "ran", "."), ("B-PER", "O", "O"), "7"), IN_PIECES, "7")
+    words = ("In", "Paris", ",", "5", "|", "6", ".")
+    assert second == Kept(2, TaggedRecord("7.a", words, ("O", "B-LOC", *"OOOOO"), "7"), None, "7")
+    assert isinstance(bad, Bad)
+    assert (bad.place, bad.expected) == (10, "an annotation of the article 8")
+    assert third == Kept(8, TaggedRecord("8.t", ("Bob", "sat", "."), ("O", "O", "O"), "8"), None, "8")
+    assert isinstance(last, Bad)
+    assert (last.place, last.expected) == (11, "spans within the text, each with start, end and type")
+    ignored = [row.record for row in SpansConfig().read(path, "ignored") if isinstance(row, Kept)]
+    assert [record.id for record in ignored] == ["7.t", "7.a", "8.t", "10.t"]
+
+
 def test_a_table_with_a_span_a_row_gives_a_record_for_each_text(tmp_path: Path) -> None:
     """Each span was read as a text of its own with one label."""
     rows = [

@@ -11,20 +11,21 @@ import pytest
 from pyarrow import parquet
 
 from dice_ray.data.readers import ReaderConfig
-from dice_ray.data.readers.base import Kept, ReaderBranch
+from dice_ray.data.readers.base import Drop, Kept, ReaderBranch
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.conllu import ConlluConfig
-from dice_ray.data.readers.fasttext import FasttextConfig
 from dice_ray.data.readers.mrc_ner import MrcNerReaderConfig
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.sentences import ParallelConfig, WordTagConfig
 from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
+from dice_ray.data.readers.texts import FasttextConfig, FoldersConfig
 from dice_ray.data.readers.trees import TreesConfig
 from dice_ray.data.readers.words import WordColumns
 from dice_ray.data.records import TaggedRecord, TextRecord
+from dice_ray.errors import DataError
 from dice_ray.settings import branches_of
 from tests.contracts.tasks import stripped
 
@@ -52,6 +53,7 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
     "word_tag": (WordTagConfig(), "The_DT cat_NN\n\nsat_VB\n", "The cat\n\nsat\n"),
     "trees": (TreesConfig(classes="binary"), "(2 (2 It) (4 works))\n", "It works\n"),
     "fasttext": (FasttextConfig(), "__label__a __label__b good film\n", "good film\n"),
+    "label of two parts": (FasttextConfig(label="fine"), "DESC:def What is it ?\n", "What is it ?\n"),
     "one column a label": (
         TablesConfig(quoting=False, columns=TextColumns(text="text", one_hot=("toxic",))),
         "text\ttoxic\nbad film\t1\n",
@@ -73,7 +75,7 @@ FORMS: dict[str, tuple[ReaderBranch, str, str]] = {
 
 
 def test_every_reader_is_here() -> None:
-    apart = {"parallel", "parquet", "arrow"}
+    apart = {"parallel", "parquet", "arrow", "folders"}
     assert {reader.name for reader, *_ in FORMS.values()} | apart == set(branches_of(ReaderConfig))
 
 
@@ -115,6 +117,25 @@ def test_parallel_needs_no_file_of_tags(tmp_path: Path) -> None:
     assert list(ParallelConfig().read(tmp_path / "a.txt", "ignored")) == [
         Kept(1, TaggedRecord("1", ("Ann", "sat"), ()))
     ]
+
+
+def test_without_labels_a_file_is_one_text_and_a_folder_those_of_all_classes(tmp_path: Path) -> None:
+    for name, text in (("pos/1.txt", "a film\n\nto see\n"), ("unsup/1.txt", "a film"), ("neg/2.txt", "")):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    file, folder = (list(FoldersConfig().read(path, "ignored")) for path in (tmp_path / "pos/1.txt", tmp_path))
+    assert file == [Kept("1.txt", TextRecord("1.txt", "a film\n\nto see", ()))]
+    assert folder == [
+        Drop("neg/2.txt", "no text"),
+        Kept("pos/1.txt", TextRecord("pos/1.txt", "a film\n\nto see", ())),
+        Kept("unsup/1.txt", TextRecord("unsup/1.txt", "a film", ())),
+    ]
+    assert list(FoldersConfig().read(tmp_path))[1:] == [
+        Kept("pos/1.txt", TextRecord("pos/1.txt", "a film\n\nto see", ("pos",))),
+        Drop("unsup/1.txt", "no label"),
+    ]
+    with pytest.raises(DataError, match=r"1\.txt, the folder: expected a folder for each class, with texts"):
+        list(FoldersConfig().read(tmp_path / "pos/1.txt"))
 
 
 def test_a_word_with_the_separator_in_it_stays_whole_in_a_line_without_tags(tmp_path: Path) -> None:
