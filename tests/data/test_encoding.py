@@ -120,14 +120,17 @@ def test_a_damaged_file_is_named_before_its_encoding_is_guessed(tmp_path: Path, 
         guess(tmp_path / name)
 
 
-def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "value", "found"), [(8, 1, "encrypted"), (6, 93, "zip file version 9.3")], ids=["encrypted", "version"]
+)
+def test_an_archive_that_python_cannot_unpack_is_refused(tmp_path: Path, place: int, value: int, found: str) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.writestr("a.tsv", "a\tb\n")
     content = bytearray((tmp_path / "a.zip").read_bytes())
-    content[6] |= 1  # the flag of the member, and that in the directory
-    content[content.index(b"PK\x01\x02") + 8] |= 1
+    content[place - 2] |= value  # of the member, and of its entry in the directory
+    content[content.index(b"PK\x01\x02") + place] |= value
     (tmp_path / "a.zip").write_bytes(content)
-    with pytest.raises(DataError, match=r"expected a whole zip file, found .*encrypted"):
+    with pytest.raises(DataError, match=rf"expected a whole zip file, found .*{found}"):
         guess(tmp_path / "a.zip")
 
 

@@ -205,16 +205,16 @@ Make: TypeAlias = Callable[[Path, Path], Sweep]
 
 
 def killed_in_turn(
-    folder: Path, tries: int, kill: Kill, make: Make = Sweep, *, in_startup: bool = True
+    folder: Path, tries: int, kill: Kill, make: Make = Sweep, *, in_startup: bool = True, most: int = 20
 ) -> Iterator[Try]:
-    """Tries that end the driver: a sweep is resumed after each, and the next one hits it again until it ends."""
+    """Tries that end the driver: a sweep is resumed after each, and hit again until it ends, so many times at most."""
     while tries > 0:
         kills: list[Try] = []
         before: list[Ledger] = []
         again = 0
         with fresh(folder, make) as sweep:
             has_ended = False
-            while not has_ended and len(kills) < tries:
+            while not has_ended and len(kills) < min(tries, most):
                 with sweep.driver() as driver:
                     moment = sweep.random_moment(driver, in_startup=in_startup)
                     has_ended = moment is None

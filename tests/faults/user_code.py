@@ -92,7 +92,8 @@ def with_own_space(folder: Path, scratch: Path) -> Sweep:
 
 
 def _in_space(fault: str) -> Row:
-    return partial(killed_in_turn, kill=partial(driver_ends, fault), make=with_own_space, in_startup=False)
+    # Few in one sweep: towards its end all trials have been suggested, and the space is not asked any more.
+    return partial(killed_in_turn, kill=partial(driver_ends, fault), make=with_own_space, in_startup=False, most=3)
 
 
 ROWS: Final[Rows] = {

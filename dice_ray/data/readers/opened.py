@@ -74,7 +74,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         else:
             with path.open("rb") as file:
                 yield file
-    except (zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+    # NotImplementedError: a version of zip that Python cannot unpack.
+    except (zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError) as error:
         raise OSError(str(error)) from error
 
 
