@@ -89,7 +89,7 @@ class Plan(BaseModel):
             ConfigError: It cannot run, or sets what a trial must not set.
             InputError: It is of a variant that the plan does not have, as in a ledger of another study.
         """
-        if trial.variant not in self.digests:
+        if trial.variant is not None and trial.variant not in self.digests:
             known = ", ".join(repr(name) for name in self.digests if name is not None) or "none"
             must = f"its variant must be one of the plan of {self.name}"
             raise InputError(f"trial {trial.id}: {must}, got {trial.variant!r}; known: {known}")

@@ -6,6 +6,7 @@ import importlib
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,15 @@ from dice_ray.run import stopping
 from dice_ray.run.stopping import stop_on_signals
 
 
+@pytest.fixture
+def no_nohup() -> Iterator[None]:
+    """SIGHUP as in a terminal, also where the tests run below `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("no_nohup")
 @pytest.mark.parametrize("number", stopping.SIGNALS)
 def test_a_signal_is_noted_once_the_work_asks_and_a_second_one_is_raised(number: int) -> None:
     """In the middle of an optimizer step an exception would leave a state that no checkpoint can be written of."""

@@ -301,9 +301,9 @@ def varied(**written: dict[str, Any]) -> dict[str, Variant]:
 
 @pytest.mark.parametrize(
     ("plan", "variant", "known"),
-    [(SWEEP, "a", "none"), (study(), "a", "none"), (study(variants=varied()), None, "'none', 'add_positive', 'dr")],
+    [(SWEEP, "a", "none"), (study(), "a", "none"), (study(variants=varied()), "a", "'none', 'add_positive', 'dr")],
 )
-def test_a_trial_of_another_plan_is_refused(plan: SweepPlan | StudyPlan, variant: str | None, known: str) -> None:
+def test_a_trial_of_another_plan_is_refused(plan: SweepPlan | StudyPlan, variant: str, known: str) -> None:
     """Its line is in the ledger if a file was copied from the folder of another study."""
     with pytest.raises(InputError, match=f"trial 0001: its variant must be .*, got {variant!r}; known: {known}"):
         plan.config(TrialSpec(id="0001", params={}, seed=0, arm="ce", variant=variant))
