@@ -160,8 +160,7 @@ def _with_control(plan: StudyPlan) -> StudyPlan:
     """The plan with another arm: the baseline, with the settings apart from the loss's that were found for another arm.
 
     It shows how large differences between arms can be that come only from what their searches drew. Where the searches
-    found the same settings
-    apart from the loss's, or the baseline writes all of them itself, there is nothing to show.
+    found the same settings apart from the loss's, or the baseline writes all of them itself, there is nothing to show.
     """
     of_loss = {path: value for path, value in plan.tuned_settings[plan.baseline].items() if _is_of_loss(path)}
     for arm, found in plan.tuned_settings.items():

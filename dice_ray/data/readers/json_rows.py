@@ -26,13 +26,14 @@ LONGEST_TOKEN: Final = 16
 
 
 def parted(path: Path) -> tuple[Path, str | None]:
-    """The file and the key of a list in it, of a path such as `data.json#train`.
+    """The file and the key of a list in it, of a path such as `data.json#train`; a file may have such a name itself.
 
     >>> parted(Path("all/data.json#train")), parted(Path("c#.json"))
     ((PosixPath('all/data.json'), 'train'), (PosixPath('c#.json'), None))
     """
     file, _, key = path.name.rpartition("#")
-    return (path.with_name(file), key) if file and key and "." not in key else (path, None)
+    has_key = file and key and "." not in key and not path.exists()
+    return (path.with_name(file), key) if has_key else (path, None)
 
 
 def row_lists(path: Path, encoding: str) -> list[str]:

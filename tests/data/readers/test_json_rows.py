@@ -99,6 +99,9 @@ def test_one_list_of_a_document_is_read_by_its_key(indent: int | None, tmp_path:
     assert list(reader.read(val)) == [Kept(1, TextRecord("1", "b", ("y",))), Kept(2, TextRecord("2", "c", ("x",)))]
     with pytest.raises(DataError, match=r"a\.json, the document: expected a list 'dev', found 'none', 'train', 'val'"):
         list(reader.read(other))
+    val.write_text('[["d", "z"]]')
+    assert list(reader.read(val)) == [Kept(1, TextRecord("1", "d", ("z",)))], "a file of that name"
+    val.unlink()
     path.write_text('{"train": [["a", "x"]],\n "val": [["b"')
     with pytest.raises(DataError, match=r"a\.json, line 2: expected JSON, found Expecting ',' delimiter"):
         list(reader.read(val))
