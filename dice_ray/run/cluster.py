@@ -17,11 +17,9 @@ import os
 import re
 import secrets
 import shutil
-import signal
 import socket
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from dice_ray.errors import InputError, RunError, first_line
 from dice_ray.remote import store_url
 from dice_ray.run.output import redirected
+from dice_ray.run.stopping import postponed
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Screen
@@ -294,18 +293,19 @@ def _check_own_address(address: str) -> None:
 
 def _init(address: str, options: Mapping[str, Any]) -> None:
     import ray
+    from ray._private import utils
 
     _check_own_address(address)
-    handler = signal.getsignal(signal.SIGTERM)
+    replace = utils.set_sigterm_handler
+    utils.set_sigterm_handler = lambda handler: None  # Ray's own ends the process without a message (Ray 2.60)
     try:
-        ray.init(address=address, configure_logging=False, **options)
+        with postponed():  # an exception within would make this process crash as it ends
+            ray.init(address=address, configure_logging=False, **options)
     except Exception as error:
         must = "start" if address == "local" else "answer"
         raise RunError(f"Ray must {must} at {address}: {first_line(error)}") from error
     finally:
-        # Ray replaces it by one that ends the process, and keeps it (Ray 2.60).
-        if handler is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, handler)
+        utils.set_sigterm_handler = replace
 
 
 def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:

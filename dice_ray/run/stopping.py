@@ -2,10 +2,11 @@
 
 Python runs a signal handler between any two instructions of the main thread, also in the middle of an optimizer step.
 So once the work asks whether it should stop, a signal is only noted, and the work ends by itself at the next moment
-from which it can be resumed. Before that, while data are loaded or Ray starts, a signal raises KeyboardInterrupt at
-once. A second signal always does, and so does the time `GRACE` after SIGTERM: a machine that is taken away does not
-wait. Nothing is raised while Python imports a module: its lock would stay held, and whoever imports that module next
-would wait for ever. The signal is sent again until the import is done.
+from which it can be resumed. Before that, while data are loaded, a signal raises KeyboardInterrupt at once; while Ray
+starts, the first one waits until it has started (`postponed`). A second signal always raises, and so does the time
+`GRACE` after SIGTERM: a machine that is taken away does not wait. Nothing is raised while Python imports a module or
+logs: the lock that this holds would never be released, and another thread that imports or logs next would wait for
+ever. The signal is sent again until the lock is free.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 GRACE: Final = 6.0
 """Seconds that the work has to end by itself after SIGTERM."""
 RETRY: Final = 0.05
-"""Seconds after which a signal that arrived within an import is sent again."""
+"""Seconds after which a signal that arrived while a lock was held is sent again."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -51,7 +52,7 @@ class Stop:
         if is_first:
             self.signal = number
         if not is_first or not self.is_asked:
-            if is_importing(frame):
+            if holds_lock(frame):
                 self.signal = None if is_first else self.signal
                 threading.Timer(RETRY, os.kill, (os.getpid(), number)).start()
                 return
@@ -60,19 +61,21 @@ class Stop:
             self.timer.start()
 
 
-def is_importing(frame: FrameType | None) -> bool:
-    """Whether one of the functions that run belongs to Python's import system."""
-    while frame is not None and "importlib._bootstrap" not in frame.f_code.co_filename:
+def holds_lock(frame: FrameType | None) -> bool:
+    """Whether one of the functions that run belongs to Python's import system or to `logging`, which have locks."""
+    while frame is not None:
+        if "importlib._bootstrap" in frame.f_code.co_filename or frame.f_globals.get("__name__") == "logging":
+            return True
         frame = frame.f_back
-    return frame is not None
+    return False
 
 
 def interrupt(number: int, frame: FrameType | None) -> None:
-    """Handle Ctrl-C outside of work that can be resumed: raise KeyboardInterrupt, or end the process within an import.
+    """Handle Ctrl-C outside of work that can be resumed: raise KeyboardInterrupt, or end a process that holds a lock.
 
     Imported code, such as torch's, may catch the exception, and the command would go on as if nothing had been pressed.
     """
-    if is_importing(frame):
+    if holds_lock(frame):
         sys.stdout.flush()
         os._exit(128 + number)
     raise KeyboardInterrupt
@@ -80,21 +83,48 @@ def interrupt(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def stop_on_signals() -> Iterator[Stop]:
-    """Handle `SIGNALS` until the end of the block; in a thread other than the main one nothing is handled.
+    """Handle `SIGNALS` until the end of the block; in a thread other than the main one nothing is handled."""
+    stop = Stop()
+    with _handled_by(stop.handle):
+        try:
+            yield stop
+        finally:
+            stop.timer.cancel()
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Let the first signal wait for the end of the block, which would leave a broken state; a second one is raised."""
+    waiting: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        restore()
+        waiting.append(number)
+
+    with _handled_by(handle) as restore:
+        yield
+    for number in waiting:
+        signal.raise_signal(number)
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[Callable[[], None]]:
+    """Handle `SIGNALS` until the end of the block or a call, in the main thread alone, where Python handles them.
 
     SIGHUP, of a terminal that is closed, stays ignored below `nohup`.
     """
-    stop = Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-    handled = [number for number in SIGNALS if number != signal.SIGHUP or not is_nohup]
-    before = {number: signal.signal(number, stop.handle) for number in handled}
-    try:
-        yield stop
-    finally:
-        stop.timer.cancel()
-        for number, handler in before.items():
+    before: dict[int, Any] = {}
+
+    def restore() -> None:
+        for number, earlier in before.items():
             # None: it was not installed from Python, and cannot be installed again.
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+            signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
+
+    if threading.current_thread() is threading.main_thread():
+        is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        handled = [number for number in SIGNALS if number != signal.SIGHUP or not is_nohup]
+        before |= {number: signal.signal(number, handler) for number in handled}
+    try:
+        yield restore
+    finally:
+        restore()

@@ -42,6 +42,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of all tries")
     parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a driver below `nohup` would ignore it
     if options.row:
         make(options.row, options.tries, options.results)
         return 0

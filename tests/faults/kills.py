@@ -18,7 +18,7 @@ from typing import Final
 import psutil
 
 from dice_ray.tracking.reader import read
-from tests.faults.sweeps import NAME, Kill, Sweep, checked, fresh, killed_in_turn, survived_in_turn, tried
+from tests.faults.sweeps import NAME, NUM_TRIALS, Kill, Sweep, checked, fresh, killed_in_turn, survived_in_turn, tried
 from tests.faults.tries import Rows, Try, sharing
 from tests.machines import Machines, machines
 from tests.processes import TRIAL, WORKER, titled
@@ -68,7 +68,7 @@ def head_killed(cluster: Machines, sweep: Sweep, driver: subprocess.Popen[bytes]
 
 
 def signalled(number: int, times: int, patience: float, sweep: Sweep, driver: subprocess.Popen[bytes]) -> float:
-    """Seconds until the driver has ended by itself; what is left after the patience is killed.
+    """Seconds until the driver has ended by the signal; what is left after the patience is killed.
 
     Ctrl-C in a terminal reaches all processes of the driver's group.
     """
@@ -84,6 +84,9 @@ def signalled(number: int, times: int, patience: float, sweep: Sweep, driver: su
         driver.wait(patience)
     if driver.poll() is None and number != signal.SIGTERM:
         raise AssertionError(f"the driver has not ended after {patience:.0f} s")
+    # Python itself ends by the signal, before the program handles it; a sweep may have come to its end before.
+    codes = {128 + number, -number} | ({0} if len(sweep.ledger.outcomes) == NUM_TRIALS else set())
+    assert driver.poll() is None or driver.returncode in codes, f"the driver ended with {driver.returncode}"
     # Before anything is stored Python itself may be interrupted, while it imports the program.
     assert not sweep.path.exists() or "Traceback" not in sweep.messages, f"a traceback: {sweep.messages[-300:]}"
     return time.monotonic() - start

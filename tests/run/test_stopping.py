@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from dice_ray.run import stopping
-from dice_ray.run.stopping import stop_on_signals
+from dice_ray.run.stopping import postponed, stop_on_signals
 
 
 @pytest.fixture
@@ -80,6 +82,72 @@ def test_an_import_is_not_torn_apart(tmp_path: Path, monkeypatch: pytest.MonkeyP
         import_it()
     assert sys.modules["slow_module"].is_whole
     assert stop.signal == signal.SIGINT
+
+
+class Slow(logging.Handler):
+    """Gets a signal while it holds its lock."""
+
+    is_done = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(0.01)
+        self.is_done = True
+
+
+def test_a_lock_of_logging_is_not_kept() -> None:
+    """It is taken before a `try`: the thread that sends to MLflow waited for it for ever, and the command for that."""
+    logger, handler = logging.Logger("slow"), Slow()
+    logger.addHandler(handler)
+
+    def log() -> None:
+        logger.warning("slow")
+        signal.pause()
+
+    with stop_on_signals(), pytest.raises(KeyboardInterrupt):
+        log()
+    assert handler.is_done
+
+
+def test_a_signal_waits_for_what_must_not_be_torn_apart_and_a_second_one_does_not() -> None:
+    reached = []
+
+    def work(signals: int) -> None:
+        with postponed():
+            for _ in range(signals):
+                signal.raise_signal(signal.SIGINT)
+                reached.append(signals)
+
+    for signals in (1, 2):
+        with stop_on_signals() as stop, pytest.raises(KeyboardInterrupt):
+            work(signals)
+        assert stop.signal == signal.SIGINT
+    assert reached == [1, 2]
+
+
+def test_a_signal_while_ray_starts_waits_until_it_has_started(tmp_path: Path) -> None:
+    """Within `ray.init` an exception leaves half a worker: one interrupted command in twenty ended by SIGSEGV.
+
+    SIGTERM, for which Ray installs a handler of its own.
+    """
+    program = """
+import os, signal, threading
+from pathlib import Path
+import ray
+from dice_ray.run import cluster, stopping
+with stopping.stop_on_signals():
+    init = ray.init
+    def signalled(**options):
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        init(**options)
+        open("started", "w").close()
+    ray.init = signalled
+    with cluster.started(None, num_cpus=1, log=Path("log")):
+        signal.pause()
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False, capture_output=True, text=True)
+    assert (tmp_path / "started").exists(), done.stderr
+    assert done.returncode == -signal.SIGINT, done.stderr  # of KeyboardInterrupt
 
 
 def test_ctrl_c_while_a_command_loads_its_modules_ends_it(tmp_path: Path) -> None:
