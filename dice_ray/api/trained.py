@@ -38,7 +38,7 @@ def predict(
             each a text, a pair (separated by a tab, or a tuple), or words. Ids of tables are those of their column of
             ids (of `id` where the data have none), else the numbers of the lines.
         threshold: A number, `tuned` for the one tuned on dev, or `auto`.
-        out: A file to write the predictions to; it is written whole or not at all.
+        out: A file to write the predictions to; it is written whole or not at all, and a new one only you can read.
     """
     from dice_ray.run import trained
     from dice_ray.run.folder import check_output, write_output
@@ -52,7 +52,7 @@ def predict(
         with table_file(file) as path:
             predictions = best.predict(path, threshold)
     if out is not None:
-        write_output(out, predictions.text())
+        write_output(out, predictions.text(), is_private=True)
     return predictions
 
 

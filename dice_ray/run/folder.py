@@ -111,9 +111,11 @@ def whole_output(file: Path) -> Iterator[Path]:
         unfinished.replace(target)
 
 
-def write_output(file: Path, text: str) -> None:
-    """Write a user's output file as a whole or not at all."""
+def write_output(file: Path, text: str, *, is_private: bool = False) -> None:
+    """Write a user's output file as a whole or not at all; a new private one is for its owner alone."""
     with whole_output(file) as unfinished:
+        if is_private and unfinished != file:  # not /dev/stdout and the like
+            unfinished.touch(mode=0o600)
         unfinished.write_text(text, encoding="utf-8")
 
 

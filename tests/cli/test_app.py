@@ -499,6 +499,7 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     assert printed.stdout.startswith("id\tlabel\tprobability_0")
     assert run("predict", "mine", "new.tsv", "--out", "found.tsv").stdout == "Written: found.tsv\n"
     assert Path("found.tsv").read_text() == printed.stdout
+    assert Path("found.tsv").stat().st_mode & 0o777 == 0o600, "predictions may hold texts"
     assert printed.stderr.startswith("threshold 0.")
     everything = run("predict", "mine", "new.tsv", "--threshold", "0")
     assert everything.stdout.splitlines()[1].split("\t")[1] == "1"

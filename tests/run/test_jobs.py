@@ -92,7 +92,9 @@ def test_a_job_is_submitted_followed_stopped_and_continued(tmp_path: Path) -> No
         with started(*submit, *TUNE, **given) as following:
             assert following.stdout is not None
             assert following.stdout.readline() == f"search: submitted as job search; results in {runs}/search\n"
-            wait_for((runs / "search/ledger.jsonl").exists)
+            ledger = runs / "search/ledger.jsonl"
+            wait_for(lambda: ledger.exists() or following.poll() is not None)
+            assert ledger.exists(), following.communicate()
             following.send_signal(signal.SIGINT)
             assert following.communicate()[0].endswith("search goes on. To stop it:\n  dice-ray stop search\n")
             assert following.returncode == 130
