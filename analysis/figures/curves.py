@@ -108,7 +108,7 @@ def training_curves(findings: Findings) -> list[Figure]:
         ]
     runs = frame[frame["kind"] == "trial"]
     if not runs.empty:
-        return _curves(NAME, findings, runs, losses(runs), parent_tag(frame, "metric"))
+        return _curves(NAME, findings, runs, losses(runs).fillna("unknown"), parent_tag(frame, "metric"))
     runs = frame[frame["kind"] == "run"].tail(NUM_RUNS)
     groups = list(runs.groupby(column(runs, "tags.metric"), sort=False))
     return [

@@ -87,7 +87,7 @@ def best_so_far(findings: Findings) -> list[Figure]:
         return []
     metric = parent_tag(findings.frame, "metric")
     score = scores(trials, metric).tolist()
-    rows = zip(score, states(trials), losses(trials), strict=True)
+    rows = zip(score, states(trials), losses(trials).fillna("unknown"), strict=True)  # deleted in MLflow
     scored = tuple(
         ScoredTrial(number, value, state, loss)
         for number, (value, state, loss) in enumerate(rows, start=1)

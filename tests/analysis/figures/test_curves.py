@@ -49,6 +49,13 @@ def test_a_sweep_has_a_panel_a_loss_without_means_and_the_best_runs_of_many(monk
     assert panel.mean is None
 
 
+def test_trials_whose_loss_was_deleted_in_mlflow_have_a_panel() -> None:
+    """Without one the figure had no panel at all, and the report ended with an IndexError."""
+    rows = [("0001", step, "dev/f1", 0.5) for step in (1, 2)]
+    (panel,) = only(training_curves(sweep([{"metrics.dev/best_f1": 0.5}], curves=points(*rows)))).panels
+    assert panel.name == "unknown"
+
+
 def test_one_evaluation_is_no_curve() -> None:
     assert training_curves(study(CELLS, curves=points(("plain1", 1, "dev/f1", 0.5)))) == []
     assert training_curves(study(CELLS)) == []

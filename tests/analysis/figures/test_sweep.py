@@ -13,7 +13,7 @@ from analysis.importance import LEAST_TRIALS, importances
 from tests.analysis.frames import study, sweep
 
 
-def trial(loss: str, score: float | None, **columns: Any) -> dict[str, Any]:
+def trial(loss: str | None, score: float | None, **columns: Any) -> dict[str, Any]:
     return {"params.loss": loss, "metrics.dev/best_f1": score, "metrics.dev/constant_f1": 0.2, **columns}
 
 
@@ -27,6 +27,14 @@ def test_the_best_so_far_never_falls_and_a_trial_without_a_score_keeps_its_place
     assert figure.constant == pytest.approx(0.2)
     assert best_so_far(sweep([trial("dice", None)])) == []
     assert best_so_far(study([{"arm": "plain", "seed": 1}])) == []
+
+
+def test_a_trial_whose_loss_was_deleted_in_mlflow_is_drawn() -> None:
+    """Its name was NaN, which no colour can be sorted by."""
+    (figure,) = best_so_far(sweep([trial("dice", 0.3), trial(None, 0.5)]))
+    assert isinstance(figure, BestSoFar)
+    assert [each.loss for each in figure.trials] == ["dice", "unknown"]
+    assert figure.svg().startswith("<svg")
 
 
 def searched(num: int) -> list[dict[str, Any]]:
