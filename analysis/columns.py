@@ -94,6 +94,11 @@ def losses(runs: pd.DataFrame) -> pd.Series[str]:
     return column(runs, "tags.loss").astype("str").fillna(column(runs, "params.loss").astype("str"))
 
 
+def drawn_losses(runs: pd.DataFrame) -> pd.Series[str]:
+    """The name of each run's loss in a figure: `unknown` where it was deleted in MLflow. Tables leave such runs out."""
+    return losses(runs).fillna("unknown")
+
+
 def by_seed(values: pd.Series[float], seeds: pd.Series[int]) -> dict[int, float]:
     """The values that are not NaN, by seed."""
     return {int(seed): float(value) for seed, value in zip(seeds, values, strict=True) if not math.isnan(value)}

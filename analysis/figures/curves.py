@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from analysis.columns import column, losses, parent_tag
+from analysis.columns import column, drawn_losses, parent_tag
 from analysis.comparison import comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, Line, label_score
 from analysis.naming import named, on_place
@@ -108,7 +108,7 @@ def training_curves(findings: Findings) -> list[Figure]:
         ]
     runs = frame[frame["kind"] == "trial"]
     if not runs.empty:
-        return _curves(NAME, findings, runs, losses(runs).fillna("unknown"), parent_tag(frame, "metric"))
+        return _curves(NAME, findings, runs, drawn_losses(runs), parent_tag(frame, "metric"))
     runs = frame[frame["kind"] == "run"].tail(NUM_RUNS)
     groups = list(runs.groupby(column(runs, "tags.metric"), sort=False))
     return [

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import pandas as pd
 
-from analysis.columns import losses, parent_tag, scores, states
+from analysis.columns import parent_tag
 from analysis.figures.base import Figure
-from analysis.figures.sweep import ScoredTrial
+from analysis.figures.sweep import ScoredTrial, scored_trials
 from analysis.searched import Setting, settings_of
 from analysis.tables.base import ScoreFormat
 
@@ -75,9 +75,7 @@ def settings_figures(findings: Findings, kind: type[SettingsFigure], name: str, 
         return []
     trials = findings.frame[findings.frame["kind"] == "trial"]
     metric = parent_tag(findings.frame, "metric")
-    numbers = range(1, len(trials) + 1)
-    rows = zip(numbers, scores(trials, metric), states(trials), losses(trials), strict=True)
-    by_id = dict(zip(trials["id"], (ScoredTrial(*row) for row in rows), strict=True))
+    by_id = dict(zip(trials["id"], scored_trials(trials, metric), strict=True))
     every = settings_of(trials.set_index("id").loc[list(findings.ranked)])
     # The sort is stable: of settings that equally many trials searched, the first of the space.
     most = sorted(kind.candidates(every), key=lambda setting: setting.values.count(None))[:NUM_SETTINGS]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from analysis.columns import constant, losses, parent_tag, scores, states
+from analysis.columns import constant, drawn_losses, parent_tag, scores, states
 from analysis.figures.base import COLORS, QUIET, Figure, color_of, label_score, marker_of
 from analysis.importance import LEAST_TRIALS, LossImportance, importances
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure as Canvas
 
     from analysis.findings import Findings
@@ -21,7 +23,7 @@ NUM_POINTS = 1000
 
 @dataclass(frozen=True)
 class ScoredTrial:
-    """A trial with a score, numbered by the order in which trials started."""
+    """A trial and its score, NaN without one, numbered by the order in which trials started."""
 
     number: int
     score: float
@@ -80,19 +82,19 @@ class BestSoFar(Figure):
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
 
 
+def scored_trials(trials: pd.DataFrame, metric: str) -> list[ScoredTrial]:
+    """All trials, also those without a score."""
+    rows = zip(scores(trials, metric), states(trials), drawn_losses(trials), strict=True)
+    return [ScoredTrial(number, *row) for number, row in enumerate(rows, start=1)]
+
+
 def best_so_far(findings: Findings) -> list[Figure]:
     """The figure for a sweep with scored trials."""
     trials = findings.frame[findings.frame["kind"] == "trial"]
     if trials.empty:
         return []
     metric = parent_tag(findings.frame, "metric")
-    score = scores(trials, metric).tolist()
-    rows = zip(score, states(trials), losses(trials).fillna("unknown"), strict=True)  # deleted in MLflow
-    scored = tuple(
-        ScoredTrial(number, value, state, loss)
-        for number, (value, state, loss) in enumerate(rows, start=1)
-        if value == value
-    )
+    scored = tuple(trial for trial in scored_trials(trials, metric) if not math.isnan(trial.score))
     if not scored:
         return []
     predictor = constant(trials, metric)

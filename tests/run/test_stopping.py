@@ -125,6 +125,7 @@ def test_a_signal_waits_for_what_must_not_be_torn_apart_and_a_second_one_does_no
     assert reached == [1, 2]
 
 
+@pytest.mark.ray
 def test_a_signal_while_ray_starts_waits_until_it_has_started(tmp_path: Path) -> None:
     """Within `ray.init` an exception leaves half a worker: one interrupted command in twenty ended by SIGSEGV.
 

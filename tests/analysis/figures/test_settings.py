@@ -80,6 +80,14 @@ def test_a_line_goes_through_the_values_of_its_trial_from_low_to_high() -> None:
     assert best.get_linewidth() > first.get_linewidth()
 
 
+def test_a_trial_whose_loss_was_deleted_in_mlflow_is_drawn() -> None:
+    """Its name was NaN, which no colour can be sorted by."""
+    without = {**trial(0.6, lr=2.0), "params.loss": None}
+    for figures in (slices, parallel_coordinates):
+        (figure,) = figures(sweep([trial(0.5, lr=1.0), without]))
+        assert "unknown" in figure.svg()
+
+
 def test_of_many_settings_the_most_searched_are_drawn_and_the_others_named() -> None:
     """Finds figures that grow without end, and settings left out without a word."""
     many: dict[str, Any] = {f"p{number:02d}": number for number in range(NUM_SETTINGS)}
