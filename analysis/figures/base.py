@@ -151,9 +151,12 @@ def color_of(names: Iterable[str], baseline: str | None = None) -> dict[str, str
     )
 
 
-def marker_of(names: Iterable[str]) -> dict[str, str]:
-    """A marker for each name, the same in every figure of the same names."""
-    return {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(sorted(set(names)))}
+def marker_of(names: Iterable[str], baseline: str | None = None) -> dict[str, str]:
+    """A marker for each name, the same in every figure of the same names, with or without the baseline."""
+    others = sorted({*names} - {baseline})
+    return {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(others)} | (
+        {baseline: "d"} if baseline is not None else {}
+    )
 
 
 def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
@@ -175,7 +178,7 @@ def draw_line(axes: Axes, line: Line, color: str, marker: str) -> None:
 def draw_lines(axes: Axes, lines: Sequence[Line], baseline: str | None = None) -> None:
     """Draw lines, each in the colour and with the marker of its name, and the legend beside the axes."""
     names = [line.name for line in lines]
-    colors, markers = color_of(names, baseline), marker_of(names)
+    colors, markers = color_of(names, baseline), marker_of(names, baseline)
     for line in lines:
         draw_line(axes, line, colors[line.name], markers[line.name])
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))

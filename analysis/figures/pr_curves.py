@@ -82,7 +82,7 @@ class PrecisionRecallCurves(Figure):
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
         names = [curve.arm for curve in self.curves]
-        colors, markers = color_of(names, self.baseline), marker_of(names)
+        colors, markers = color_of(names, self.baseline), marker_of(names, self.baseline)
         for curve in self.curves:
             look: dict[str, Any] = {"color": QUIET, "lw": 0.6, "alpha": 0.6}
             if curve in self.coloured:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 WIDEST: Final = 0.06
 """The most, in decades of the ratio, that the marks of two arms stand apart."""
+SHARE: Final = 0.4
+"""Of the distance of two ratios, the most that the marks of all arms take: a mark must not seem to be of the other one."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class ScoreByRatio(Figure):
 
     def draw(self, canvas: Canvas) -> None:
         names = list(dict.fromkeys(line.name for line in self._lines if line.name != CONSTANT))
-        colors, markers = color_of(names, self.baseline), marker_of(names)
+        colors, markers = color_of(names, self.baseline), marker_of(names, self.baseline)
         ratios = sorted({x for line in self._lines for x in line.x})
         places = side_by_side(ratios, names)
         every = canvas.subplots(len(self.panels), sharex=True, squeeze=False)[:, 0]
@@ -128,7 +130,7 @@ class ScoreByRatio(Figure):
 def side_by_side(ratios: Sequence[float], names: Sequence[str]) -> dict[str, float]:
     """The factor by which the marks of each arm are moved from a ratio, such that those of two ratios do not mix."""
     gap = min(np.log10(after / before) for before, after in pairwise(ratios))
-    step = min(WIDEST, gap / (len(names) + 1))
+    step = min(WIDEST, SHARE * gap / max(1, len(names) - 1))
     return {name: float(10 ** (step * (number - (len(names) - 1) / 2))) for number, name in enumerate(names)}
 
 

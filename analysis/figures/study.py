@@ -80,7 +80,7 @@ class Plane(Figure):
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
         names = [point.arm for point in self.points]
-        colors, markers = color_of(names, self.baseline), marker_of(names)
+        colors, markers = color_of(names, self.baseline), marker_of(names, self.baseline)
         looks: dict[str, dict[str, Any]] = {
             name: {"color": colors[name], "marker": markers[name], "linestyle": "none"} for name in names
         }

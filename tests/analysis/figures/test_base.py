@@ -70,6 +70,7 @@ def test_a_picture_in_a_file_stands_on_white_and_the_one_of_a_page_on_nothing(tm
 def test_a_name_has_the_same_colour_whatever_the_order_and_the_baseline_is_grey() -> None:
     assert color_of(["b", "a", "plain"], "plain") == color_of(["plain", "a", "b"], "plain")
     assert color_of(["b", "a", "plain"], "plain") == {"a": COLORS[0], "b": COLORS[1], "plain": QUIET}
+    assert marker_of(["b", "a", "plain"], "plain").items() > marker_of(["a", "b"]).items()
     many = [f"{number:02d}" for number in range(12)]
     looks = list(zip(color_of(many).values(), marker_of(many).values(), strict=True))
     assert len(set(looks)) == len(many)
