@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 WIDEST: Final = 0.06
 """The most, in decades of the ratio, that the marks of two arms stand apart."""
 SHARE: Final = 0.4
-"""Of the distance of two ratios, the most that the marks of all arms take: a mark must not seem to be of the other one."""
+"""The most of the distance of two ratios that the marks of all arms take, so that none seems to be of the other one."""
 
 
 @dataclass(frozen=True)

@@ -473,6 +473,19 @@ def test_a_file_that_two_readers_fit_is_read_as_the_user_says() -> None:
         guess(Path("data.txt"), Given(format="conl"))
 
 
+def test_a_folder_or_binary_file_has_one_reader_and_another_one_is_an_error() -> None:
+    """The reader that the user named was ignored."""
+    for name in ("good", "bad"):
+        Path("reviews", name).mkdir(parents=True)
+        Path("reviews", name, "1.txt").write_text(f"a {name} text")
+    table_ = pyarrow.table({"text": [text for text, _ in rows("0", "1")], "label": [0, 1] * 20})
+    feather.write_feather(table_, "a")
+    for path, reader in (("reviews", "folders"), ("a", "arrow")):
+        assert list(guess(Path(path), Given(format=reader)).reader) == [reader]
+        with pytest.raises(InputError, match=f"{path}: --as must be {reader}, .* got conll"):
+            guess(Path(path), Given(format="conll"))
+
+
 @pytest.mark.parametrize("form", ["feather", "stream", "datasets"])
 def test_arrow_files_are_read_whatever_their_form(form: str) -> None:
     """They were read as text in Latin-1 or UTF-16."""

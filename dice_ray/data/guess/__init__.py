@@ -83,12 +83,15 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
 
     Raises:
         DataError: The file does not exist or is empty, or no format fits; the error gives the reason for each format.
-        InputError: There is no such encoding, or a positive label is given for another task.
+        InputError: There is no such encoding, a positive label is given for another task, or another reader than the
+            only one that reads such a path.
         UnknownNameError: The file has no such column or label.
     """
     if path.is_dir() and is_dataset(path):
+        _check_only("hub", path, given)
         return guess_folder(path, given)
     if path.is_dir():
+        _check_only("folders" if are_classes(path) else "spans", path, given)
         encoding = UTF_8 if given.encoding is None else checked_encoding(given.encoding)
         found = guess_classes(path, encoding) if are_classes(path) else _guess_brat(path, encoding)
         return found if given.positive is None else with_positive(found, given.positive)
@@ -110,6 +113,7 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         raise DataError(f"{path}: the file must hold rows, and it is empty")
     guessers = GUESSERS
     if binary:
+        _check_only(COLUMNAR[binary], path, given)
         guessers = {binary: partial(guess_columnar, reader=COLUMNAR[binary], given=given)}
     elif given.columns:
         guessers = {name: partial(guesser, given=given) for name, guesser in WITH_COLUMNS.items()}
@@ -144,6 +148,11 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "
         "for a table, wnut17 for tagged words, squad2 for questions."
     )
+
+
+def _check_only(reader: str, path: Path, given: Given) -> None:
+    if given.format not in (None, reader):
+        raise InputError(f"{path}: --as must be {reader}, its only reader, or be left out; got {given.format}")
 
 
 def _guess_brat(folder: Path, encoding: str) -> Guess:
