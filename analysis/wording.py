@@ -24,21 +24,46 @@ def headline(of: Verdict) -> str:
 
 
 def arm_to_use(of: Verdict) -> str:
-    """The arm to use, as far as the comparison shows one."""
-    baseline = of.comparison.baseline
+    """The arm to use, as far as the comparison shows one that is better than the constant predictor."""
     if of.winner:
         return of.winner.name
-    better = [arm.name for arm in of.different if arm.difference and arm.difference.is_ahead]
-    # An arm that is better at both thresholds is named once.
-    names = [name for name in better if not name.endswith(TUNED) or name.removesuffix(TUNED) not in better]
-    if names:
-        *others, last = names
-        return f"{', '.join(others)}{' or ' if others else ''}{last}"
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
-    if of.outcome == "all_collapsed" or rows_of_baseline(of.comparison)[0].score.mean <= constant_score(of.comparison):
-        return f"no arm: {baseline} is not better than the {CONSTANT}"
-    return f"{baseline}, since no arm is shown to be better{' and some are worse' if of.different else ''}"
+    level, at_half = constant_score(of.comparison), _better_only_at_half(of)
+    better = [arm for arm in _better(of.different) if not arm.score.mean <= level]
+    if names := _names([arm for arm in better if arm not in at_half]):
+        return names
+    baseline = [row for row in rows_of_baseline(of.comparison) if not row.score.mean <= level]
+    if of.outcome == "all_collapsed" or not baseline:
+        return _names(better) or f"no arm: {of.comparison.baseline} is not better than the {CONSTANT}"
+    if at_half:
+        instead = f"; at the threshold of .5, {names}" if (names := _names(better)) else ""
+        return f"{baseline[-1].name}, since no arm is shown to be better at its tuned threshold{instead}"
+    worse = " and some are worse" if of.different else ""
+    return f"{baseline[0].name}, since no arm is shown to be better{worse}"
+
+
+def _better(rows: Sequence[Arm]) -> list[Arm]:
+    """The rows that are ahead of the baseline, of those that differ from it significantly."""
+    return [arm for arm in rows if arm.difference and arm.difference.is_ahead]
+
+
+def _better_only_at_half(of: Verdict) -> list[Arm]:
+    """The rows that are better at .5, but not if each arm, the baseline too, has its threshold tuned on dev.
+
+    A tuned threshold may do what their losses do.
+    """
+    better, tuned = _better(of.different), {arm.name for arm in of.compared if is_tuned(arm)}
+    tuned -= {arm.name for arm in better}
+    return [arm for arm in better if f"{arm.name}{TUNED}" in tuned]
+
+
+def _names(rows: Sequence[Arm]) -> str:
+    """The arms, of which one with both its rows is named once."""
+    plain = [arm.name for arm in rows if not is_tuned(arm)]
+    tuned = [arm.name for arm in rows if is_tuned(arm) and arm.name.removesuffix(TUNED) not in plain]
+    *others, last = [*plain, *tuned] or [""]
+    return f"{', '.join(others)}{' or ' if others else ''}{last}"
 
 
 def design(of: Verdict) -> str:
@@ -185,11 +210,14 @@ def _of_different(of: Verdict) -> Iterator[str]:
         yield (
             f"Significantly better than {of.comparison.baseline} {' and '.join(places)} (Holm p <= {ALPHA}): {names}."
         )
+    if at_half := _better_only_at_half(of):
+        names = ", ".join(arm.name for arm in at_half)
+        yield f"At thresholds tuned on dev, not significantly better than {of.comparison.baseline}: {names}."
 
 
 def _better_and_worse(of: Verdict, rows: Sequence[Arm]) -> str:
     show = score_format(of.comparison).show
-    better = [arm for arm in rows if arm.difference and arm.difference.is_ahead]
+    better = _better(rows)
     worse = [arm for arm in rows if arm not in better]
     return (with_differences(better, show) or "no arm") + (f"; worse: {with_differences(worse, show)}" if worse else "")
 
@@ -225,7 +253,7 @@ def _of_power(of: Verdict) -> Iterator[str]:
 
 def _of_collapse(of: Verdict) -> Iterator[str]:
     """How often the arms that are better may collapse: a chance of 5 % is seldom seen in 10 runs."""
-    better = {arm.name for arm in of.different if arm.difference and arm.difference.is_ahead}
+    better = {arm.name for arm in _better(of.different)}
     better |= {of.winner.name} if of.winner else set()
     arms_by_counts: dict[tuple[int, int], list[str]] = {}
     for arm in of.comparison.arms:

@@ -160,6 +160,42 @@ def test_a_card_says_which_arm_to_use() -> None:
     assert cards(findings)[0].use == "no arm: plain is not better than the constant predictor"
 
 
+@pytest.mark.parametrize(
+    ("of_half", "of_tuned", "use"),
+    [
+        (
+            [0.1, 0.5, 0.2],
+            [0.6, 0.6, 0.6],
+            "plain{0}, {2} at its tuned threshold{1} dice",
+        ),
+        ([0.1, 0.3, 0.2], [0.6, 0.6, 0.6], "plain{0}, {2} at its tuned threshold"),
+        ([0.1, 0.5, 0.5], [0.6, 0.6, 0.8], "focal{}"),
+        ([0.1, 0.1, 0.1], [0.6, 0.8, 0.8], "focal{0} or dice{0}"),
+        ([0.1, 0.1, 0.1], [0.6, 0.6, 0.6], "plain{0}, {2}"),
+        ([0.1, 0.2, 0.2], [0.3, 0.3, 0.3], "no arm: plain is not better than the constant predictor"),
+        ([0.5, 0.1, 0.1], [0.6, 0.6, 0.6], "plain, {2} and some are worse"),
+    ],
+)
+def test_an_arm_that_does_what_a_threshold_does_is_not_the_one_to_use(
+    of_half: list[float], of_tuned: list[float], use: str
+) -> None:
+    """Weighted cross entropy was recommended where cross entropy with a tuned threshold had a higher score."""
+    noise = {"plain": [0.02, 0, 0.01, 0, 0.02], "dice": [0, 0.02, 0, 0.01, 0], "focal": [0.01, 0.01, 0, 0.02, 0]}
+
+    def scores(means: list[float]) -> dict[str, list[float]]:
+        return {arm: [mean + each for each in noise[arm]] for mean, arm in zip(means, noise, strict=True)}
+
+    findings, tuned = found(scores(of_half)), found(scores(of_tuned))
+    findings.frame["metrics.test/f1_tuned"] = tuned.frame["metrics.test/f1"]
+    findings.frame["metrics.test/constant_f1"] = 0.4
+    (card,) = cards(findings)
+    assert card.use == use.format(
+        " (tuned threshold)", "; at the threshold of .5,", "since no arm is shown to be better"
+    )
+    sentence = "At thresholds tuned on dev, not significantly better than plain:"
+    assert (sentence in report(findings).text().replace("\n  ", " ")) == (of_half[1] > of_half[0])
+
+
 def test_every_outcome_has_an_answer() -> None:
     assert set(ANSWERS) == set(get_args(Outcome))
 
