@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import numpy as np
 
@@ -16,18 +16,17 @@ from analysis.figures.base import (
     Figure,
     Line,
     color_of,
-    draw_lines,
     label_score,
     marker_of,
     on_hover,
 )
 from analysis.naming import named, on_place
-from analysis.ratios import PR_AUC, by_ratio
+from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, by_ratio
 from analysis.statistics import FEW_SEEDS, Interval
 from analysis.tables.base import ScoreFormat
+from analysis.verdict import is_tuned
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
     from analysis.findings import Findings
@@ -40,7 +39,7 @@ SHARE: Final = 0.4
 
 @dataclass(frozen=True)
 class RatioPanel:
-    """The scores of the arms in one reading: at .5, at the tuned threshold, or PR-AUC.
+    """The lines of the arms in one reading: at .5, at the tuned threshold, or PR-AUC.
 
     Attributes:
         lines: One for each arm; that of the constant predictor has no band.
@@ -51,37 +50,27 @@ class RatioPanel:
 
 
 @dataclass(frozen=True)
-class ScoreByRatio(Figure):
-    """The score of each arm by the number of negatives for each positive, a panel for each reading."""
+class ByRatioFigure(Figure):
+    """The arms by the number of negatives for each positive, a panel for each reading."""
 
     metric: str
     baseline: str
     panels: tuple[RatioPanel, ...]
 
-    @property
-    def height(self) -> float:
-        return 0.6 + 1.9 * len(self.panels)
+    sign: ClassVar[Literal["", "+"]] = ""
+    """Of a positive number; with one, the figure is of differences."""
 
     @property
-    def caption(self) -> str:
-        area = (
-            " PR-AUC needs no threshold; a random ranking has the share of positives in test."
-            if any(panel.name == PR_AUC for panel in self.panels)
-            else ""
-        )
-        return (
-            f"The mean {self.metric} of each arm over its seeds with its 95 % interval, by the number of negatives for "
-            "each positive in the training split; arms stand side by side at each ratio."
-            f"{area} The intervals of two arms may overlap where their paired difference is significant: see the "
-            "tables, and the figure of gains."
-            + (f" Dotted: the {CONSTANT}." if any(line.name == CONSTANT for line in self._lines) else "")
-        )
+    def height(self) -> float:
+        return 0.6 + 1.9 * max(len(self.panels), 1.4)
 
     @property
     def alt(self) -> str:
         panels = (
             f"{panel.name}: "
-            + ", ".join(f"{line.name} from {line.y[0]:.3g} to {line.y[-1]:.3g}" for line in panel.lines)
+            + ", ".join(
+                f"{line.name} from {line.y[0]:{self.sign}.3g} to {line.y[-1]:{self.sign}.3g}" for line in panel.lines
+            )
             for panel in self.panels
         )
         return f"{self.title}. {'; '.join(panels)}."
@@ -97,7 +86,11 @@ class ScoreByRatio(Figure):
         places = side_by_side(ratios, names)
         every = canvas.subplots(len(self.panels), sharex=True, squeeze=False)[:, 0]
         for axes, panel in zip(every, self.panels, strict=True):
-            scale = ScoreFormat(percent=all(0 <= y <= 1 for line in panel.lines for y in line.y))
+            # Of a difference, only its size says whether it is a share.
+            values = [abs(y) if self.sign else y for line in panel.lines for y in line.y]
+            scale = ScoreFormat(percent=all(0 <= value <= 1 for value in values))
+            if self.sign:
+                axes.axhline(0, color=QUIET, linewidth=0.8)
             for line in panel.lines:
                 if line.name == CONSTANT:
                     axes.plot(line.x, line.y, color=QUIET, linewidth=0.9, linestyle=":", label=CONSTANT)
@@ -117,14 +110,51 @@ class ScoreByRatio(Figure):
                 )
                 for ratio, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
                     (spot,) = axes.plot(x, y, marker="o", color=color, alpha=0, markersize=7)
-                    shown = scale.show_interval(Interval(y, low, high, 0))
+                    shown = scale.show_interval(Interval(y, low, high, 0), self.sign)
                     on_hover(spot, f"{line.name}, {ratio:g} negatives: {shown}")
             axes.set_title(panel.name, loc="left")
-            label_score(
-                axes.yaxis, PR_AUC if panel.name == PR_AUC else self.metric, (y for line in panel.lines for y in line.y)
-            )
-        _label_ratios(every[-1], ratios)
+            metric = f"gain in {self.metric}" if self.sign else self.metric
+            label_score(axes.yaxis, PR_AUC if panel.name == PR_AUC else metric, values)
+        every[-1].set_xscale("log")
+        every[-1].set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
+        every[-1].set_xticks([], minor=True)
+        every[-1].set_xlabel("negatives for each positive in the training split")
         every[0].legend(loc="upper left", bbox_to_anchor=(1, 1))
+
+
+@dataclass(frozen=True)
+class ScoreByRatio(ByRatioFigure):
+    """The score of each arm by the number of negatives for each positive."""
+
+    @property
+    def caption(self) -> str:
+        area = (
+            " PR-AUC needs no threshold; a random ranking has the share of positives in test."
+            if any(panel.name == PR_AUC for panel in self.panels)
+            else ""
+        )
+        return (
+            f"The mean {self.metric} of each arm over its seeds with its 95 % interval, by the number of negatives for "
+            "each positive in the training split; arms stand side by side at each ratio."
+            f"{area} The intervals of two arms may overlap where their paired difference is significant: see the "
+            "tables, and the figure of gains."
+            + (f" Dotted: the {CONSTANT}." if any(line.name == CONSTANT for line in self._lines) else "")
+        )
+
+
+@dataclass(frozen=True)
+class GainByRatio(ByRatioFigure):
+    """The gain of each arm over the baseline, by the number of negatives for each positive."""
+
+    sign = "+"
+
+    @property
+    def caption(self) -> str:
+        return (
+            f"{self.metric} minus that of {self.baseline} on the same training set and at the same kind of threshold, "
+            "paired by seed, with the intervals of the tables, which are corrected for the number of arms at each "
+            f"ratio: a gain counts if its interval does not include 0 and it has at least {FEW_SEEDS} seeds."
+        )
 
 
 def side_by_side(ratios: Sequence[float], names: Sequence[str]) -> dict[str, float]:
@@ -151,50 +181,25 @@ def score_by_ratio(findings: Findings) -> list[Figure]:
     ]
 
 
-@dataclass(frozen=True)
-class GainByRatio(Figure):
-    """The gain of each arm over the baseline, by the number of negatives for each positive."""
-
-    metric: str
-    baseline: str
-    lines: tuple[Line, ...]
-
-    @property
-    def caption(self) -> str:
-        return (
-            f"{self.metric} minus that of {self.baseline} on the same training set, paired by seed, with the intervals "
-            "of the tables, which are corrected for the number of arms at each ratio: a gain counts if its band does "
-            f"not include 0 and it has at least {FEW_SEEDS} seeds."
-        )
-
-    def draw(self, canvas: Canvas) -> None:
-        axes = canvas.subplots()
-        axes.axhline(0, color=QUIET, linewidth=0.8)
-        draw_lines(axes, self.lines)
-        _label_ratios(axes, sorted({x for line in self.lines for x in line.x}))
-        label_score(axes.yaxis, f"gain in {self.metric}", (abs(y) for line in self.lines for y in line.y))
-
-
 def gain_by_ratio(findings: Findings) -> list[Figure]:
     """For each data set and encoder of a study over training sets of several imbalance ratios."""
     return [
-        GainByRatio(name, f"Gain against imbalance{on_place(of.place)}", of.metric, of.baseline, _gains(of.comparisons))
+        GainByRatio(name, f"Gain against imbalance{on_place(of.place)}", of.metric, of.baseline, panels)
         for name, of in named("gain_by_ratio", by_ratio(findings))
+        if (panels := _gains(of.comparisons))
     ]
 
 
-def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[Line, ...]:
-    """The line of each arm except the baseline: its differences in the tables of the ratios."""
-    points: dict[str, dict[float, Interval]] = {}
+def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[RatioPanel, ...]:
+    """The differences of each arm except the baseline in the tables of the ratios."""
+    points: dict[str, dict[str, dict[float, Interval]]] = {}
     for ratio, compared in by_ratio.items():
         for arm in compared.arms:
-            if arm.difference and arm.difference.interval.num and not arm.name.endswith(TUNED):
-                points.setdefault(arm.name, {})[ratio] = arm.difference.interval
-    return tuple(Line.through(name, of_arm) for name, of_arm in sorted(points.items()))
-
-
-def _label_ratios(axes: Axes, ratios: Sequence[float]) -> None:
-    axes.set_xscale("log")
-    axes.set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
-    axes.set_xticks([], minor=True)
-    axes.set_xlabel("negatives for each positive in the training split")
+            if arm.difference and arm.difference.interval.num:
+                of_panel = points.setdefault(AT_TUNED if is_tuned(arm) else AT_HALF, {})
+                of_panel.setdefault(arm.name.removesuffix(TUNED), {})[ratio] = arm.difference.interval
+    return tuple(
+        RatioPanel(name, tuple(Line.through(arm, of_arm) for arm, of_arm in sorted(points[name].items())))
+        for name in (AT_HALF, AT_TUNED)
+        if name in points
+    )

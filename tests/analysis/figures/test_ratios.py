@@ -33,7 +33,8 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
     ]
     (figure,) = gain_by_ratio(study(cells))
     assert isinstance(figure, GainByRatio)
-    (line,) = figure.lines
+    assert [panel.name for panel in figure.panels] == [AT_HALF]
+    (line,) = figure.panels[0].lines
     assert (line.name, line.x) == ("dice", (1.0, 10.0))
     assert line.y == pytest.approx((0.5 / 30, 0.5 / 30 + 0.09))
     assert not any(map(math.isnan, (*line.low, *line.high)))
@@ -42,8 +43,8 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
     assert (first.name, first.title) == ("gain_by_ratio_1", "Gain against imbalance on a")
     assert isinstance(first, GainByRatio)
     assert isinstance(second, GainByRatio)
-    assert [line.y for line in first.lines] == [pytest.approx(line.y) for line in figure.lines]
-    assert second.lines[0].y == pytest.approx([y / 2 for y in figure.lines[0].y])
+    assert first.panels[0].lines[0].y == pytest.approx(line.y)
+    assert second.panels[0].lines[0].y == pytest.approx([y / 2 for y in line.y])
     of_table = [arm.difference.interval for each in comparisons(study(cells)) for arm in each.arms if arm.difference]
     assert (line.low, line.high) == (
         tuple(each.low for each in of_table if each.num > 1),
@@ -51,6 +52,18 @@ def test_gain_is_paired_by_seed_on_the_same_training_set() -> None:
     ), "the figure and the table of a ratio show the same interval"
     assert gain_by_ratio(study([each for each in cells if each.get(RATIO) != 1])) == []
     assert gain_by_ratio(study([cell("plain", 1, 0.5)])) == []
+    assert gain_by_ratio(study([each for each in cells if each["arm"] == "plain"])) == []
+
+
+def test_the_gain_at_tuned_thresholds_is_over_the_baseline_at_its_own() -> None:
+    """Finds a gain over the baseline at .5, which a threshold alone would give."""
+    (figure,) = gain_by_ratio(study(CELLS))
+    assert isinstance(figure, GainByRatio)
+    half, tuned = figure.panels
+    assert (half.name, tuned.name) == (AT_HALF, AT_TUNED)
+    assert [line.name for line in tuned.lines] == ["dice", "late"]
+    assert tuned.lines[0].y == pytest.approx(half.lines[0].y)
+    assert "dice from +0." in figure.alt
 
 
 def two_classes(arm: str, seed: int, f1: float) -> dict[str, Any]:
