@@ -133,7 +133,9 @@ class ReportTable:
         """The escaped cells, those with a mark in its form."""
         return [
             [
-                forms[mark].format(escape(cell)) if (mark := self.marks.get((number, str(name)))) else escape(cell)
+                forms[mark].format(escape(cell))
+                if cell and (mark := self.marks.get((number, str(name))))
+                else escape(cell)
                 for name, cell in zip(self.shown, row, strict=True)
             ]
             for number, row in enumerate(self.shown.itertuples(index=False))

@@ -45,6 +45,13 @@ def test_no_string_gets_out_of_its_cell() -> None:
     assert [row.replace("\\|", "").count("|") for row in rows] == [3] * 4
 
 
+def test_an_empty_cell_has_no_mark() -> None:
+    """Of a difference without a p value: `**` begins bold text in Markdown."""
+    shown = pd.DataFrame({"difference": ["+0.00"], "p": [""]})
+    marked = ReportTable("t", "Title", shown, shown, marks={(0, "difference"): "grey", (0, "p"): "grey"})
+    assert marked.markdown().splitlines()[-1] == "| *+0.00* |  |"
+
+
 def test_csv_reads_back() -> None:
     back = pd.read_csv(io.StringIO(table().csv()))
     assert back["arm"].tolist() == ["dice", NASTY]
