@@ -37,7 +37,7 @@ FIGURES: list[Figure] = [
     PrecisionRecallCurves("pr", NASTY, "plain", (ArmCurve(NASTY, (0.5,) * 101, 0.3, 0.4),), 0.1),
     TverskyAlpha("tversky_alpha", NASTY, (AlphaPanel(NASTY, (LINE,)), AlphaPanel("b", (LINE,)))),
     ScoreByRatio("score", NASTY, "test/f1", "plain", (RatioPanel(NASTY, (LINE,)), RatioPanel("PR-AUC", (LINE,)))),
-    GainByRatio("gain", NASTY, "test/f1", "plain", (LINE,)),
+    GainByRatio("gain", NASTY, "test/f1", "plain", (RatioPanel(NASTY, (LINE,)),)),
     BestSoFar("best", NASTY, "dev/f1", (ScoredTrial(1, 0.5, "done", NASTY), ScoredTrial(2, 0.4, "pruned", "b")), 0.2),
     Slices("slices", NASTY, "dev/f1", TRIALS, SETTINGS, (NASTY,)),
     ParallelCoordinates("parallel", NASTY, "dev/f1", TRIALS, SETTINGS, ()),
