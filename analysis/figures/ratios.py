@@ -62,7 +62,7 @@ class ByRatioFigure(Figure):
 
     @property
     def height(self) -> float:
-        return 0.6 + 1.9 * max(len(self.panels), 1.4)
+        return max(super().height, 0.6 + 1.9 * len(self.panels))
 
     @property
     def alt(self) -> str:
