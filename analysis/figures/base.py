@@ -8,8 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import pandas as pd
 
@@ -143,19 +144,18 @@ def on_hover(artist: Artist, text: str) -> None:
     artist.set_gid(f"{HOVER}{one_line(text)}")
 
 
-def color_of(names: Iterable[str], baseline: str | None = None) -> dict[str, str]:
-    """A colour for each name, the same in every figure of the same names; the baseline is grey."""
-    others = sorted({*names} - {baseline})
-    return {name: COLORS[number % len(COLORS)] for number, name in enumerate(others)} | (
-        {baseline: QUIET} if baseline is not None else {}
-    )
+class Look(NamedTuple):
+    """How the lines and points of a name look."""
+
+    color: str
+    marker: str
 
 
-def marker_of(names: Iterable[str], baseline: str | None = None) -> dict[str, str]:
-    """A marker for each name, the same in every figure of the same names, with or without the baseline."""
-    others = sorted({*names} - {baseline})
-    return {name: MARKERS[number % len(MARKERS)] for number, name in enumerate(others)} | (
-        {baseline: "d"} if baseline is not None else {}
+def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Look]:
+    """A look for each name, the same in every figure of the same names, with or without the baseline, which is grey."""
+    looks = dict(zip(sorted({*names} - {baseline}), zip(cycle(COLORS), cycle(MARKERS), strict=False), strict=False))
+    return {name: Look(*look) for name, look in looks.items()} | (
+        {baseline: Look(QUIET, "d")} if baseline is not None else {}
     )
 
 
@@ -169,16 +169,15 @@ def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
         axis.set_major_formatter(PercentFormatter(1, symbol=""))
 
 
-def draw_line(axes: Axes, line: Line, color: str, marker: str) -> None:
+def draw_line(axes: Axes, line: Line, look: Look) -> None:
     """Draw a line over its band, with its name for the legend."""
-    axes.fill_between(line.x, line.low, line.high, color=color, alpha=0.15, linewidth=0)
-    axes.plot(line.x, line.y, color=color, marker=marker, label=line.name)
+    axes.fill_between(line.x, line.low, line.high, color=look.color, alpha=0.15, linewidth=0)
+    axes.plot(line.x, line.y, color=look.color, marker=look.marker, label=line.name)
 
 
 def draw_lines(axes: Axes, lines: Sequence[Line], baseline: str | None = None) -> None:
     """Draw lines, each in the colour and with the marker of its name, and the legend beside the axes."""
-    names = [line.name for line in lines]
-    colors, markers = color_of(names, baseline), marker_of(names, baseline)
+    looks = looks_of((line.name for line in lines), baseline)
     for line in lines:
-        draw_line(axes, line, colors[line.name], markers[line.name])
+        draw_line(axes, line, looks[line.name])
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))

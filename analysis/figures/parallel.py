@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import log
 from typing import TYPE_CHECKING, Any, Final
 
-from analysis.figures.base import INK, QUIET, Figure, color_of, on_hover
+from analysis.figures.base import INK, QUIET, Figure, looks_of, on_hover
 from analysis.figures.settings import (
     SPREAD,
     SettingsFigure,
@@ -85,11 +85,11 @@ class ParallelCoordinates(SettingsFigure):
         # Many lines at the opacity that a few need would fill the axes.
         alpha = max(0.12, min(0.5, 20 / max(1, len(others))))
         axes.add_collection(LineCollection(others, colors=QUIET, lw=0.6, alpha=alpha, zorder=1))
-        colors = color_of(trial.loss for trial in self.trials)
+        looks = looks_of(trial.loss for trial in self.trials)
         best = [*enumerate(zip(lines, self.trials, strict=False))][:NUM_BEST]
         for rank, (line, trial) in reversed(best):
             x, y = zip(*line, strict=True)
-            (drawn,) = axes.plot(x, y, color=colors[trial.loss], lw=1.1 if rank else 2.6, zorder=3)
+            (drawn,) = axes.plot(x, y, color=looks[trial.loss].color, lw=1.1 if rank else 2.6, zorder=3)
             on_hover(drawn, f"trial {trial.number}, {trial.loss}")
         for row, setting in enumerate(self.rows):
             self._draw_axis(axes, row, setting)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.columns import unfailed
 from analysis.comparison import comparisons
-from analysis.figures.base import QUIET, Figure, color_of, label_score, marker_of, on_hover
+from analysis.figures.base import QUIET, Figure, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
 from analysis.tables.base import ScoreFormat
 from dice_ray.tracking import schema
@@ -81,13 +81,12 @@ class PrecisionRecallCurves(Figure):
 
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
-        names = [curve.arm for curve in self.curves]
-        colors, markers = color_of(names, self.baseline), marker_of(names, self.baseline)
+        looks = looks_of((curve.arm for curve in self.curves), self.baseline)
         for curve in self.curves:
             look: dict[str, Any] = {"color": QUIET, "lw": 0.6, "alpha": 0.6}
             if curve in self.coloured:
                 area = f"{curve.arm} ({_percent(curve.pr_auc)})"
-                look = {"color": colors[curve.arm], "marker": markers[curve.arm], "zorder": 3, "label": area}
+                look = {**looks[curve.arm]._asdict(), "zorder": 3, "label": area}
             # The curve is drawn from point to point of RECALLS, and marked at the nearest one.
             mark = [round(curve.recall * (len(RECALLS) - 1))]
             (drawn,) = axes.plot(RECALLS, curve.precision, markevery=mark, clip_on=False, **look)

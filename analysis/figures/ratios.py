@@ -11,15 +11,7 @@ import numpy as np
 
 from analysis.best_arm import TUNED
 from analysis.comparison import CONSTANT, Comparison
-from analysis.figures.base import (
-    QUIET,
-    Figure,
-    Line,
-    color_of,
-    label_score,
-    marker_of,
-    on_hover,
-)
+from analysis.figures.base import QUIET, Figure, Line, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
 from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, by_ratio
 from analysis.statistics import FEW_SEEDS, Interval
@@ -81,7 +73,7 @@ class ByRatioFigure(Figure):
 
     def draw(self, canvas: Canvas) -> None:
         names = list(dict.fromkeys(line.name for line in self._lines if line.name != CONSTANT))
-        colors, markers = color_of(names, self.baseline), marker_of(names, self.baseline)
+        looks = looks_of(names, self.baseline)
         ratios = sorted({x for line in self._lines for x in line.x})
         places = side_by_side(ratios, names)
         every = canvas.subplots(len(self.panels), sharex=True, squeeze=False)[:, 0]
@@ -96,20 +88,20 @@ class ByRatioFigure(Figure):
                     axes.plot(line.x, line.y, color=QUIET, linewidth=0.9, linestyle=":", label=CONSTANT)
                     continue
                 x_N = np.array(line.x) * places[line.name]
-                color, sizes = colors[line.name], np.array([line.y, line.y]) - np.array([line.low, line.high])
+                look, sizes = looks[line.name], np.array([line.y, line.y]) - np.array([line.low, line.high])
                 axes.errorbar(
                     x_N,
                     line.y,
                     np.abs(sizes),
-                    color=color,
-                    marker=markers[line.name],
+                    color=look.color,
+                    marker=look.marker,
                     label=line.name,
                     markersize=3.5,
                     linewidth=0.7,
                     elinewidth=1.1,
                 )
                 for ratio, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
-                    (spot,) = axes.plot(x, y, marker="o", color=color, alpha=0, markersize=7)
+                    (spot,) = axes.plot(x, y, marker="o", color=look.color, alpha=0, markersize=7)
                     shown = scale.show_interval(Interval(y, low, high, 0), self.sign)
                     on_hover(spot, f"{line.name}, {ratio:g} negatives: {shown}")
             axes.set_title(panel.name, loc="left")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final
 
-from analysis.figures.base import INK, Figure, color_of, label_score, marker_of, on_hover
+from analysis.figures.base import INK, Figure, Look, label_score, looks_of, on_hover
 from analysis.figures.settings import SettingsFigure, positions, settings_figures, shown_number, shown_value, ticks
 from analysis.figures.sweep import NUM_POINTS
 from analysis.searched import Setting
@@ -48,29 +49,29 @@ class Slices(SettingsFigure):
     def draw(self, canvas: Canvas) -> None:
         columns = min(COLUMNS, len(self.settings))
         grid = canvas.subplots(self.num_rows, columns, sharey=True, squeeze=False)
-        names = [trial.loss for trial in self.trials]
-        colors, markers = color_of(names), marker_of(names)
+        looks = looks_of(trial.loss for trial in self.trials)
         for axes in grid.flat[len(self.settings) :]:
             axes.remove()
         for axes, setting in zip(grid.flat, self.settings, strict=False):
-            self._draw(axes, setting, colors, markers)
+            self._draw(axes, setting, looks)
         label_score(grid[0, 0].yaxis, self.metric, (trial.score for trial in self.trials))
         canvas.supylabel(grid[0, 0].get_ylabel(), fontsize=8)
         grid[0, 0].set_ylabel("")
-        if len(colors) > 1:
-            for name, color in colors.items():
-                grid[0, 0].scatter([], [], s=22, color=color, marker=markers[name], label=name)
+        if len(looks) > 1:
+            for name, look in looks.items():
+                grid[0, 0].scatter([], [], s=22, color=look.color, marker=look.marker, label=name)
             canvas.legend(loc="outside lower center", ncols=4)
 
-    def _draw(self, axes: Axes, setting: Setting, colors: dict[str, str], markers: dict[str, str]) -> None:
+    def _draw(self, axes: Axes, setting: Setting, looks: Mapping[str, Look]) -> None:
         points = [*zip(positions(setting), self.trials, strict=True)]
         # Rare losses and the best trials last, on top of the others.
         for name, _ in Counter(trial.loss for trial in self.trials).most_common():
             of_loss = [(x, trial) for x, trial in reversed(points) if x is not None and trial.loss == name]
-            faces = [(colors[name], 0.55) if trial.state == "done" else "none" for _, trial in of_loss]
-            look: dict[str, Any] = {"facecolors": faces, "edgecolors": colors[name], "marker": markers[name]}
+            look = looks[name]
+            faces = [(look.color, 0.55) if trial.state == "done" else "none" for _, trial in of_loss]
+            drawn: dict[str, Any] = {"facecolors": faces, "edgecolors": look.color, "marker": look.marker}
             xy = [x for x, _ in of_loss], [trial.score for _, trial in of_loss]
-            axes.scatter(*xy, s=11, linewidths=0.6, rasterized=len(self.trials) > NUM_POINTS, **look)
+            axes.scatter(*xy, s=11, linewidths=0.6, rasterized=len(self.trials) > NUM_POINTS, **drawn)
         x, best = points[0]
         if x is not None:
             ring: dict[str, Any] = {"s": 60, "facecolors": "none", "edgecolors": INK, "linewidths": 1}

@@ -10,18 +10,7 @@ import pandas as pd
 
 from analysis.columns import by_seed, collapsed, column, scores, test_per_train
 from analysis.comparison import comparisons
-from analysis.figures.base import (
-    COLORS,
-    MARKERS,
-    QUIET,
-    Figure,
-    Line,
-    color_of,
-    draw_line,
-    label_score,
-    marker_of,
-    on_hover,
-)
+from analysis.figures.base import QUIET, Figure, Line, draw_line, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
 from analysis.statistics import Interval, t_interval
 from analysis.tables.base import ScoreFormat
@@ -79,10 +68,9 @@ class Plane(Figure):
 
     def draw(self, canvas: Canvas) -> None:
         axes = canvas.subplots()
-        names = [point.arm for point in self.points]
-        colors, markers = color_of(names, self.baseline), marker_of(names, self.baseline)
         looks: dict[str, dict[str, Any]] = {
-            name: {"color": colors[name], "marker": markers[name], "linestyle": "none"} for name in names
+            name: {**look._asdict(), "linestyle": "none"}
+            for name, look in looks_of((point.arm for point in self.points), self.baseline).items()
         }
         for point in self.living:
             precisions, recalls = zip(*point.seeds, strict=True)
@@ -168,8 +156,9 @@ class TverskyAlpha(Figure):
     def draw(self, canvas: Canvas) -> None:
         many = canvas.subplots(1, len(self.panels), sharey=True, squeeze=False)[0]
         for axes, panel in zip(many, self.panels, strict=True):
-            for line, color, marker in zip(panel.lines, COLORS, MARKERS, strict=False):
-                draw_line(axes, line, color, marker)
+            looks = looks_of(line.name for line in panel.lines)
+            for line in panel.lines:
+                draw_line(axes, line, looks[line.name])
             axes.set(title=panel.name, xlabel="alpha")
             label_score(axes.yaxis, "", (y for line in panel.lines for y in line.y))
         many[-1].legend(loc="best")

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.columns import constant, drawn_losses, parent_tag, scores, states
-from analysis.figures.base import COLORS, QUIET, Figure, color_of, label_score, marker_of
+from analysis.figures.base import COLORS, QUIET, Figure, label_score, looks_of
 from analysis.importance import LEAST_TRIALS, LossImportance, importances
 
 if TYPE_CHECKING:
@@ -57,14 +57,12 @@ class BestSoFar(Figure):
         from matplotlib.ticker import MaxNLocator
 
         axes = canvas.subplots()
-        names = [trial.loss for trial in self.trials]
-        colors, markers = color_of(names), marker_of(names)
-        for name, color in colors.items():
+        for name, (color, marker) in looks_of(trial.loss for trial in self.trials).items():
             of_loss = [trial for trial in self.trials if trial.loss == name]
             look: dict[str, Any] = {
                 "rasterized": len(self.trials) > NUM_POINTS,
                 "s": 22,
-                "marker": markers[name],
+                "marker": marker,
                 "edgecolors": color,
                 "linewidths": 1,
             }

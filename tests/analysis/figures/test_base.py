@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from analysis.figures.base import COLORS, INK, QUIET, Figure, Line, color_of, marker_of
+from analysis.figures.base import COLORS, INK, QUIET, Figure, Line, looks_of
 from analysis.figures.curves import CurvePanel, TrainingCurves
 from analysis.figures.derivatives import figure_1
 from analysis.figures.forest import Forest, ForestRow
@@ -67,13 +67,12 @@ def test_a_picture_in_a_file_stands_on_white_and_the_one_of_a_page_on_nothing(tm
     assert "fill: #ffffff" not in FIGURES[0].svg()
 
 
-def test_a_name_has_the_same_colour_whatever_the_order_and_the_baseline_is_grey() -> None:
-    assert color_of(["b", "a", "plain"], "plain") == color_of(["plain", "a", "b"], "plain")
-    assert color_of(["b", "a", "plain"], "plain") == {"a": COLORS[0], "b": COLORS[1], "plain": QUIET}
-    assert marker_of(["b", "a", "plain"], "plain").items() > marker_of(["a", "b"]).items()
-    many = [f"{number:02d}" for number in range(12)]
-    looks = list(zip(color_of(many).values(), marker_of(many).values(), strict=True))
-    assert len(set(looks)) == len(many)
+def test_a_name_has_the_same_look_whatever_the_order_and_the_baseline_is_grey() -> None:
+    assert looks_of(["b", "a", "plain"], "plain") == looks_of(["plain", "a", "b"], "plain")
+    assert looks_of(["b", "a", "plain"], "plain").items() > looks_of(["a", "b"]).items()
+    assert [look.color for look in looks_of(["b", "a", "plain"], "plain").values()] == [*COLORS[:2], QUIET]
+    many = looks_of(f"{number:02d}" for number in range(12))
+    assert len({*many.values()}) == len(many)
 
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
