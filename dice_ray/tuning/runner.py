@@ -7,6 +7,7 @@ late, so that errors of the plan and the data are reported before anything start
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import os
@@ -218,11 +219,16 @@ class Session:
         )
         # Tune warns of each trial that has no file of its own with the results: they are in the ledger.
         logging.getLogger("ray.tune.analysis.experiment_analysis").setLevel(logging.ERROR)
+        # The garbage collector would go through all that is imported by now again and again: .02 s for each trial.
+        gc.collect()
+        gc.freeze()
         try:
             with memory.survived():
                 tuner.fit()
         except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
             return False
+        finally:
+            gc.unfreeze()
         # With a new Tuner: in this one Tune has given the lost trials up for good.
         if lost := recorder.to_resubmit():
             return self._tune(ray, auto_gpus, CellSearcher(lost), len(lost), recorder)
