@@ -79,7 +79,7 @@ class LgConfig(WeightingBranch):
 
     Attributes:
         k: Added to the ratio of the other items to those of the class; a larger k makes the weights more alike.
-        strength: Below 1, k is raised until the ratio of the largest weight to the smallest is its power of `strength`.
+        strength: Below 1, k is raised until the ratio of the largest to the smallest weight, r at this k, is r^strength.
             So a search tries as many strong as weak weights, whatever the counts are.
     """
 

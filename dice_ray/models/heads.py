@@ -108,7 +108,6 @@ def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias
         assert isinstance(output, nn.Linear)
         nn.init.normal_(output.weight, std=0.02)
         nn.init.zeros_(output.bias)
-        # With 2 % positives the prior raised the F1 of cross entropy from 6.9 to 47.3, more than any loss did.
         if bias == "prior" and term.link == "softmax":
             output.bias.copy_(torch.tensor(term.log_prior))
         elif bias == "prior" and term.link == "sigmoid":

@@ -60,7 +60,7 @@ def guides() -> list[str]:
     """The pages of docs/ in the order of its index."""
     index = (REPOSITORY / "docs/index.md").read_text()
     trees = [text for language, text in FENCE.findall(index) if language == "{toctree}"]
-    names = [line for text in trees for line in text.splitlines() if re.fullmatch(r"\w+", line)]
+    names = [line for text in trees for line in text.splitlines() if re.fullmatch(r"[\w-]+", line)]
     return ["docs/index.md", *(f"docs/{name}.md" for name in names)]
 
 
