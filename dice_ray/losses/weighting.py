@@ -79,8 +79,8 @@ class LgConfig(WeightingBranch):
 
     Attributes:
         k: Added to the ratio of the other items to those of the class; a larger k makes the weights more alike.
-        strength: Below 1, k is raised until the ratio of the largest to the smallest weight, r at this k, is r^strength.
-            So a search tries as many strong as weak weights, whatever the counts are.
+        strength: With r the ratio of the largest weight to the smallest at this k, a larger k is taken whose ratio is
+            r^strength. So a search tries as many strong as weak weights, whatever the counts are.
     """
 
     name: ClassVar[str] = "lg"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -28,15 +28,15 @@ def micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
     return sum(counts, Counts()).scores | {"macro_f1": ratio(sum(f1), len(f1))}
 
 
-def constant_micro_f1(gold_NC: NDArray[Any]) -> float:
-    """The best micro F1 of predicting the same labels for every item; these are the most frequent ones.
+def constant_micro(gold_NC: NDArray[Any], measure: Callable[[Counts], float]) -> float:
+    """The best micro score of predicting the same labels for every item; these are the most frequent ones.
 
-    >>> constant_micro_f1(np.array([[1, 1], [1, 0], [1, 0]]))  # of the first label alone: 2 * 3 / (3 + 4)
+    >>> constant_micro(np.array([[1, 1], [1, 0], [1, 0]]), lambda counts: counts.f1)  # of the first label: 6 / (3 + 4)
     0.8571428571428571
     """
     frequencies = sorted(gold_NC.sum(0).tolist(), reverse=True)
     total = sum(frequencies)
     return max(
-        ratio(2 * num_right, num_labels * len(gold_NC) + total)
+        measure(Counts(num_right, num_labels * len(gold_NC) - num_right, total - num_right))
         for num_labels, num_right in enumerate(accumulate(frequencies), start=1)
     )

@@ -7,8 +7,11 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dice_ray.errors import InputError, reason_of
-from dice_ray.metrics.classification import Counts
+from dice_ray.metrics.classification import UNTUNED_THRESHOLD, Counts, binary_scores
 
 F_BETA: Final = re.compile(r"f(\d+(?:\.\d+)?)")
 OF_TWO: Final = ("f1", "precision", "recall", "accuracy", "balanced_accuracy", "mcc", "roc_auc", "pr_auc")
@@ -59,6 +62,20 @@ def chosen_f_beta(score: str, counts: Counts) -> dict[str, float]:
     """
     factor = beta(score)
     return {score: counts.f_beta(factor)} if factor else {}
+
+
+def chosen_constant(score: str, labels: NDArray[np.integer]) -> dict[str, float]:
+    """The best value of a score of two classes that a predictor of one class has; empty for the user's function.
+
+    >>> chosen_constant("accuracy", np.array([1, 0, 0, 0])), chosen_constant("recall", np.array([1, 0, 0, 0]))
+    ({'constant_accuracy': 0.75}, {'constant_recall': 1.0})
+    """
+    if ":" in score:
+        return {}
+    found = [binary_scores(np.full(len(labels), always), labels, UNTUNED_THRESHOLD) for always in (0.0, 1.0)]
+    num_positive = int((labels == 1).sum())
+    found.append(chosen_f_beta(score, Counts(tp=num_positive, fp=len(labels) - num_positive)))
+    return {f"constant_{score}": max(each.get(score, 0.0) for each in found)}
 
 
 def own_metric(

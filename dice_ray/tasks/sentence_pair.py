@@ -22,7 +22,7 @@ from dice_ray.metrics.classification import (
     item_counts,
     threshold_decisions,
 )
-from dice_ray.metrics.objectives import OF_TWO, check_score, chosen_f_beta, metric_of
+from dice_ray.metrics.objectives import OF_TWO, check_score, chosen_constant, chosen_f_beta, metric_of
 from dice_ray.models.heads import TextHead
 from dice_ray.tasks.base import NO_TARGET, Batch, Decisions, Row, Scores, Task, TaskBranch
 from dice_ray.tasks.predictions import TablePredictions
@@ -159,6 +159,7 @@ class SentencePair(Task[PairRecord]):
             "f1_tuned": tuned["f1"],
             **decisions,
             "constant_f1": constant_f1(labels),
+            **chosen_constant(self.config.score, labels),
         }
         ids, gold_N1 = [record.id for record in records], labels[:, None] == 1
         predicted, at_threshold = probabilities > 0.5, probabilities > decisions["threshold"]

@@ -29,7 +29,7 @@ from dice_ray.metrics.classification import (
     macro_roc_auc,
     threshold_decisions,
 )
-from dice_ray.metrics.multi_label import constant_micro_f1, label_counts, micro_and_macro
+from dice_ray.metrics.multi_label import constant_micro, label_counts, micro_and_macro
 from dice_ray.metrics.objectives import (
     OF_CLASSES,
     OF_LABELS,
@@ -37,6 +37,7 @@ from dice_ray.metrics.objectives import (
     PLAIN,
     beta,
     check_score,
+    chosen_constant,
     chosen_f_beta,
     metric_of,
 )
@@ -239,8 +240,9 @@ class OneLabel(TextTask):
         counts_CC = confusion(labels_N, predicted_N, len(self.classes))
         by_class = class_counts(self.classes, counts_CC)
         most_frequent = np.full_like(labels_N, counts_CC.sum(1).argmax())
-        constant = class_scores(confusion(labels_N, most_frequent, len(self.classes)))
-        metrics = class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in ("accuracy", "macro_f1")}
+        constant = class_scores(confusion(labels_N, most_frequent, len(self.classes))) | {"roc_auc": 0.5}
+        stored = constant.keys() & {"accuracy", "macro_f1", self.config.score}
+        metrics = class_scores(counts_CC) | {f"constant_{name}": constant[name] for name in sorted(stored)}
         if self.config.positive is None:
             metrics |= f1_by_name(by_class)
             metrics["roc_auc"] = macro_roc_auc(probabilities_NC, labels_N[:, None] == np.arange(len(self.classes)))
@@ -249,6 +251,7 @@ class OneLabel(TextTask):
             metrics |= binary_scores(positive_N, labels_N, 0.5) | decisions
             metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
             metrics["constant_f1"] = constant_f1(labels_N)
+            metrics |= chosen_constant(self.config.score, labels_N)
             metrics |= chosen_f_beta(self.config.score, by_class[self.config.positive])
         names = [[self.classes[index] for index in of.tolist()] for of in (labels_N, predicted_N)]
         metrics |= self.own_metric(metrics, *names)
@@ -317,8 +320,7 @@ class SeveralLabels(TextTask):
             **micro_and_macro(counts),
             **{f"{name}_tuned": value for name, value in micro_and_macro(tuned).items() if "f1" in name},
             **decisions,
-            "constant_f1": constant_micro_f1(gold_NC),
-            "constant_macro_f1": micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))["macro_f1"],
+            **self._constants(gold_NC),
             **f1_by_name(by_label),
             "roc_auc": macro_roc_auc(probabilities_NC, gold_NC),
         }
@@ -336,6 +338,18 @@ class SeveralLabels(TextTask):
             tuned_items=item_counts(ids, gold_NC, at_threshold_NC),
             classes=by_label,
         )
+
+    def _constants(self, gold_NC: NDArray[np.bool_]) -> dict[str, float]:
+        """The scores of predicting the same labels for every text: both F1, and the score that decides."""
+        score = self.config.score
+        found = {"macro_f1": micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))["macro_f1"]}
+        if score == "roc_auc":
+            found[score] = 0.5
+        for name in {"f1", score} - {"macro_f1", "roc_auc", self.config.own_metric()}:
+            found[name] = constant_micro(
+                gold_NC, lambda counts, name=name: (counts.scores | chosen_f_beta(name, counts))[name]
+            )
+        return {f"constant_{name}": value for name, value in found.items()}
 
 
 def _by_record(

@@ -9,6 +9,7 @@ from sklearn import metrics as reference
 
 from dice_ray.errors import InputError
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
+from dice_ray.metrics.objectives import OF_CLASSES, OF_LABELS, OF_TWO
 from dice_ray.tasks.sentence_pair import SentencePairConfig
 from dice_ray.tasks.text_classification import TextClassificationConfig
 from tests.tasks.test_text_classification import ONE, SEVERAL, built, scored
@@ -23,6 +24,26 @@ def test_the_scores_of_classes_are_those_of_scikit_learn() -> None:
     assert found == pytest.approx(reference.balanced_accuracy_score(labels, predicted))
     expected = reference.roc_auc_score(labels, probabilities_NC, multi_class="ovr")
     assert macro_roc_auc(probabilities_NC, labels[:, None] == np.arange(3)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"positive": "b", "score": score} for score in (*OF_TWO, "f0.5", "f3")),
+        *({"score": score} for score in OF_CLASSES),
+        *({"labels": "several", "score": score} for score in (*OF_LABELS, "f2") if score != "macro_f1"),
+    ],
+    ids=lambda settings: "-".join(settings.values()),
+)
+def test_the_constant_predictor_has_every_score_that_may_decide(settings: dict[str, str]) -> None:
+    """It is the best of the same labels for all texts; only of several labels' macro F1 it is that of all labels."""
+    labels = settings.get("labels")
+    records = SEVERAL if labels else (*ONE[:2], *ONE[3:]) if "positive" in settings else ONE
+    task, score = built(records, **settings), settings["score"]
+    num_classes = len(task.classes)
+    choices = np.ndindex(*[2] * num_classes) if labels else np.eye(num_classes)
+    constants = [scored(task, records, [list(map(float, each))] * len(records)) for each in choices]
+    assert constants[0][f"constant_{score}"] == pytest.approx(max(each[score] for each in constants))
 
 
 @pytest.mark.parametrize(
