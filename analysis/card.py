@@ -113,8 +113,7 @@ def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:
 def _settle(made: Verdict, findings: Findings) -> tuple[str, bool]:
     """What to run, and whether it is a command; studies of older versions have not stored theirs."""
     if made.more is None:
-        is_open = made.outcome in ("no_difference", "different")
-        return f"no study: not even {MOST_SEEDS} seeds would show the difference seen" if is_open else "", False
+        return f"no study: not even {MOST_SEEDS} seeds would show {made.too_small}" if made.too_small else "", False
     try:
         return shlex.join(made.more.words(parent_tag(findings.frame, "command"))), True
     except RunError:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from analysis.best_arm import TUNED, BestArm
@@ -75,7 +76,8 @@ class Verdict:
         different: The compared rows that differ significantly from the baseline.
         winner: The row that wins, and its lead over the closest row of another arm.
         why_no_winner: The reason why the leading row does not win.
-        more: The seeds that would answer the question; None if it is answered, or if `MOST_SEEDS` would not do.
+        more: The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it.
+        too_small: The difference that not even `MOST_SEEDS` would show; else empty.
     """
 
     comparison: Comparison
@@ -87,6 +89,7 @@ class Verdict:
     winner: BestArm | None = None
     why_no_winner: str = ""
     more: MoreSeeds | None = None
+    too_small: str = ""
 
     @property
     def answer(self) -> ToldApart:
@@ -109,9 +112,10 @@ def verdict(comparison: Comparison) -> Verdict:
         return Verdict(comparison, "too_few_seeds", most, not_compared=not_compared, more=more)
     compared = tuple(arm for arm in scored if shared.get(arm.name, 0) >= FEW_SEEDS)
     different = tuple(arm for arm in compared if arm.difference and arm.difference.is_significant)
-    why_no_winner = _why_no_winner(comparison, compared)
+    why_no_winner, is_close = _why_no_winner(comparison, compared)
     winner = comparison.best if different and not why_no_winner else None
     outcome: Outcome = "winner" if winner else "different" if different else "no_difference"
+    more, too_small = _more_seeds(comparison, compared) if is_close or not different else (None, "")
     return Verdict(
         comparison,
         outcome,
@@ -121,47 +125,56 @@ def verdict(comparison: Comparison) -> Verdict:
         different,
         winner,
         why_no_winner,
-        None if winner else _more_seeds(comparison, compared),
+        more,
+        too_small,
     )
+
+
+def is_useful(arm: Arm, comparison: Comparison) -> bool:
+    """Whether a row is better than the constant predictor, as far as that is stored."""
+    return not (_is_constant(arm, comparison) or arm.score.mean <= _constant_score(comparison) + NO_SPREAD)
 
 
 def _is_constant(arm: Arm, comparison: Comparison) -> bool:
     """Whether a row says no more than a predictor of one class: every run collapsed at .5, and no threshold helps."""
     row = next((row for row in comparison.arms if row.name == arm.name.removesuffix(TUNED)), arm)
     has_collapsed = row.collapsed is not None and row.collapsed >= row.score.num > 0
-    return has_collapsed and (row is arm or not arm.score.mean > constant_score(comparison) + NO_SPREAD)
+    return has_collapsed and (row is arm or not arm.score.mean > _constant_score(comparison) + NO_SPREAD)
 
 
-def constant_score(comparison: Comparison) -> float:
+def _constant_score(comparison: Comparison) -> float:
     """The mean of the constant predictor; NaN if it is not stored."""
     return next((arm.score.mean for arm in comparison.arms if arm.name == CONSTANT), math.nan)
 
 
-def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> str:
-    """The reason why the leading row does not win; empty if it wins."""
+def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[str, bool]:
+    """The reason why the leading row does not win, empty if it wins; and whether more seeds may remove it."""
     best = comparison.best
     if best is None:
-        return "no two compared arms share a seed"
+        return "no two compared arms share a seed", False
     leader = next(arm for arm in comparison.arms if arm.name == best.name)
     rivals = [arm for arm in (*rows_of_baseline(comparison), *compared) if _arm_of(arm) != _arm_of(leader)]
     highest = _highest(rivals)
     if highest.score.mean > leader.score.mean:
-        return f"{best.name} leads on the shared seeds, but {highest.name} has a higher mean over its own"
+        return f"{best.name} leads on the shared seeds, but {highest.name} has a higher mean over its own", False
     # The winner must be told apart by the p values of the table too, which are corrected over other tests.
     in_table = [leader] if leader.difference else [arm for arm in compared if is_tuned(arm) == is_tuned(leader)]
     if not best.wins or not all(arm.difference and arm.difference.is_significant for arm in in_table):
         lead = score_format(comparison).show(best.difference.interval.mean, "+")
-        return f"{best.name} leads, {lead} over {best.runner_up}, but not significantly over every other arm"
+        return f"{best.name} leads, {lead} over {best.runner_up}, but not significantly over every other arm", True
     is_better = f"{best.name} is significantly better than every other arm, but"
     if leader.failed:
-        return f"{is_better} {leader.failed} of its {leader.failed + leader.score.num} runs have no score"
-    if leader.score.mean <= constant_score(comparison) + NO_SPREAD or _is_constant(leader, comparison):
-        return f"{is_better} not better than the {CONSTANT}"
-    return ""
+        return f"{is_better} {leader.failed} of its {leader.failed + leader.score.num} runs have no score", False
+    if not is_useful(leader, comparison):
+        return f"{is_better} not better than the {CONSTANT}", False
+    return "", False
 
 
-def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> MoreSeeds | None:
-    """The seeds that would show the lead of the best arm over its runner-up; if no arm is better, over the baseline."""
+def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, str]:
+    """The seeds that would show the lead of the best arm over its runner-up; if no arm is better, over the baseline.
+
+    Without them, the difference that is too small; empty if it has no spread, as that of arms with equal scores.
+    """
     num_tests, show = sum(arm.difference is not None for arm in comparison.arms), score_format(comparison).show
     best, highest = comparison.best, _highest(compared)
     if best and any(arm.difference and arm.difference.is_ahead for arm in compared):
@@ -171,8 +184,10 @@ def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> MoreSeeds 
         by_seed, rows = highest.by_seed, [highest.name]
         shows = f"a difference as large as that of {with_differences([highest], show)}"
     num = seeds_needed(by_seed, num_tests, comparison.test_per_train)
+    if num is None:
+        return None, shows if len(by_seed) > 1 and np.ptp(by_seed) >= NO_SPREAD else ""
     names = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, *rows))
-    return MoreSeeds(num, tuple(names), shows) if num else None
+    return MoreSeeds(num, tuple(names), shows), ""
 
 
 def _highest(rows: Sequence[Arm]) -> Arm:
@@ -197,5 +212,12 @@ def score_format(comparison: Comparison) -> ScoreFormat:
 
 
 def with_differences(rows: Sequence[Arm], show: Callable[[float, str], str]) -> str:
-    """The rows with their differences from the baseline."""
-    return ", ".join(f"{arm.name} {show(arm.difference.interval.mean, '+')}" for arm in rows if arm.difference)
+    """The rows with their differences from the baseline, and the runs that failed."""
+    return ", ".join(
+        f"{arm.name} {show(arm.difference.interval.mean, '+')}{failures(arm)}" for arm in rows if arm.difference
+    )
+
+
+def failures(arm: Arm) -> str:
+    """How many runs of an arm, which its score leaves out, failed; empty for none."""
+    return f" ({arm.failed} of {arm.failed + arm.score.num} runs without a score)" if arm.failed else ""

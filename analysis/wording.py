@@ -12,7 +12,7 @@ from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.naming import on_place
 from analysis.power import MOST_SEEDS, collapse_bound, smallest_visible
 from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.verdict import Verdict, constant_score, is_tuned, rows_of_baseline, score_format, with_differences
+from analysis.verdict import Verdict, failures, is_tuned, is_useful, rows_of_baseline, score_format, with_differences
 from dice_ray.errors import counted
 
 ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
@@ -29,11 +29,11 @@ def arm_to_use(of: Verdict) -> str:
         return of.winner.name
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
-    level, at_half = constant_score(of.comparison), _better_only_at_half(of)
-    better = [arm for arm in _better(of.different) if not arm.score.mean <= level]
+    at_half = _better_only_at_half(of)
+    better = [arm for arm in _better(of.different) if is_useful(arm, of.comparison)]
     if names := _names([arm for arm in better if arm not in at_half]):
         return names
-    baseline = [row for row in rows_of_baseline(of.comparison) if not row.score.mean <= level]
+    baseline = [row for row in rows_of_baseline(of.comparison) if is_useful(row, of.comparison)]
     if of.outcome == "all_collapsed" or not baseline:
         return _names(better) or f"no arm: {of.comparison.baseline} is not better than the {CONSTANT}"
     if at_half:
@@ -59,10 +59,10 @@ def _better_only_at_half(of: Verdict) -> list[Arm]:
 
 
 def _names(rows: Sequence[Arm]) -> str:
-    """The arms, of which one with both its rows is named once."""
-    plain = [arm.name for arm in rows if not is_tuned(arm)]
-    tuned = [arm.name for arm in rows if is_tuned(arm) and arm.name.removesuffix(TUNED) not in plain]
-    *others, last = [*plain, *tuned] or [""]
+    """The arms, of which one with both its rows is named once, and the runs that failed."""
+    plain = {arm.name: arm for arm in rows if not is_tuned(arm)}
+    tuned = [arm for arm in rows if is_tuned(arm) and arm.name.removesuffix(TUNED) not in plain]
+    *others, last = [f"{arm.name}{failures(arm)}" for arm in (*plain.values(), *tuned)] or [""]
     return f"{', '.join(others)}{' or ' if others else ''}{last}"
 
 
@@ -83,7 +83,9 @@ def design(of: Verdict) -> str:
 def certainty(of: Verdict) -> str:
     """What the intervals cover, and what they do not."""
     comparison = of.comparison
-    drawn = "seeds and splits" if comparison.test_per_train else "seeds and test items"
+    drawn = "seeds and splits" if comparison.test_per_train else "seeds on this test set"
+    if any(arm.new_data for arm in of.compared):
+        drawn += " (and where new data is named, other test items)"
     if _shared(comparison):
         return (
             f"covers other {drawn}, with these shared settings; not another search, whose settings may favour another "
@@ -247,8 +249,8 @@ def _of_power(of: Verdict) -> Iterator[str]:
         )
     if of.more and of.more.shows:
         yield f"About {of.more.num} seeds would show {of.more.shows}."
-    elif of.compared and not of.winner:
-        yield f"Not even {MOST_SEEDS} seeds would show a difference as small as the one seen."
+    elif of.too_small:
+        yield f"Not even {MOST_SEEDS} seeds would show {of.too_small}."
 
 
 def _of_collapse(of: Verdict) -> Iterator[str]:
@@ -261,7 +263,7 @@ def _of_collapse(of: Verdict) -> Iterator[str]:
             arms_by_counts.setdefault((arm.collapsed, arm.score.num), []).append(arm.name)
     for (num, runs), names in arms_by_counts.items():
         yield (
-            f"{num} of {runs} runs of {', '.join(names)} collapsed: a chance to collapse of up to "
+            f"{num} of {runs} scored runs of {', '.join(names)} collapsed: a chance to collapse of up to "
             f"{100 * collapse_bound(num, runs):.0f} % is not excluded."
         )
 

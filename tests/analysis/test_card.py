@@ -53,7 +53,7 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
         "test": "1,200 rows, 103 of them refund (the rarest class)",
         "metric": "test/f1",
         "seeds": "5",
-        "certainty": "covers other seeds and test items, with the settings of this study; not other settings",
+        "certainty": "covers other seeds on this test set, with the settings of this study; not other settings",
         "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --arm plain --arm dice --seeds {made.more.num}",
     }
     whole = report(findings)

@@ -22,7 +22,7 @@ from analysis.summary import summary
 from analysis.tables.base import ReportTable
 from analysis.tables.study import comparison
 from analysis.verdict import MoreSeeds, Outcome, Verdict, verdict
-from analysis.wording import ONE_SEARCH, certainty, headline, question, sentences
+from analysis.wording import ONE_SEARCH, arm_to_use, certainty, headline, question, sentences
 from tests.analysis.cells import study
 
 RNG = np.random.default_rng(0)
@@ -61,16 +61,20 @@ def test_a_winner() -> None:
     assert headline(made).startswith("Winner: dice, significantly better than every other arm on this test set")
     second = [*sentences(made)][1]
     assert re.search(r"Significantly better than plain .* \(Holm p <= 0.05\): dice \+10.\d\d; worse: focal", second)
-    assert "0 of 10 runs of dice collapsed: a chance to collapse of up to 26 % is not excluded." in sentences(made)
+    collapse = "0 of 10 scored runs of dice collapsed: a chance to collapse of up to 26 % is not excluded."
+    assert collapse in sentences(made)
     assert made.more is None
 
 
 def test_an_arm_with_failed_runs_does_not_win() -> None:
     made = of({"plain": around(0.7), "dice": [*around(0.8, 7), math.nan, math.nan, math.nan]})
     assert made.outcome == "different"
-    assert "No winner: dice is significantly better than every other arm, but 3 of its 10 runs have no score." in [
-        *sentences(made)
-    ]
+    said = [*sentences(made)]
+    assert "No winner: dice is significantly better than every other arm, but 3 of its 10 runs have no score." in said
+    assert arm_to_use(made) == "dice (3 of 10 runs without a score)"
+    assert any("Holm" in sentence and sentence.endswith("(3 of 10 runs without a score).") for sentence in said)
+    assert any(sentence.startswith("0 of 7 scored runs of dice collapsed") for sentence in said)
+    assert not any("seeds would show" in sentence for sentence in said)
 
 
 def test_an_arm_below_the_constant_predictor_does_not_win() -> None:
@@ -80,6 +84,14 @@ def test_an_arm_below_the_constant_predictor_does_not_win() -> None:
         "No winner: dice is significantly better than every other arm, but not better than the constant predictor."
         in sentences(made)
     )
+    assert made.more is None
+    assert not any("seeds would show" in sentence for sentence in sentences(made))
+
+
+def test_an_arm_that_always_collapses_is_not_recommended_where_no_constant_predictor_is_stored() -> None:
+    made = of({"plain": around(0.94), "dice": [0.96] * 10}, constant=None, collapsed=("dice",))
+    assert [arm.name for arm in made.different] == ["dice"]
+    assert arm_to_use(made) == "plain, since no arm is shown to be better and some are worse"
 
 
 def test_one_arm_with_few_seeds_does_not_silence_the_others() -> None:
@@ -138,7 +150,16 @@ def test_seeds_lost_to_failures_are_asked_for_again() -> None:
 def test_equal_scores_make_no_best_arm() -> None:
     made = of({arm: [1.0] * 5 for arm in ("plain", "dice", "focal")})
     assert headline(made) == "No difference shown: over 5 seeds, no arm differs significantly from plain."
-    assert not [sentence for sentence in sentences(made) if "+0.00" in sentence and "Not even" not in sentence]
+    assert not [sentence for sentence in sentences(made) if "+0.00" in sentence or "Not even" in sentence]
+
+
+def test_a_difference_that_no_study_shows_is_named() -> None:
+    plain = around(0.7)
+    made = of({"plain": plain, "dice": [score + 0.0001 * (-1) ** seed for seed, score in enumerate(plain)]})
+    assert any(
+        re.fullmatch(r"Not even 1000 seeds would show a difference as large as that of dice [+-]0.00\.", sentence)
+        for sentence in sentences(made)
+    )
 
 
 def test_all_collapsed_says_nothing() -> None:
@@ -175,7 +196,7 @@ def test_tuned_arms_are_settings_and_not_losses() -> None:
     assert headline(made).startswith(f"{ONE_SEARCH}. Winner: dice, ")
     assert "not the losses" in ONE_SEARCH
     assert question(made) == "Can the settings of the tuned arms be told apart?"
-    assert certainty(made).startswith("covers other seeds and test items; not another search")
+    assert certainty(made).startswith("covers other seeds on this test set; not another search")
 
 
 def test_data_metric_and_seeds_are_named() -> None:
