@@ -29,7 +29,7 @@ def chances(num: int, budget: int) -> NDArray[np.floating]:
 def best_of(dev_NR: NDArray[np.floating], test_NR: NDArray[np.floating], budget: int) -> NDArray[np.floating]:
     """The expected test score of the setting with the best dev score of `budget` settings, for each seed.
 
-    Settings with equal dev scores are equally likely to be chosen; -inf for a run that no search chooses.
+    Settings with equal dev scores are equally likely to be chosen; -inf for a run that failed.
 
     >>> best_of(np.array([[1.0], [2.0], [3.0]]), np.array([[0.4], [0.6], [0.5]]), 2)
     array([0.53333333])

@@ -3,8 +3,9 @@
 A search of n trials is the best of n of these settings by dev. So the tuning is replicated together with the seeds:
 one search for each arm would compare single draws of the searches (`tests/benchmarks/uncertainty.py`).
 
-A run that failed is one that a search does not choose: its dev score is below all others, and its test score is that
-of the constant predictor. So all arms have the same settings and seeds, without gaps.
+A run that failed has a dev score below all others, so that a search chooses it only where all its runs failed. Its
+test score is that of the constant predictor, or the lowest of any arm with this setting and seed if that is lower: to
+fail is never better than to train a bad model. So all arms have the same settings and seeds, without gaps.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from analysis.columns import (
     test_per_train,
 )
 from analysis.findings import Findings
-from analysis.statistics import FEW_SEEDS, Difference, Interval, are_shares, holm_of, interval_around
+from analysis.statistics import FEW_SEEDS, NO_SPREAD, Difference, Interval, are_shares, holm_of, interval_around
 from analysis.variance import components
 
+FEW_SETTINGS: Final = 6
+"""With fewer settings no arm is called better: a third of them is one, and of one setting a search chooses nothing."""
 SPLIT_PREFIX: Final = "test/"
 PARAMS: Final = "params."
 BudgetOutcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few", "no_difference", "different"]
@@ -62,13 +65,16 @@ class AtBudget:
 
     Attributes:
         place: Data set and encoder.
-        arms: The best at `budget` first; empty as long as no setting and seed has run with all arms.
+        arms: The best at `budget` first; empty as long as no setting and seed has run with all arms, or no run has a
+            score.
+        constant: The score of the constant predictor; None if it is not stored.
         num_draws: The number of settings.
         varied: The paths that the settings differ in.
         variances: The variance components of the test score, by name.
         num_failed: The number of runs without a score, by arm; absent for none.
         num_collapsed: The number of runs that predict one class only, likewise.
-        num_left_out: The number of ended runs of settings or seeds that not all arms have run with yet.
+        num_left_out: The number of ended runs that are not compared, such as those of settings or seeds that not all
+            arms have run with yet.
         test_per_train: As in `Comparison`.
     """
 
@@ -76,6 +82,7 @@ class AtBudget:
     metric: str
     baseline: str
     arms: tuple[ArmAtBudget, ...] = ()
+    constant: Interval | None = None
     num_draws: int = 0
     num_seeds: int = 0
     varied: tuple[str, ...] = ()
@@ -97,16 +104,24 @@ class AtBudget:
     def outcome(self) -> BudgetOutcome:
         if not any(arm.differences for arm in self.arms):
             return "nothing"
-        if sum(self.num_collapsed.values()) == len(self.arms) * self.num_draws * self.num_seeds:
+        num_scored = len(self.arms) * self.num_draws * self.num_seeds - sum(self.num_failed.values())
+        if sum(self.num_collapsed.values()) == num_scored:
             return "all_collapsed"
-        if min(self.num_draws, self.num_seeds) < FEW_SEEDS:
+        if self.num_draws < FEW_SETTINGS or self.num_seeds < FEW_SEEDS:
             return "too_few"
         return "different" if self.different else "no_difference"
 
     @property
     def different(self) -> tuple[ArmAtBudget, ...]:
-        """The arms that differ significantly from the baseline at `budget`."""
-        return tuple(arm for arm in self.arms if arm.differences and arm.differences[self.budget].is_significant)
+        """The arms that differ significantly from the baseline at `budget`; none with fewer than `FEW_SETTINGS`."""
+        arms = self.arms if self.num_draws >= FEW_SETTINGS else ()
+        return tuple(arm for arm in arms if arm.differences and arm.differences[self.budget].is_significant)
+
+    @property
+    def not_above_constant(self) -> tuple[ArmAtBudget, ...]:
+        """The arms whose score at `budget` is not above that of the constant predictor; none if it is not stored."""
+        level = self.constant.mean + NO_SPREAD if self.constant else -math.inf
+        return tuple(arm for arm in self.arms if arm.scores[self.budget - 1].mean <= level)
 
 
 @lru_cache(maxsize=1)
@@ -127,17 +142,17 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
     runs = cells[["arm", "seed"]].assign(
         draw=column(cells, "tags.variant"),
         dev=dev.where(is_scored, -math.inf),
-        test=test.where(is_scored, predictor.mean if predictor else 0.0),
+        test=test.where(is_scored),
         is_failed=~is_scored,
-        is_collapsed=collapsed(cells, metric),
+        is_collapsed=collapsed(cells, metric) & is_scored,
     )
     ended = runs[states(cells) != "unfinished"]
     # The latest run with a score counts, of those that repeat a cell.
     order = (~ended["is_failed"]).sort_values(kind="stable").index
     once = ended.loc[order].drop_duplicates(["arm", "draw", "seed"], keep="last")
-    block = _block(once)
+    block = _without_gaps(_block(once), predictor)
     names = [str(name) for name in dict.fromkeys(block["arm"])]
-    if baseline not in names:
+    if baseline not in names or block["is_failed"].all():
         return AtBudget(place, metric, baseline, num_left_out=len(once))
     names.sort(key=lambda name: name != baseline)
     num_draws, num_seeds = block["draw"].nunique(), block["seed"].nunique()
@@ -151,6 +166,7 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         place,
         metric,
         baseline,
+        constant=predictor,
         num_draws=num_draws,
         num_seeds=num_seeds,
         varied=_varied(cells.loc[block.index]),
@@ -188,6 +204,14 @@ def _block(runs: pd.DataFrame) -> pd.DataFrame:
         size = runs.groupby(kept)["arm"].transform("size")
         blocks.append(runs[size == num["arm"] * num[other]])
     return max(blocks, key=len)
+
+
+def _without_gaps(runs: pd.DataFrame, predictor: Interval | None) -> pd.DataFrame:
+    """The runs with a test score for those that failed too; NaN if all did, and no constant predictor is stored."""
+    # Runs of older versions have no constant predictor for some metrics. A score of 0 may be one that no run can have.
+    level = predictor.mean if predictor else runs["test"].min()
+    lowest = runs.groupby(["draw", "seed"])["test"].transform("min").fillna(level).clip(upper=level)
+    return runs.assign(test=runs["test"].fillna(lowest))
 
 
 def compare(

@@ -8,9 +8,10 @@ from typing import Final
 
 import pandas as pd
 
-from analysis.budget import ArmAtBudget, AtBudget, BudgetOutcome, at_budget
+from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget, BudgetOutcome, at_budget
 from analysis.card import Card
 from analysis.columns import parent_tag
+from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.tables.base import ScoreFormat
@@ -20,7 +21,8 @@ from dice_ray.errors import RunError, counted
 
 COVERED: Final = "seeds and the draw of the search"
 NOT_COVERED: Final = "other test items, other data sets, other search spaces"
-DESIGN: Final = "tuned each, with the search repeated: all arms have the same settings drawn from a search space"
+SAME_SETTINGS: Final = "all arms have the same settings drawn from a search space"
+DESIGN: Final = f"tuned each, with the search repeated: {SAME_SETTINGS}"
 QUESTION: Final = "Can the arms be told apart at equal tuning budget?"
 ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
     "nothing": "TOO FEW RUNS",
@@ -41,16 +43,19 @@ def headline_at_budget(of: AtBudget) -> str:
     runs = f"{counted(of.num_draws, 'drawn setting')} and {counted(of.num_seeds, 'seed')}"
     budget = f"At equal tuning budget (the best of {of.budget} by dev, over {runs})"
     if of.outcome == "nothing":
-        return f"Nothing to compare yet: no setting or seed has run with {of.baseline} and all other arms."
+        return (
+            f"Nothing to compare yet: no setting or seed has run with {of.baseline} and all other arms, or none of "
+            "these runs has a score."
+        )
     if of.outcome == "all_collapsed":
         return (
-            f"This says nothing about the arms: all {sum(of.num_collapsed.values())} runs predict one class only. "
-            "Change the space until some settings train a better model."
+            f"This says nothing about the arms: all {sum(of.num_collapsed.values())} runs with a score predict one "
+            "class only. Change the space until some settings train a better model."
         )
     if of.outcome == "too_few":
         return (
-            f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {FEW_SEEDS} of each are "
-            "needed."
+            f"Too few runs to say which arm is better at equal tuning budget: {runs}, and {FEW_SETTINGS} settings and "
+            f"{FEW_SEEDS} seeds are needed."
         )
     if of.outcome == "no_difference":
         return f"{budget}, no arm is shown to differ from {of.baseline}."
@@ -71,6 +76,9 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
         return
     if is_decided(of):
         yield f"This certainty covers {COVERED}; it does not cover {NOT_COVERED}."
+        if of.constant and of.not_above_constant:
+            level = format_at_budget(of).show(of.constant.mean)
+            yield f"Not better than the {CONSTANT} ({level}): {_names(of.not_above_constant, ', ')}."
     if total := sum(of.variances.values()):
         names = {SETTINGS: f"{SETTINGS} ({of.varied[0]})"} if len(of.varied) == 1 else {}
         shares = ", ".join(
@@ -82,7 +90,7 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
         yield f"Runs that predict one class only: {counts}."
     if of.num_failed:
         failed = ", ".join(f"{name} ({num})" for name, num in of.num_failed.items())
-        yield f"Runs without a score, which count as never chosen by a search: {failed}."
+        yield f"Runs without a score, which a search chooses only where all its runs failed: {failed}."
     if of.num_left_out:
         yield f"Left out: {counted(of.num_left_out, 'run')} of settings or seeds that not all arms have run with yet."
 
@@ -97,8 +105,10 @@ def _card(of: AtBudget, name: str, findings: Findings) -> Card:
     facts = {
         "data": of.place,
         "metric": of.metric,
-        "design": DESIGN,
-        "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws} drawn" if of.arms else "",
+        "design": DESIGN if of.budget > 1 else SAME_SETTINGS,
+        "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws} drawn"
+        if of.budget > 1
+        else "",
         "seeds": str(of.num_seeds or ""),
         "certainty": f"covers {COVERED}; not {NOT_COVERED}" if is_decided(of) else "",
     }
@@ -108,11 +118,14 @@ def _card(of: AtBudget, name: str, findings: Findings) -> Card:
 
 
 def _use(of: AtBudget) -> str:
-    if not is_decided(of):
+    if of.outcome in ("nothing", "too_few"):
         return "not known yet"
     better, worse = _better_and_worse(of)
-    if better:
-        return " or ".join(arm.name for arm in better)
+    not_useful = of.arms if of.outcome == "all_collapsed" else of.not_above_constant
+    if names := _names([arm for arm in better if arm not in not_useful], " or "):
+        return names
+    if of.baseline in [arm.name for arm in not_useful]:
+        return f"no arm: {of.baseline} is not better than the {CONSTANT}"
     return f"{of.baseline}, since no arm is shown to be better{' and some are worse' if worse else ''}"
 
 
@@ -120,8 +133,8 @@ def _settle(of: AtBudget, findings: Findings) -> tuple[str, bool]:
     """What to run where there are too few runs, and whether it is a command."""
     if of.outcome != "too_few":
         return "", False
-    if of.num_draws < FEW_SEEDS:
-        return f"the same study with {FEW_SEEDS} SETTINGS and {FEW_SEEDS} seeds or more", False
+    if of.num_draws < FEW_SETTINGS:
+        return f"the same study with {FEW_SETTINGS} SETTINGS and {FEW_SEEDS} seeds or more", False
     try:
         return shlex.join(MoreSeeds(FEW_SEEDS).words(parent_tag(findings.frame, "command"))), True
     except RunError:
@@ -131,6 +144,10 @@ def _settle(of: AtBudget, findings: Findings) -> tuple[str, bool]:
 def _better_and_worse(of: AtBudget) -> tuple[list[ArmAtBudget], list[ArmAtBudget]]:
     better = [arm for arm in of.different if arm.differences[of.budget].is_ahead]
     return better, [arm for arm in of.different if arm not in better]
+
+
+def _names(arms: Sequence[ArmAtBudget], separator: str) -> str:
+    return separator.join(arm.name for arm in arms)
 
 
 def _with_differences(of: AtBudget, arms: Sequence[ArmAtBudget]) -> str:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.budget import AtBudget, at_budget
 from analysis.budget_wording import format_at_budget, headline_at_budget
+from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.naming import named, on_place
 from analysis.statistics import ALPHA
@@ -40,12 +41,13 @@ def _table(name: str, of: AtBudget) -> ReportTable:
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
     for budget in budgets or [of.budget]:
-        for arm in of.arms:
-            score, difference = arm.scores[budget - 1], arm.differences.get(budget)
+        rows = [(arm.name, arm.scores[budget - 1], arm.differences.get(budget)) for arm in of.arms]
+        rows += [(CONSTANT, of.constant, None)] if of.constant else []
+        for arm, score, difference in rows:
             if difference and not difference.is_significant:
                 marks |= {(len(shown), heading): "grey" for heading in (minus, HOLM_P)}
             numbers.append(
-                {"best_of": budget, "arm": arm.name, "mean": score.mean, "low": score.low, "high": score.high}
+                {"best_of": budget, "arm": arm, "mean": score.mean, "low": score.low, "high": score.high}
                 | {
                     "difference": difference and difference.interval.mean,
                     "difference_low": difference and difference.interval.low,
@@ -56,13 +58,13 @@ def _table(name: str, of: AtBudget) -> ReportTable:
             shown.append(
                 {
                     "best of": str(budget),
-                    "arm": arm.name,
+                    "arm": arm,
                     score_format.heading(of.metric): score_format.show_interval(score),
                     minus: score_format.show_interval(difference.interval, "+") if difference else "",
                     HOLM_P: shown_p(difference.p) if difference else "",
                 }
             )
-    folds = {len(of.arms): "At other budgets"} if len(budgets) > 1 else {}
+    folds = {len(shown) // len(budgets): "At other budgets"} if len(budgets) > 1 else {}
     title = f"{of.metric} at equal tuning budget{on_place(of.place)}"
     return ReportTable(name, title, pd.DataFrame(numbers), pd.DataFrame(shown), tuple(_notes(of)), marks, folds)
 

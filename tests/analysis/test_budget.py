@@ -71,19 +71,39 @@ def test_p_values_are_corrected_over_the_arms_of_one_budget() -> None:
     assert dice.differences[3].p == pytest.approx(2 * plain.p)
 
 
-def test_a_failed_run_is_never_chosen_and_scores_like_the_constant_predictor() -> None:
-    """Left out, the settings at which an arm fails would not count against it."""
+@pytest.mark.parametrize(("constant", "expected"), [(0.2, 0.2), (0.9, TEST[0, 0]), (None, TEST.min())])
+def test_a_failed_run_is_last_by_dev_and_no_better_than_any_other(
+    constant: float | None, expected: float | np.ndarray
+) -> None:
+    """Left out, the settings at which an arm fails would not count against it.
+
+    With the constant predictor's score, an arm that fails would be better than one that trains a worse model.
+    """
     failed = TEST.copy()
     failed[1, 0, :] = np.nan
-    frame = drawn_settings(DEV, failed).assign(**{"metrics.test/constant_f1": 0.2})
+    frame = drawn_settings(DEV, failed).assign(**{"metrics.test/constant_f1": constant})
     made = of(frame)
-    filled = np.where(np.isnan(failed), 0.2, failed)
+    filled = np.where(np.isnan(failed), expected, failed)
     dev = np.where(np.isnan(failed), -np.inf, DEV)
     dice = next(arm for arm in made.arms if arm.name == "dice")
     assert [score.mean for score in dice.scores] == pytest.approx(
         [best_of(dev[1], filled[1], number).mean() for number in range(1, NUM + 1)]
     )
     assert made.num_failed == {"dice": SEEDS}
+
+
+def test_where_no_arm_has_a_score_all_have_the_constant_predictors_or_the_lowest_of_the_study() -> None:
+    """Finds a score of 0, which accuracy never has, and a difference between arms that all failed."""
+    failed = TEST.copy()
+    failed[:, 0, :] = np.nan
+    frame = drawn_settings(DEV, failed)
+    for constant, expected in ((0.2, 0.2), (None, np.nanmin(failed))):
+        made = of(frame.assign(**{"metrics.test/constant_f1": constant}))
+        filled = np.where(np.isnan(failed), expected, failed)
+        assert {arm.name: arm.scores[0].mean for arm in made.arms} == pytest.approx(
+            {"cross_entropy": filled[0].mean(), "dice": filled[1].mean()}
+        )
+    assert of(drawn_settings(DEV, np.full_like(TEST, np.nan))).outcome == "nothing"
 
 
 def test_only_settings_and_seeds_that_all_arms_have_are_compared() -> None:
@@ -110,12 +130,20 @@ def test_the_latest_run_with_a_score_counts() -> None:
 
 
 def test_few_settings_or_seeds_and_collapsed_runs_make_no_claim() -> None:
-    """A lead in all of 4 settings or 4 seeds is not called significant, as nowhere in a report."""
-    for dev, test in ((DEV[:, :4], TEST[:, :4]), (DEV[..., :4], TEST[..., :4]), (DEV[..., :1], TEST[..., :1])):
+    """A lead in all of 4 settings or 4 seeds is not called significant, as nowhere in a report.
+
+    A third of 5 settings is the best of 1, which no search has chosen.
+    """
+    few = ((DEV[:, :5], TEST[:, :5]), (DEV[..., :4], TEST[..., :4]), (DEV[..., :1], TEST[..., :1]))
+    for dev, test in few:
         made = of(drawn_settings(dev, test))
         assert (made.outcome, made.different) == ("too_few", ())
     assert math.isnan(of(drawn_settings(DEV[..., :1], TEST[..., :1])).arms[0].differences[1].p)
-    assert of(drawn_settings(DEV, TEST, collapsed="true")).outcome == "all_collapsed"
+    assert of(drawn_settings(DEV[:, :6], TEST[:, :6])).outcome == "different"
+    failed = TEST.copy()
+    failed[1, 0, 0] = np.nan
+    for test in (TEST, failed):
+        assert of(drawn_settings(DEV, test, collapsed="true")).outcome == "all_collapsed"
 
 
 def test_data_sets_and_encoders_have_a_comparison_each() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from analysis.budget import at_budget
 from analysis.budget_wording import cards_at_budget, headline_at_budget, sentences_at_budget
@@ -50,6 +51,33 @@ def test_no_difference_is_no_claim() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("share", "use", "not_better"),
+    [
+        (0.5, "dice", "cross_entropy"),
+        (1.5, "no arm: cross_entropy is not better than the constant predictor", "dice, cross_entropy"),
+    ],
+)
+def test_no_arm_is_recommended_that_is_not_better_than_the_constant_predictor(
+    share: float, use: str, not_better: str
+) -> None:
+    """An arm may be significantly better than a baseline of 10 where the constant predictor has 54.6."""
+    dice, baseline = (arm.scores[2].mean for arm in at_budget(findings())[0].arms)
+    level = baseline + share * (dice - baseline)
+    of = Findings(findings().frame.assign(**{"metrics.test/constant_f1": level}))
+    (card,) = cards_at_budget(of)
+    assert (card.answer, card.use) == ("YES", use)
+    said = sentences_at_budget(at_budget(of)[0])
+    assert f"Not better than the constant predictor ({100 * level:.2f}): {not_better}." in said
+
+
+def test_a_baseline_at_the_level_of_the_constant_predictor_is_not_recommended() -> None:
+    """Equal up to rounding: the mean over subsets of one score is not that score to the last digit."""
+    same = Findings(drawn_settings(DEV, np.full_like(TEST, 0.546)).assign(**{"metrics.test/constant_f1": 0.546}))
+    (card,) = cards_at_budget(same)
+    assert (card.answer, card.use) == ("NO", "no arm: cross_entropy is not better than the constant predictor")
+
+
 def test_few_runs_have_the_command_that_goes_on() -> None:
     """Finds a certainty named where nothing is certain."""
     few = findings(DEV[..., :2], TEST[..., :2])
@@ -58,8 +86,14 @@ def test_few_runs_have_the_command_that_goes_on() -> None:
     assert card.settle == "dice-ray ablate a_study --seeds 5"
     assert "covers" not in card.facts
     assert not any("certainty" in sentence for sentence in sentences_at_budget(at_budget(few)[0]))
-    (card,) = cards_at_budget(findings(DEV[:, :4], TEST[:, :4]))
-    assert (card.settle, card.is_command) == ("the same study with 5 SETTINGS and 5 seeds or more", False)
+    (card,) = cards_at_budget(findings(DEV[:, :5], TEST[:, :5]))
+    assert (card.settle, card.is_command) == ("the same study with 6 SETTINGS and 5 seeds or more", False)
+    assert "tuned" not in card.facts["design"], "of one setting nothing is chosen"
+    assert "budget" not in card.facts
+    assert headline_at_budget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]) == (
+        "Too few runs to say which arm is better at equal tuning budget: 5 drawn settings and 5 seeds, and 6 settings "
+        "and 5 seeds are needed."
+    )
 
 
 def test_runs_that_failed_or_collapsed_are_named() -> None:
@@ -67,9 +101,12 @@ def test_runs_that_failed_or_collapsed_are_named() -> None:
     failed = TEST.copy()
     failed[1, 0, 0] = np.nan
     said = " ".join(sentences_at_budget(at_budget(findings(test=failed))[0]))
-    assert "Runs without a score, which count as never chosen by a search: dice (1)." in said
-    collapsed = findings(collapsed="true")
-    assert headline_at_budget(at_budget(collapsed)[0]).startswith("This says nothing about the arms: all 90 runs")
+    assert "Runs without a score, which a search chooses only where all its runs failed: dice (1)." in said
+    collapsed = findings(test=failed, collapsed="true")
+    assert headline_at_budget(at_budget(collapsed)[0]).startswith(
+        "This says nothing about the arms: all 89 runs with a score predict one class only."
+    )
+    assert cards_at_budget(collapsed)[0].use == "no arm: cross_entropy is not better than the constant predictor"
     one = findings()
     one.frame.loc[1, "tags.collapsed"] = "true"
     said = " ".join(sentences_at_budget(at_budget(one)[0]))

@@ -36,6 +36,14 @@ def test_the_budget_of_the_verdict_is_first_and_the_others_are_folded() -> None:
     assert not any(number == 0 for number, _ in table.marks), "significant, so not grey"
 
 
+def test_the_constant_predictor_is_the_last_row_of_each_budget() -> None:
+    """Without it, a reader does not see that no arm is better."""
+    (table,) = at_equal_budget(Findings(DRAWN.frame.assign(**{"metrics.test/constant_f1": 0.546})))
+    assert table.shown["arm"].tolist() == ["dice", "cross_entropy", "constant predictor"] * 3
+    assert table.shown["test/f1 (%)"][2] == "54.60"
+    assert table.folds == {3: "At other budgets"}
+
+
 def test_what_is_not_significant_is_grey() -> None:
     """Finds a difference that looks like a finding and is none."""
     (table,) = at_equal_budget(Findings(drawn_settings(DEV[..., :4], TEST[..., :4])))
