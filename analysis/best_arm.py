@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from analysis.new_data import over_seeds_and_items
-from analysis.statistics import Difference, holm_of, paired_difference
+from analysis.statistics import UNIT_INTERVAL, Difference, holm_of, paired_difference
 
 TUNED: Final = " (tuned threshold)"
 """Suffix of an arm's name for the scores of its runs at the threshold tuned on dev."""
@@ -47,13 +47,14 @@ class ArmScores:
     scores: Mapping[int, float]
     parts: Mapping[int, NDArray[np.floating]]
     test_per_train: float = 0.0
+    limits: tuple[float, float] = UNIT_INTERVAL
 
     @property
     def arm(self) -> str:
         return self.name.removesuffix(TUNED)
 
     def minus(self, other: ArmScores) -> Difference:
-        return paired_difference(self.scores, other.scores, self.test_per_train)
+        return paired_difference(self.scores, other.scores, self.test_per_train, self.limits)
 
     def shared_with(self, other: ArmScores) -> list[int]:
         return sorted(self.scores.keys() & other.scores.keys())

@@ -33,7 +33,17 @@ from analysis.columns import (
     test_per_train,
 )
 from analysis.findings import Findings
-from analysis.statistics import FEW_SEEDS, NO_SPREAD, Difference, Interval, are_shares, holm_of, interval_around
+from analysis.statistics import (
+    FEW_SEEDS,
+    NO_SPREAD,
+    UNIT_INTERVAL,
+    Difference,
+    Interval,
+    fitting,
+    holm_of,
+    interval_around,
+    limits_of,
+)
 from analysis.variance import components
 
 FEW_SETTINGS: Final = 6
@@ -176,7 +186,7 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         num_left_out=len(once) - len(block),
         test_per_train=ratio,
     )
-    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio)
+    arms = compare(names, dev_ANR, test_ANR, made.budget, ratio, limits_of(metric))
     arms.sort(key=lambda arm: -arm.scores[made.budget - 1].mean)
     return replace(made, arms=tuple(arms))
 
@@ -220,13 +230,15 @@ def compare(
     test_ANR: NDArray[np.floating],
     budget: int,
     test_per_train: float = 0.0,
+    limits: tuple[float, float] = UNIT_INTERVAL,
 ) -> list[ArmAtBudget]:
     """Each arm at every number of settings, and its difference to the first one at 1, at `budget` and at half of all.
 
-    The settings and seeds are the same for all arms, so that their differences are paired.
+    The settings and seeds are the same for all arms, so that their differences are paired. `test_per_train` and
+    `limits` are those of `statistics.t_interval`.
     """
     num, num_seeds = dev_ANR.shape[1:]
-    is_share = are_shares(test_ANR.ravel().tolist())
+    low, high = limits = fitting(limits, test_ANR.ravel().tolist())
     differences: dict[str, dict[int, Difference]] = {name: {} for name in names}
     intervals: dict[str, list[Interval]] = {name: [] for name in names}
     for size in range(1, num + 1):
@@ -239,16 +251,16 @@ def compare(
         for name, value in zip(names, values, strict=True):
             errors = crossed_errors(value, size, test_per_train) if is_known else ()
             # A mean of shares that is 1 up to rounding is 1.
-            mean = min(float(value.mean()), 1.0) if is_share else float(value.mean())
-            intervals[name].append(interval_around(mean, errors, num_seeds, is_share))
+            mean = min(float(value.mean()), high)
+            intervals[name].append(interval_around(mean, errors, num_seeds, limits))
         if is_known and size in (1, budget, num // 2):
-            made = [_difference(value - values[0], size, test_per_train, is_share) for value in values[1:]]
+            made = [_difference(value - values[0], size, test_per_train, high - low) for value in values[1:]]
             for name, difference in zip(names[1:], holm_of(made), strict=True):
                 differences[name][size] = difference
     return [ArmAtBudget(name, tuple(intervals[name]), differences[name]) for name in names]
 
 
-def _difference(values_NR: NDArray[np.floating], budget: int, test_per_train: float, is_share: bool) -> Difference:
+def _difference(values_NR: NDArray[np.floating], budget: int, test_per_train: float, bound: float) -> Difference:
     errors = crossed_errors(values_NR, budget, test_per_train)
     # A claim needs as many settings as seeds: both are drawn at random.
-    return Difference.tested(float(values_NR.mean()), min(values_NR.shape), errors, 1.0 if is_share else math.inf)
+    return Difference.tested(float(values_NR.mean()), min(values_NR.shape), errors, bound)

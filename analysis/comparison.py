@@ -25,7 +25,7 @@ from analysis.columns import (
 )
 from analysis.findings import Findings
 from analysis.item_counts import ItemParts, item_parts
-from analysis.statistics import FEW_SEEDS, Difference, Interval, holm_of, paired_difference, t_interval
+from analysis.statistics import FEW_SEEDS, Difference, Interval, holm_of, limits_of, paired_difference, t_interval
 from dice_ray.tracking import schema
 
 CONSTANT: Final = "constant predictor"
@@ -115,6 +115,15 @@ class Comparison:
     rarest_class: tuple[str, int] | None
     controls: tuple[Control, ...] = ()
 
+    @property
+    def at_threshold(self) -> str:
+        """The threshold of the plain scores, as the end of a phrase; empty if the task has none, as for tags."""
+        if column(self.cells, f"metrics.{schema.threshold_metric(self.metric)}").isna().all():
+            return ""
+        # Of answers it is no probability: untuned, a question has no answer where that is likelier than the best one.
+        is_of_answers = column(self.cells, "tags.task").eq("extractive_qa").any()
+        return f" at the {'untuned no-answer threshold' if is_of_answers else 'threshold of .5'}"
+
 
 @lru_cache(maxsize=1)
 def comparisons(findings: Findings) -> tuple[Comparison, ...]:
@@ -155,16 +164,17 @@ def compare(
     latest = _latest(cells, metric)
     is_control = column(latest, "tags.control").notna()
     once = latest[~is_control]
-    ratio = test_per_train(once)
+    ratio, limits = test_per_train(once), limits_of(metric)
+    absent = ArmScores(baseline, {}, {}, ratio, limits)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
     one_class, areas, arms = collapsed(once, metric), unfailed(once, schema.pr_auc_metric(metric)), []
     for suffix, (rows, _) in readings.items():
         for name, row in rows.items():
             runs = once["arm"] == name
-            score = t_interval(list(row.scores.values()), ratio)
+            score = t_interval(list(row.scores.values()), ratio, limits)
             arm = Arm(row.name, score, failed=int(runs.sum()) - len(row.scores))
             if name != baseline:
-                against = rows.get(baseline, ArmScores(baseline, {}, {}))
+                against = rows.get(baseline, absent)
                 differences = row.differences_to(against)
                 difference, new_data = row.minus(against), row.minus_on_new_data(against)
                 ahead = sum(each > 0 for each in differences)
@@ -184,7 +194,7 @@ def compare(
     why_not = "" if any(arm.new_data for arm in arms) else readings[""][1]
     num_replaced = len(cells) - len(latest)
     corrected, rarest = tuple(_corrected(arms)), _rarest_class(once, classes or {})
-    plain = readings[""][0].get(baseline, ArmScores(baseline, {}, {}))
+    plain = readings[""][0].get(baseline, absent)
     controls = tuple(
         _control(str(arm), plain, by_seed(scores(runs, metric), runs["seed"]))
         for arm, runs in latest[is_control].groupby(column(latest, "tags.control")[is_control])
@@ -193,8 +203,9 @@ def compare(
 
 
 def _control(arm: str, baseline: ArmScores, scored: Mapping[int, float]) -> Control:
-    difference = paired_difference(scored, baseline.scores, baseline.test_per_train)
-    return Control(arm, t_interval(list(scored.values()), baseline.test_per_train), difference)
+    ratio, limits = baseline.test_per_train, baseline.limits
+    difference = paired_difference(scored, baseline.scores, ratio, limits)
+    return Control(arm, t_interval(list(scored.values()), ratio, limits), difference)
 
 
 def _rows(
@@ -206,7 +217,7 @@ def _rows(
     """
     values = unfailed(cells, schema.tuned_metric(metric)) if suffix else scores(cells, metric)
     stored = {id_: score for id_, score in zip(cells["id"], values, strict=True) if not math.isnan(score)}
-    ratio = test_per_train(cells)
+    ratio, limits = test_per_train(cells), limits_of(metric)
     if metric.startswith("test/"):
         known = item_parts(items, stored, "tuned_" if suffix else "")
     else:
@@ -220,7 +231,7 @@ def _rows(
             if id_ in known.parts
         }
         if scored or not suffix:
-            rows[str(name)] = ArmScores(f"{name}{suffix}", scored, parts, ratio)
+            rows[str(name)] = ArmScores(f"{name}{suffix}", scored, parts, ratio, limits)
     return rows, known.why_not
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,6 +18,9 @@ FEW_SEEDS: Final = 5
 """With fewer shared seeds no difference is called significant, and no arm the winner."""
 NO_SPREAD: Final = 1e-12
 """A smaller spread is rounding error, and the values count as equal."""
+UNIT_INTERVAL: Final = (0.0, 1.0)
+SHARE: Final = re.compile(r"(macro_)?f\d+(\.\d+)?|precision|recall|(balanced_)?accuracy|(roc|pr)_auc")
+"""The built-in metrics that have values in [0, 1] only."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Difference:
         interval: It excludes 0 exactly if `p` is at most `ALPHA`, before and after a correction.
         p: The largest p value of the t tests with these standard errors.
         errors: The interval is the widest of theirs.
-        bound: The largest difference that is possible; 1 for shares.
+        bound: The largest difference that is possible; 1 for shares, 2 for MCC.
     """
 
     interval: Interval
@@ -83,19 +87,36 @@ class Difference:
         return self.is_significant and self.interval.mean > 0
 
 
-def t_interval(scores: Sequence[float], test_per_train: float = 0.0) -> Interval:
-    """Student's t interval of the mean score, on the logit scale if the scores are shares (all are in [0, 1]).
+def limits_of(metric: str) -> tuple[float, float]:
+    """The lowest and highest possible value of a metric; infinite if they are not known, as of a user's function.
+
+    >>> limits_of("test/f2"), limits_of("test/mcc"), limits_of("test/saved")
+    ((0.0, 1.0), (-1.0, 1.0), (-inf, inf))
+    """
+    name = metric.rpartition("/")[2]
+    if name == "mcc":
+        return -1.0, 1.0
+    return UNIT_INTERVAL if SHARE.fullmatch(name) else (-math.inf, math.inf)
+
+
+def t_interval(
+    scores: Sequence[float], test_per_train: float = 0.0, limits: tuple[float, float] = UNIT_INTERVAL
+) -> Interval:
+    """Student's t interval of the mean score, on the logit scale if the metric has limits.
 
     The interval of a share is that of the logit of the mean, with the delta method: it never leaves [0, 1], and covers
     the mean of skewed scores near 0 or 1 more often than an interval on the plain scale that is cut off there
-    (`tests/benchmarks/uncertainty.py`). No method finds a chance to collapse that no seed shows: see
-    `power.collapse_bound`.
+    (`tests/benchmarks/uncertainty.py`). That of an MCC is the same for its place between -1 and 1, which is Fisher's z.
+    No method finds a chance to collapse that no seed shows: see `power.collapse_bound`.
 
     Args:
         scores: One for each seed.
         test_per_train: n_test/n_train if each seed drew its own splits, else 0. The training sets of such seeds
             overlap, so that the variance of their mean is not s^2/n but (1/n + n_test/n_train) s^2 (Nadeau and Bengio
             2003).
+        limits: The lowest and highest possible value of the metric, `limits_of`. The scores do not show
+            them: those of an MCC may all be above 0, and as shares they would never have 0, which is chance, in their
+            interval. Scores beyond the limits have the plain interval, as of a user's function `f1` in percent.
 
     Returns:
         NaN bounds for one score or scores without spread, and a NaN mean for none.
@@ -107,45 +128,53 @@ def t_interval(scores: Sequence[float], test_per_train: float = 0.0) -> Interval
     if num < 2 or np.ptp(scores) < NO_SPREAD:
         return Interval(float(np.mean(scores)) if num else math.nan, math.nan, math.nan, num)
     error = standard_error(scores, test_per_train)
-    return interval_around(float(np.mean(scores)), (error,), num, are_shares(scores))
+    return interval_around(float(np.mean(scores)), (error,), num, fitting(limits, scores))
 
 
-def interval_around(mean: float, errors: Sequence[StandardError], num: int, is_share: bool) -> Interval:
-    """The widest t interval of these standard errors around a mean, on the logit scale if it is a share.
+def interval_around(mean: float, errors: Sequence[StandardError], num: int, limits: tuple[float, float]) -> Interval:
+    """The widest t interval of these standard errors around a mean, on the logit scale if there are limits.
 
-    NaN bounds without a standard error, and without spread.
+    NaN bounds without a standard error, without spread, and of a mean at its limit.
     """
-    if not errors or max(error.size for error in errors) < NO_SPREAD or (is_share and not 0 < mean < 1):
+    low, high = limits
+    if not errors or max(error.size for error in errors) < NO_SPREAD or not low < mean < high:
         return Interval(mean, math.nan, math.nan, num)
     half = max(_quantile(error.freedom, ALPHA) * error.size for error in errors)
-    if not is_share:
+    if math.isinf(high - low):
         return Interval(mean, mean - half, mean + half, num)
     from scipy import special
 
-    # The derivative of the logit is 1/(mean (1 - mean)).
-    half, logit = half / (mean * (1 - mean)), float(special.logit(mean))
-    return Interval(mean, float(special.expit(logit - half)), float(special.expit(logit + half)), num)
+    width, share = high - low, (mean - low) / (high - low)
+    # The derivative of the logit is 1/(share (1 - share)).
+    half, logit = half / width / (share * (1 - share)), float(special.logit(share))
+    lower, upper = (low + width * float(special.expit(logit + side)) for side in (-half, half))
+    return Interval(mean, lower, upper, num)
 
 
 def paired_difference(
-    values: Mapping[int, float], baseline: Mapping[int, float], test_per_train: float = 0.0
+    values: Mapping[int, float],
+    baseline: Mapping[int, float],
+    test_per_train: float = 0.0,
+    limits: tuple[float, float] = UNIT_INTERVAL,
 ) -> Difference:
     """Student's paired t test of the mean difference over the seeds that both have.
 
-    Differences of shares are cut off at -1 and 1, which changes neither the test nor the coverage. Differences without
-    spread are not tested: their p and bounds are NaN.
+    Bounds of differences are cut off at the largest possible ones, which changes neither the test nor the coverage.
+    Differences without spread are not tested: their p and bounds are NaN. `test_per_train` and `limits` are those of
+    `t_interval`.
     """
     shared = sorted(values.keys() & baseline.keys())
     differences = [values[seed] - baseline[seed] for seed in shared]
     mean = float(np.mean(differences)) if shared else math.nan
     errors = (standard_error(differences, test_per_train),) if len(shared) > 1 else ()
-    is_share = are_shares([*values.values(), *baseline.values()])
-    return Difference.tested(mean, len(shared), errors, 1.0 if is_share else math.inf)
+    low, high = fitting(limits, [*values.values(), *baseline.values()])
+    return Difference.tested(mean, len(shared), errors, high - low)
 
 
-def are_shares(scores: Sequence[float]) -> bool:
-    """Whether all scores are in [0, 1], as every score that a study compares is."""
-    return all(0 <= score <= 1 for score in scores)
+def fitting(limits: tuple[float, float], scores: Iterable[float]) -> tuple[float, float]:
+    """The limits, or infinite ones if a score is beyond them."""
+    low, high = limits
+    return limits if all(low <= score <= high for score in scores) else (-math.inf, math.inf)
 
 
 def standard_error(values: Sequence[float], test_per_train: float) -> StandardError:

@@ -37,7 +37,7 @@ def arm_to_use(of: Verdict) -> str:
     if of.outcome == "all_collapsed" or not baseline:
         return _names(better) or f"no arm: {of.comparison.baseline} is not better than the {CONSTANT}"
     if at_half:
-        instead = f"; at the threshold of .5, {names}" if (names := _names(better)) else ""
+        instead = f";{of.comparison.at_threshold}, {names}" if (names := _names(better)) else ""
         return f"{baseline[-1].name}, since no arm is shown to be better at its tuned threshold{instead}"
     worse = " and some are worse" if of.different else ""
     return f"{baseline[0].name}, since no arm is shown to be better{worse}"

@@ -50,6 +50,7 @@ class Forest(Figure):
     metric: str
     baseline: str
     rows: tuple[ForestRow, ...]
+    at_threshold: str = ""
 
     is_first: ClassVar[bool] = True
 
@@ -58,7 +59,7 @@ class Forest(Figure):
         has_new_data = any(row.new_data for row in self.rows)
         second = " Thin: the interval on new data, for other seeds and other test items." if has_new_data else ""
         return (
-            f"{self.metric} minus that of {self.baseline}, both at the threshold of .5. Diamond and thick line: the "
+            f"{self.metric}{self.at_threshold} minus that of {self.baseline}. Diamond and thick line: the "
             f"mean over seeds and its interval, Holm-corrected as in the table.{second} Dots: the seeds. Grey: not "
             f"significantly different from {self.baseline}."
         )
@@ -110,12 +111,12 @@ def forests(findings: Findings) -> list[Figure]:
             rows.sort(key=lambda row: -row.seeds.mean)
             of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
             title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
-            figures.append(Forest(name, title, compared.metric, compared.baseline, tuple(rows)))
+            figures.append(Forest(name, title, compared.metric, compared.baseline, tuple(rows), compared.at_threshold))
     return figures
 
 
 def _row(arm: Arm) -> ForestRow | None:
-    """The row of an arm at the threshold of .5 that shares a seed with the baseline."""
+    """The row of an arm, not at its tuned threshold, that shares a seed with the baseline."""
     if arm.name.endswith(TUNED) or not arm.difference or not arm.difference.interval.num:
         return None
     new_data = arm.new_data.interval if arm.new_data else None

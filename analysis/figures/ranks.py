@@ -34,12 +34,14 @@ class Ranks(Figure):
         ranks: The mean rank of each arm, 1 if it is the best on all data sets.
         critical: Two arms are told apart if their mean ranks differ by at least this.
         missing: The arms without a score on some data set, which are not ranked.
+        at_threshold: As in `Comparison`, if it is the same on all data sets.
     """
 
     num_data_sets: int
     ranks: tuple[tuple[str, float], ...]
     critical: float
     missing: tuple[str, ...] = ()
+    at_threshold: str = ""
 
     is_first: ClassVar[bool] = True
 
@@ -56,7 +58,7 @@ class Ranks(Figure):
     def caption(self) -> str:
         missing = f" Without a score on all of them, and not ranked: {', '.join(self.missing)}." if self.missing else ""
         return (
-            f"Mean rank of each arm by its mean score at the threshold of .5, over {self.num_data_sets} data sets (1 "
+            f"Mean rank of each arm by its mean score{self.at_threshold}, over {self.num_data_sets} data sets (1 "
             "is the best; the variants of a data set count once). A bar joins arms that are not told apart: their mean "
             f"ranks differ by less than the critical difference of {self.critical:.2f} (Nemenyi's test at {ALPHA} over "
             f"all pairs, Demsar 2006).{missing}"
@@ -118,7 +120,9 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
         return []
     missing = tuple(str(arm) for arm in by_arm if arm not in ranked)
     pairs = tuple((str(arm), float(mean)) for arm, mean in ranked.items())
-    return [Ranks("ranks", "Mean ranks over data sets", len(by_arm), pairs, critical, missing)]
+    first, *others = {each.at_threshold for each in compared}
+    at_threshold = "" if others else first
+    return [Ranks("ranks", "Mean ranks over data sets", len(by_arm), pairs, critical, missing, at_threshold)]
 
 
 def critical_difference(num_arms: int, num_data_sets: int) -> float:

@@ -12,7 +12,7 @@ from analysis.columns import by_seed, collapsed, column, scores, test_per_train
 from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, Line, draw_line, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
-from analysis.statistics import Interval, t_interval
+from analysis.statistics import Interval, limits_of, t_interval
 from analysis.tables.base import ScoreFormat
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class Plane(Figure):
 
     baseline: str
     points: tuple[ArmPoint, ...]
+    at_threshold: str = ""
 
     @property
     def living(self) -> tuple[ArmPoint, ...]:
@@ -55,7 +56,7 @@ class Plane(Figure):
     def caption(self) -> str:
         has_collapsed = any(point.collapsed for point in self.points)
         return (
-            "Precision and recall on the test split at the threshold of .5. Large: the mean of each arm over its "
+            f"Precision and recall on the test split{self.at_threshold}. Large: the mean of each arm over its "
             "seeds; small: each seed. Lines join points of equal F1."
             + (" Hollow, moved to the edge if outside: runs that predict one class only." if has_collapsed else "")
         )
@@ -110,7 +111,7 @@ def planes(findings: Findings) -> list[Figure]:
         points = sorted((point for point in points if point.precision.num), key=lambda point: -point.precision.mean)
         if any(point.seeds for point in points):
             title = f"Precision and recall{on_place(compared.place)}"
-            figures.append(Plane(name, title, compared.baseline, tuple(points)))
+            figures.append(Plane(name, title, compared.baseline, tuple(points), compared.at_threshold))
     return figures
 
 
@@ -184,7 +185,7 @@ def _by_alpha(name: str, cells: pd.DataFrame, metric: str) -> Line:
     """The mean of a metric over seeds for each alpha, with its interval."""
     score = scores(cells, metric)
     points = {
-        float(alpha): t_interval(list(scored.values()), test_per_train(group))
+        float(alpha): t_interval(list(scored.values()), test_per_train(group), limits_of(metric))
         for alpha, group in cells.groupby(cells[ALPHA])
         if (scored := by_seed(score[group.index], group["seed"]))
     }

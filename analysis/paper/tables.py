@@ -134,9 +134,9 @@ def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable
     else:
         blocks = [(block, fits, f"{block.title} ") for block, fits in zip(printed.blocks, ours, strict=True)]
         _add(lines, marks, printed.rows, blocks)
-    places = dict.fromkeys(each.comparison.place for fits in ours for each in fits)
+    places = dict.fromkeys(f"{each.comparison.place}{each.comparison.at_threshold}" for fits in ours for each in fits)
     notes = (
-        f"Ours: {'; '.join(places)}; means over seeds with 95 % intervals, at the threshold of .5. Bold: our best.",
+        f"Ours: {'; '.join(places)}; means over seeds with 95 % intervals. Bold: our best.",
         f"Differences to {BASELINE} are paired by seed, with intervals Holm-corrected over our rows; grey, or "
         "italic: not significant.",
         "The paper gives single scores, without seeds or intervals.",

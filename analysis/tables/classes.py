@@ -20,7 +20,7 @@ PERCENT: Final = ScoreFormat(percent=True)
 
 
 def by_class(findings: Findings) -> list[ReportTable]:
-    """The F1 of each class by arm at the threshold of .5, in a table for each data set, encoder and variant."""
+    """The F1 of each class by arm, in a table for each data set, encoder and variant."""
     compared = [each for each in comparisons(findings) if any(id_ in findings.classes for id_ in each.cells["id"])]
     return [_table(name, each, findings.classes, findings.items) for name, each in named("classes", compared)]
 
@@ -53,7 +53,7 @@ def _table(
     num = scored.groupby("arm").size()
     seeds = str(num.min()) if num.nunique() == 1 else f"{num.min()} to {num.max()}"
     notes = [
-        "Mean F1 of each class over seeds with 95 % intervals, at the threshold of .5; rare classes first. "
+        f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
         "Nothing is corrected for the number of classes. Bold: the best mean of a class.",
         f"{seeds} seeds each.",
     ]

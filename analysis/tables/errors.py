@@ -55,7 +55,7 @@ def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTab
     shown = chosen.drop(columns="class") if is_binary else chosen
     shown = shown.rename(columns=KINDS).map(lambda cell: cell if isinstance(cell, str) else f"{cell:,.1f}")
     of = f"class {classes[-1]}" if is_binary else "each class"
-    notes = ["Mean counts over seeds at the threshold of .5."]
+    notes = [f"Mean counts over seeds{compared.at_threshold}."]
     if len(chosen) < len(data):
         notes.append(f"The baseline and the best other arm; {name}.csv has all.")
     title = f"Confusion counts of {of} by arm{on_place(compared.place)}"
@@ -88,7 +88,7 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     shown["false alarm in"] = _of(data["false_alarm"], data["runs"])
     always = int((every["wrong"] == every["runs"]).sum())
     notes = [
-        "Over the runs of all arms at the threshold of .5, without those that collapsed. Missed: with a false "
+        f"Over the runs of all arms{compared.at_threshold}, without those that collapsed. Missed: with a false "
         "negative; false alarm: with a false positive. An item is named by the id of its record in the test split.",
         f"{always:,} of {len(every):,} items are wrong in every run.",
     ]

@@ -120,7 +120,7 @@ def _tips(compared: Comparison) -> dict[str, str]:
         ON_NEW_DATA: "The interval of the same difference for other seeds and other test items of the same kind",
         HOLM_P_ON_NEW_DATA: "The p value of the difference on new data, corrected in the same way",
         PR_AUC: "The area under the precision-recall curve, which needs no threshold",
-        "collapsed": "How many runs predict one class only at the threshold of .5",
+        "collapsed": f"How many runs predict one class only{compared.at_threshold}",
         "failed": "How many runs have no score",
     }
 
@@ -163,8 +163,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
     if any(arm.name.endswith(TUNED) for arm in compared.arms):
         yield (
-            f"Scores at a tuned threshold are compared with {compared.baseline} at its tuned threshold, the others at "
-            "the threshold of .5."
+            f"Scores at a tuned threshold are compared with {compared.baseline} at its tuned threshold, the others "
+            f"with {compared.baseline}{compared.at_threshold}."
         )
     if any(arm.pr_auc for arm in compared.arms):
         yield (

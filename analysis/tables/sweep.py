@@ -11,7 +11,7 @@ from analysis.columns import column, constant, losses, parent_tag, scores, state
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.searched import searched_paths
-from analysis.statistics import t_interval
+from analysis.statistics import limits_of, t_interval
 from analysis.tables.base import ReportTable, ScoreFormat
 
 NUM_BEST: Final = 10
@@ -31,7 +31,8 @@ def best_trials(findings: Findings) -> list[ReportTable]:
     )
     data = data.set_index("trial").loc[list(findings.ranked)].reset_index()
     data.insert(0, "rank", pd.Series(range(1, len(data) + 1), data.index, "Int64"))
-    reruns = {id_: t_interval(list(values)) for id_, values in findings.rerun_scores.items()}
+    limits = limits_of(metric)
+    reruns = {id_: t_interval(list(values), 0.0, limits) for id_, values in findings.rerun_scores.items()}
     if reruns:
         data.insert(3, "mean_of_reruns", data["trial"].map({id_: of.mean for id_, of in reruns.items()}))
         data.insert(4, "reruns", data["trial"].map({id_: of.num for id_, of in reruns.items()}).astype("Int64"))

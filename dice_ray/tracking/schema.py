@@ -156,6 +156,15 @@ def tuned_metric(metric: str) -> str:
     return _with_name(metric, "{}_tuned")
 
 
+def threshold_metric(metric: str) -> str:
+    """The threshold tuned on dev, of a run whose task has a threshold.
+
+    >>> threshold_metric("test/f1")
+    'test/threshold'
+    """
+    return _with_name(metric, "threshold")
+
+
 def collapsed_metric(metric: str) -> str:
     """1 if the run predicts only one class on the metric's split, else 0.
 

@@ -162,6 +162,17 @@ def test_of_one_setting_tried_the_difference_is_that_of_means() -> None:
     assert dice.differences[1].p == pytest.approx(holm_of([expected])[0].p)
 
 
+@pytest.mark.parametrize(("metric", "bound"), [("f1", 1), ("mcc", 2), ("saved", math.inf)])
+def test_the_metric_says_which_differences_are_possible(metric: str, bound: float) -> None:
+    """Taken from the scores, an MCC near 0 had intervals above 0, the MCC of guessing."""
+    spread = np.where(np.arange(NUM) % 3 == 0, 0.0, 0.02)[:, None] * [0.0, 1, 0, 2, 0]
+    frame = drawn_settings(DEV, np.stack([spread, 20 * spread]))
+    made = of(frame.rename(columns=lambda name: name.replace("f1", metric)).replace("test/f1", f"test/{metric}"))
+    assert made.arms[0].differences[3].bound == bound
+    (plain,) = (arm for arm in made.arms if not arm.differences)
+    assert (plain.scores[0].low > 0) == (metric == "f1")
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_equal_arms_are_seldom_told_apart(scenario: str) -> None:
     """An interval that is too narrow shows in no other test; the slow test below runs 2,000 studies."""

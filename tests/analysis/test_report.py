@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 from tests.analysis.frames import ranked, study
+from tests.analysis.tables.test_errors import found as with_errors
 
 NASTY = "<script>alert(1)</script> & 50 %"
 F1 = {
@@ -169,6 +171,30 @@ def test_a_tuned_threshold_is_compared_with_the_baseline_at_its_own(
     assert "tuned threshold" not in report(without).text()
 
 
+@pytest.mark.parametrize(
+    ("task", "threshold", "phrase"),
+    [
+        ("sentence_pair", 0.4, "at the threshold of .5"),
+        ("extractive_qa", 0.4, "at the untuned no-answer threshold"),
+        ("extractive_qa", math.nan, ""),
+        ("tagging", math.nan, ""),
+    ],
+)
+def test_a_threshold_is_named_only_of_a_task_that_has_one(task: str, threshold: float, phrase: str) -> None:
+    """Tags are the most probable ones, and a question is unanswered above 0: both were said to be at .5."""
+    findings = with_errors()
+    f1 = findings.frame["metrics.test/f1"]
+    metrics = {"precision": f1, "recall": f1, "threshold": threshold, "f1_tuned": f1 if phrase else math.nan}
+    columns: dict[str, Any] = {f"metrics.test/{name}": of for name, of in metrics.items()}
+    made = report_of(replace(findings, frame=findings.frame.assign(**columns, **{"tags.task": task})))
+    texts = {table.name: " ".join((*table.notes, *table.tips.values())) for table in made.tables}
+    texts |= {figure.name: figure.caption for figure in made.figures}
+    for name in ("comparison", "classes", "confusion", "worst_items", "forest", "precision_recall"):
+        assert set(re.findall(r"at the [^.]*threshold(?: of \.5)?", texts[name])) == {phrase} - {""}
+    others = f"at its tuned threshold, the others with plain {phrase}."
+    assert (others in texts["comparison"]) == bool(phrase)
+
+
 def test_failed_and_collapsed_cells_are_counted_and_listed(reports: dict[str, Report]) -> None:
     made = reports["study"]
     arms = rows(made, "comparison")
@@ -265,6 +291,11 @@ def test_trials_that_ran_again_are_ranked_by_the_mean_over_the_other_seeds(frame
     interval = ScoreFormat(percent=True).show_interval(t_interval([0.8, 0.6]))
     assert best.shown["with other seeds"].tolist()[:3] == [interval, "95.00", ""]
     assert best.shown["seeds"].tolist()[:3] == ["2", "1", ""]
+    of_mcc = {name: str(name).replace("f1", "mcc") for name in frame}
+    made = report(pd.concat([frame, *again], ignore_index=True).rename(columns=of_mcc).replace("dev/f1", "dev/mcc"))
+    interval = ScoreFormat(percent=True).show_interval(t_interval([0.8, 0.6], limits=(-1, 1)))
+    (best,) = [table for table in made.tables if table.name == "best_trials"]
+    assert best.shown["with other seeds"].tolist()[0] == interval
     assert "t3-1002" in [row["run"] for row in rows(made, "without_score").values()] or "t3-1002" in made.text()
     assert rows(made, "losses")["dice"]["trials"] == rows(report(frame), "losses")["dice"]["trials"]
 

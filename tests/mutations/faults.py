@@ -186,7 +186,8 @@ FAULTS: tuple[Fault, ...] = (
     # analysis
     Fault("analysis/statistics.py", "special.stdtrit(freedom, 1 - alpha / 2)", "special.ndtri(1 - alpha / 2)", "analysis/test_statistics.py"),
     Fault("analysis/statistics.py", "ALPHA / (num_tested - min(rank, num_rejected))", "ALPHA", "analysis/test_statistics.py"),
-    Fault("analysis/statistics.py", "if not is_share:", "if True:", "analysis/test_statistics.py"),
+    Fault("analysis/statistics.py", "if math.isinf(high - low):", "if True:", "analysis/test_statistics.py"),
+    Fault("analysis/statistics.py", "return -1.0, 1.0", "return UNIT_INTERVAL", "analysis/tables/test_study.py"),
     Fault("analysis/statistics.py", "(len(tested) - rank) * p", "(rank + 1) * p", "analysis/test_statistics.py"),
     Fault("analysis/statistics.py", "self.interval.num >= FEW_SEEDS", "self.interval.num > 0", "analysis/tables/test_study.py"),
     Fault("analysis/best_of.py", "between_seeds - rest / num", "between_seeds", "analysis/test_best_of.py"),

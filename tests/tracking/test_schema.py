@@ -72,4 +72,5 @@ def test_the_names_of_derived_metrics() -> None:
     assert schema.kept_metric("dev/recall") == "dev/kept_recall"
     assert schema.constant_metric("test/f1") == "test/constant_f1"
     assert schema.tuned_metric("test/f1") == "test/f1_tuned"
+    assert schema.threshold_metric("test/f1") == "test/threshold"
     assert schema.collapsed_metric("test/f1") == "test/collapsed"

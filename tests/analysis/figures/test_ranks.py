@@ -32,6 +32,12 @@ def test_ranks_are_means_over_data_sets_and_only_where_they_can_tell_arms_apart(
     assert dict(figure.ranks) == {"dice": 1.1, "focal": 2.2, "plain": 2.7}
     assert figure.missing == ("tversky",)
     assert not ranks(study([*on("a"), *on("b")]))
+    assert "by its mean score, over 5 data sets" in figure.caption
+    tuned = [cell | {"metrics.test/threshold": 0.4} for data in "abcde" for cell in on(data)]
+    (figure,) = ranks(study(tuned))
+    assert "by its mean score at the threshold of .5, over 5 data sets" in figure.caption
+    (figure,) = ranks(study([*tuned[6:], *on("a")]))
+    assert "by its mean score, over 5 data sets" in figure.caption, "one of them has no threshold"
     assert not ranks(study([]))
 
 

@@ -98,3 +98,7 @@ def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
         (t_interval([0.055, 0.06, 0.065]).low, t_interval([0.055, 0.06, 0.065]).high)
     )
     assert tversky_alpha(study(few)) == []
+    of_mcc = [{name.replace("f1", "mcc"): value for name, value in each.items()} for each in cells]
+    (figure,) = tversky_alpha(study(of_mcc, metric="test/mcc"))
+    assert isinstance(figure, TverskyAlpha)
+    assert figure.panels[0].lines[2].low[0] == pytest.approx(t_interval([0.055, 0.06, 0.065], limits=(-1, 1)).low)

@@ -39,8 +39,10 @@ def test_mrpc_stands_in_table_7() -> None:
     frame = study(ARMS, data="mrpc", published="mrpc", encoder="minilm", task="sentence_pair")
     frame["metrics.test/constant_f1"] = np.where(frame["kind"] == "cell", 0.7988, np.nan)
     frame["metrics.test/collapsed"] = (frame["arm"] == "paper_dl").astype(float)
+    frame["metrics.test/threshold"] = 0.4
     made = paper(frame)
     assert list(made) == ["7"]
+    assert made["7"].notes[0].startswith("Ours: mrpc, minilm at the threshold of .5; means over seeds")
     rows = by_model(made["7"])
     assert [*rows][:8] == [
         *("BERT (Devlin et al., 2018)", "BERT+FL", "BERT+DL", "BERT+DSC"),
@@ -104,6 +106,7 @@ def test_the_formulation_decides_the_rows_of_table_5(task: str, base: str) -> No
     frame["metrics.test/precision"] = frame["metrics.test/f1"] + 0.01
     made = paper(frame)
     assert list(made) == ["5"]
+    assert "threshold" not in made["5"].notes[0]
     rows = by_model(made["5"])
     assert next(iter(rows)) == "English CoNLL 2003"
     assert "Glyce-BERT (Wu et al., 2019)" not in rows

@@ -13,6 +13,7 @@ import pytest
 from scipy import special, stats
 
 from analysis.best_arm import TUNED, ArmScores, best_of
+from analysis.comparison import comparisons
 from analysis.findings import Findings
 from analysis.item_counts import of_all_counts
 from analysis.new_data import over_seeds_and_items
@@ -105,6 +106,30 @@ def test_over_splits_of_their_own_seeds_say_less_and_nothing_of_one_test_set() -
     assert "Winner: dice, significantly better than every other arm on other splits" in text
     assert "this test set" not in text
     assert "other seeds on this test set" in here.text()
+
+
+@pytest.mark.parametrize("metric", ["test/mcc", "test/saved"])
+@pytest.mark.parametrize("lowest", [0.0, -0.001])
+def test_scores_above_chance_do_not_exclude_chance(metric: str, lowest: float) -> None:
+    """As shares, MCC near 0 had intervals above 0, differences up to 1, and one seed below 0 changed both."""
+    scores = {"cross_entropy": [0, 0.01, 0.02, 0, 0.03], "dice": [lowest, 0.01, 1, 1, 1]}
+    frame = study({**scores, "control_dice": scores["dice"]}, metric)
+    frame["tags.control"] = frame["arm"].map({"control_dice": "dice"})
+    (table,), (compared,) = comparison(Findings(frame)), comparisons(Findings(frame))
+    for arm, of_arm in scores.items():
+        mean, (low, high) = np.mean(of_arm), stats.ttest_1samp(of_arm, 0).confidence_interval(0.95)
+        if metric == "test/mcc":
+            # Fisher's z by the delta method.
+            low, high = np.tanh(np.arctanh(mean) + (np.array([low, high]) - mean) / (1 - mean**2))
+        assert low < 0
+        assert [rows(table)[arm]["low"], rows(table)[arm]["high"]] == pytest.approx([low, high])
+    expected = stats.ttest_rel(scores["dice"], scores["cross_entropy"]).confidence_interval(0.95)
+    assert [rows(table)["dice"][f"difference_{end}"] for end in ("low", "high")] == pytest.approx([*expected])
+    assert expected.high > 1
+    (control,) = compared.controls
+    assert [control.score.low, control.difference.interval.high] == pytest.approx(
+        [rows(table)["dice"]["low"], expected.high]
+    )
 
 
 def test_the_class_weights_of_the_arms_that_have_any_are_named() -> None:
