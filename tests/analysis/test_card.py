@@ -188,6 +188,7 @@ def test_an_arm_that_does_what_a_threshold_does_is_not_the_one_to_use(
     findings, tuned = found(scores(of_half)), found(scores(of_tuned))
     findings.frame["metrics.test/f1_tuned"] = tuned.frame["metrics.test/f1"]
     findings.frame["metrics.test/constant_f1"] = 0.4
+    findings.frame["metrics.test/threshold"] = 0.3
     (card,) = cards(findings)
     assert card.use == use.format(
         " (tuned threshold)", "; at the threshold of .5,", "since no arm is shown to be better"
