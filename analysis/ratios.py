@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
+
+import pandas as pd
 
 from analysis.best_arm import TUNED
 from analysis.columns import column, place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.statistics import Interval
+from analysis.tables.base import ScoreFormat
 
 RATIO: Final = "params.data.imbalance.ratio.negatives"
 AT_HALF: Final = "at the threshold of .5"
@@ -27,12 +31,18 @@ class Reading:
         name: `AT_HALF`, `AT_TUNED` or `PR_AUC`.
         scores: By arm and ratio; the baseline first, then the others by the mean over their ratios. The constant
             predictor, last, is among the scores at .5 only.
-        different: The arms and ratios whose difference to the baseline is significant; PR-AUC is not tested.
+        significantly: Whether an arm is better or worse than the baseline at a ratio, where the difference is
+            significant; PR-AUC is not tested.
     """
 
     name: str
     scores: Mapping[str, Mapping[float, Interval]]
-    different: frozenset[tuple[str, float]] = frozenset()
+    significantly: Mapping[tuple[str, float], Literal["better", "worse"]]
+
+    @property
+    def score_format(self) -> ScoreFormat:
+        """How table and figure write its scores."""
+        return ScoreFormat.of(pd.Series([score.mean for of_arm in self.scores.values() for score in of_arm.values()]))
 
 
 @dataclass(frozen=True)
@@ -56,24 +66,24 @@ class ByRatio:
 
     def _reading(self, name: str, suffix: str) -> Reading:
         scores: dict[str, dict[float, Interval]] = {}
-        different = set()
+        significantly: dict[tuple[str, float], Literal["better", "worse"]] = {}
         for ratio, compared in self.comparisons.items():
             for arm in compared.arms:
                 score = arm.pr_auc if name == PR_AUC else arm.score
                 is_kind = arm.name.endswith(TUNED) == bool(suffix) and (arm.name != CONSTANT or name == AT_HALF)
-                if is_kind and score and score.mean >= 0:
+                if is_kind and score and not math.isnan(score.mean):
                     own = arm.name.removesuffix(TUNED)
                     scores.setdefault(own, {})[ratio] = score
                     if name != PR_AUC and arm.difference and arm.difference.is_significant:
-                        different.add((own, ratio))
+                        significantly[own, ratio] = "better" if arm.difference.is_ahead else "worse"
         means = {arm: sum(score.mean for score in of.values()) / len(of) for arm, of in scores.items()}
         order = sorted(scores, key=lambda arm: (arm != self.baseline, arm == CONSTANT, -means[arm]))
-        return Reading(name, {arm: scores[arm] for arm in order}, frozenset(different))
+        return Reading(name, {arm: scores[arm] for arm in order}, significantly)
 
 
 @lru_cache(maxsize=1)
 def by_ratio(findings: Findings) -> tuple[ByRatio, ...]:
-    """For each data set and encoder of a study over training sets of two imbalance ratios or more."""
+    """For each data set and encoder of a study over training sets of two imbalance ratios or more, and with a score."""
     by_place: dict[str, dict[float, Comparison]] = {}
     for compared in comparisons(findings):
         ratios = column(compared.cells, RATIO).dropna().unique()
@@ -81,8 +91,9 @@ def by_ratio(findings: Findings) -> tuple[ByRatio, ...]:
             place = str(place_of(compared.cells, "data", "encoder").iloc[0])
             by_place.setdefault(place, {})[float(ratios[0])] = compared
     several = {place: dict(sorted(of.items())) for place, of in by_place.items() if len(of) > 1}
-    return tuple(
+    found = (
         ByRatio(place if len(several) > 1 else "", first.metric, first.baseline, of)
         for place, of in several.items()
         for first in [next(iter(of.values()))]
     )
+    return tuple(each for each in found if each.readings)

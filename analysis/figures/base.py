@@ -161,11 +161,15 @@ def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Loo
 
 def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
     """Label the axis of a score in the format of the tables: shares as percent."""
+    label_in(ScoreFormat.of(pd.Series(list(values), dtype="float64")), axis, metric)
+
+
+def label_in(score_format: ScoreFormat, axis: Axis, metric: str) -> None:
+    """Label the axis of scores, or of their differences, in the format of the scores."""
     from matplotlib.ticker import PercentFormatter
 
-    scale = ScoreFormat.of(pd.Series(list(values), dtype="float64"))
-    axis.set_label_text(scale.heading(metric))
-    if scale.percent:
+    axis.set_label_text(score_format.heading(metric))
+    if score_format.percent:
         axis.set_major_formatter(PercentFormatter(1, symbol=""))
 
 

@@ -6,14 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import pandas as pd
-
 from analysis.best_arm import TUNED
 from analysis.comparison import Arm, comparisons
-from analysis.figures.base import COLORS, QUIET, Figure, label_score, on_hover
+from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.naming import named, on_place
 from analysis.statistics import Interval
 from analysis.tables.base import ScoreFormat
+from analysis.verdict import score_format
 from analysis.wording import is_one_search
 
 if TYPE_CHECKING:
@@ -45,10 +44,15 @@ class ForestRow:
 
 @dataclass(frozen=True)
 class Forest(Figure):
-    """The differences of the arms to the baseline, the largest first."""
+    """The differences of the arms to the baseline, the largest first.
+
+    Attributes:
+        score_format: That of the table. The sizes of the differences do not show whether the scores are shares.
+    """
 
     metric: str
     baseline: str
+    score_format: ScoreFormat
     rows: tuple[ForestRow, ...]
     at_threshold: str = ""
 
@@ -90,16 +94,11 @@ class Forest(Figure):
         axes.set_ylim(len(self.rows) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        label_score(axes.xaxis, f"{self.metric} minus {self.baseline}", self._sizes())
-
-    def _sizes(self) -> list[float]:
-        """The sizes of the differences, whose format is that of the scores."""
-        return [abs(row.seeds.mean) for row in self.rows]
+        label_in(self.score_format, axes.xaxis, f"{self.metric} minus {self.baseline}")
 
     def _words(self, row: ForestRow) -> str:
-        scale = ScoreFormat.of(pd.Series(self._sizes()))
-        bounds = f", on new data {scale.show_bounds(row.new_data, '+')}" if row.new_data else ""
-        return f"{row.arm} {scale.show_interval(row.seeds, '+')}{bounds}"
+        bounds = f", on new data {self.score_format.show_bounds(row.new_data, '+')}" if row.new_data else ""
+        return f"{row.arm} {self.score_format.show_interval(row.seeds, '+')}{bounds}"
 
 
 def forests(findings: Findings) -> list[Figure]:
@@ -111,7 +110,17 @@ def forests(findings: Findings) -> list[Figure]:
             rows.sort(key=lambda row: -row.seeds.mean)
             of_what = ", of the settings found by one search for each arm" if is_one_search(compared) else ""
             title = f"Difference to {compared.baseline}{on_place(compared.place)}{of_what}"
-            figures.append(Forest(name, title, compared.metric, compared.baseline, tuple(rows), compared.at_threshold))
+            figures.append(
+                Forest(
+                    name,
+                    title,
+                    compared.metric,
+                    compared.baseline,
+                    score_format(compared),
+                    tuple(rows),
+                    compared.at_threshold,
+                )
+            )
     return figures
 
 

@@ -33,7 +33,7 @@ class Ranks(Figure):
         num_data_sets: Over how many data sets the ranks are means.
         ranks: The mean rank of each arm, 1 if it is the best on all data sets.
         critical: Two arms are told apart if their mean ranks differ by at least this.
-        missing: The arms without a score on some data set, which are not ranked.
+        missing: The arms without a score on some data set, encoder or variant, which are not ranked.
         at_threshold: As in `Comparison`, if it is the same on all data sets.
     """
 
@@ -56,7 +56,11 @@ class Ranks(Figure):
 
     @property
     def caption(self) -> str:
-        missing = f" Without a score on all of them, and not ranked: {', '.join(self.missing)}." if self.missing else ""
+        missing = (
+            f" Without a score on all data sets, encoders and variants, and not ranked: {', '.join(self.missing)}."
+            if self.missing
+            else ""
+        )
         return (
             f"Mean rank of each arm by its mean score{self.at_threshold}, over {self.num_data_sets} data sets (1 "
             "is the best; the variants of a data set count once). A bar joins arms that are not told apart: their mean "
@@ -105,24 +109,29 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
     """For comparisons on so many data sets that the best arm could be told apart from the worst one."""
     means = pd.DataFrame(
         [
-            {"data": place_of(each.cells, "data").iloc[0], "arm": arm.name, "mean": arm.score.mean}
+            {"place": each.place, "arm": arm.name, "mean": arm.score.mean}
             for each in compared
             for arm in each.arms
             if arm.name != CONSTANT and not arm.name.endswith(TUNED)
-        ]
+        ],
+        columns=["place", "arm", "mean"],
     )
-    if means.empty:
+    by_place = means.pivot_table("mean", "place", "arm", sort=False, dropna=False).dropna(how="all")
+    if by_place.empty:
         return []
-    by_arm = means.pivot_table("mean", "data", "arm", sort=False, dropna=False)
-    ranked = by_arm.dropna(axis="columns").rank(axis="columns", ascending=False).mean().sort_values(kind="stable")
-    critical = critical_difference(len(ranked), len(by_arm))
+    # Without its score on a hard variant, an arm would have the mean of the easy ones. Variants on which every arm
+    # failed are left out for all arms.
+    data = {each.place: place_of(each.cells, "data").iloc[0] for each in compared}
+    by_data = by_place.dropna(axis="columns").groupby(by_place.index.map(data), sort=False).mean()
+    ranked = by_data.rank(axis="columns", ascending=False).mean().sort_values(kind="stable")
+    critical = critical_difference(len(ranked), len(by_data))
     if not critical <= len(ranked) - 1:
         return []
-    missing = tuple(str(arm) for arm in by_arm if arm not in ranked)
+    missing = tuple(str(arm) for arm in by_place if arm not in ranked)
     pairs = tuple((str(arm), float(mean)) for arm, mean in ranked.items())
     first, *others = {each.at_threshold for each in compared}
     at_threshold = "" if others else first
-    return [Ranks("ranks", "Mean ranks over data sets", len(by_arm), pairs, critical, missing, at_threshold)]
+    return [Ranks("ranks", "Mean ranks over data sets", len(by_data), pairs, critical, missing, at_threshold)]
 
 
 def critical_difference(num_arms: int, num_data_sets: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,12 +12,12 @@ import numpy as np
 
 from analysis.best_arm import TUNED
 from analysis.comparison import CONSTANT, Comparison
-from analysis.figures.base import QUIET, Figure, Line, label_score, looks_of, on_hover
+from analysis.figures.base import QUIET, Figure, Line, label_in, looks_of, on_hover
 from analysis.naming import named, on_place
 from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, by_ratio
 from analysis.statistics import FEW_SEEDS, Interval
 from analysis.tables.base import ScoreFormat
-from analysis.verdict import is_tuned
+from analysis.verdict import is_tuned, score_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -34,10 +35,12 @@ class RatioPanel:
     """The lines of the arms in one reading: at .5, at the tuned threshold, or PR-AUC.
 
     Attributes:
+        score_format: That of the tables. The sizes of gains do not show whether the scores are shares.
         lines: One for each arm; that of the constant predictor has no band.
     """
 
     name: str
+    score_format: ScoreFormat
     lines: tuple[Line, ...]
 
 
@@ -78,9 +81,6 @@ class ByRatioFigure(Figure):
         places = side_by_side(ratios, names)
         every = canvas.subplots(len(self.panels), sharex=True, squeeze=False)[:, 0]
         for axes, panel in zip(every, self.panels, strict=True):
-            # Of a difference, only its size says whether it is a share.
-            values = [abs(y) if self.sign else y for line in panel.lines for y in line.y]
-            scale = ScoreFormat(percent=all(0 <= value <= 1 for value in values))
             if self.sign:
                 axes.axhline(0, color=QUIET, linewidth=0.8)
             for line in panel.lines:
@@ -102,11 +102,11 @@ class ByRatioFigure(Figure):
                 )
                 for ratio, x, y, low, high in zip(line.x, x_N, line.y, line.low, line.high, strict=True):
                     (spot,) = axes.plot(x, y, marker="o", color=look.color, alpha=0, markersize=7)
-                    shown = scale.show_interval(Interval(y, low, high, 0), self.sign)
+                    shown = panel.score_format.show_interval(Interval(y, low, high, 0), self.sign)
                     on_hover(spot, f"{line.name}, {ratio:g} negatives: {shown}")
             axes.set_title(panel.name, loc="left")
             metric = f"gain in {self.metric}" if self.sign else self.metric
-            label_score(axes.yaxis, PR_AUC if panel.name == PR_AUC else metric, values)
+            label_in(panel.score_format, axes.yaxis, PR_AUC if panel.name == PR_AUC else metric)
         every[-1].set_xscale("log")
         every[-1].set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
         every[-1].set_xticks([], minor=True)
@@ -151,7 +151,8 @@ class GainByRatio(ByRatioFigure):
 
 def side_by_side(ratios: Sequence[float], names: Sequence[str]) -> dict[str, float]:
     """The factor by which the marks of each arm are moved from a ratio, such that those of two ratios do not mix."""
-    gap = min(np.log10(after / before) for before, after in pairwise(ratios))
+    # Only one ratio has scores while the runs of the others have not ended.
+    gap = min((np.log10(after / before) for before, after in pairwise(ratios)), default=math.inf)
     step = min(WIDEST, SHARE * gap / max(1, len(names) - 1))
     return {name: float(10 ** (step * (number - (len(names) - 1) / 2))) for number, name in enumerate(names)}
 
@@ -165,7 +166,11 @@ def score_by_ratio(findings: Findings) -> list[Figure]:
             of.metric,
             of.baseline,
             tuple(
-                RatioPanel(reading.name, tuple(Line.through(arm, scores) for arm, scores in reading.scores.items()))
+                RatioPanel(
+                    reading.name,
+                    reading.score_format,
+                    tuple(Line.through(arm, scores) for arm, scores in reading.scores.items()),
+                )
                 for reading in of.readings
             ),
         )
@@ -190,8 +195,9 @@ def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[RatioPanel, ...]:
             if arm.difference and arm.difference.interval.num:
                 of_panel = points.setdefault(AT_TUNED if is_tuned(arm) else AT_HALF, {})
                 of_panel.setdefault(arm.name.removesuffix(TUNED), {})[ratio] = arm.difference.interval
+    of_gain = ScoreFormat(percent=all(score_format(compared).percent for compared in by_ratio.values()))
     return tuple(
-        RatioPanel(name, tuple(Line.through(arm, of_arm) for arm, of_arm in sorted(points[name].items())))
+        RatioPanel(name, of_gain, tuple(Line.through(arm, of_arm) for arm, of_arm in sorted(points[name].items())))
         for name in (AT_HALF, AT_TUNED)
         if name in points
     )

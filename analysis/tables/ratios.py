@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
 from analysis.findings import Findings
 from analysis.naming import named, on_place
 from analysis.ratios import AT_HALF, PR_AUC, ByRatio, by_ratio
-from analysis.tables.base import Mark, ReportTable, ScoreFormat
+from analysis.tables.base import Mark, ReportTable
+
+WORSE: Final = " (worse)"
+"""In words, because bold marks what is better, and grey what is not significantly different, in the other tables."""
 
 
 def scores_by_ratio(findings: Findings) -> list[ReportTable]:
@@ -22,17 +25,21 @@ def _table(name: str, of: ByRatio) -> ReportTable:
     shown: list[dict[str, str]] = []
     marks: dict[tuple[int, str], Mark] = {}
     for reading in of.readings:
-        means = [score.mean for scores in reading.scores.values() for score in scores.values()]
-        score_format = ScoreFormat.of(pd.Series(means))
+        score_format = reading.score_format
         what = PR_AUC if reading.name == PR_AUC else f"{of.metric}, {reading.name}"
         for arm, scores in reading.scores.items():
-            marks |= {(len(shown), heading(ratio)): "bold" for ratio in scores if (arm, ratio) in reading.different}
+            found = {ratio: reading.significantly.get((arm, ratio)) for ratio in scores}
+            marks |= {(len(shown), heading(ratio)): "bold" for ratio in scores if found[ratio] == "better"}
             numbers += [
                 {"score": what, "arm": arm, "negatives": ratio}
                 | {"mean": score.mean, "low": score.low, "high": score.high, "seeds": score.num or None}
+                | {"significantly": found[ratio]}
                 for ratio, score in scores.items()
             ]
-            known = {ratio: score_format.show_interval(score) for ratio, score in scores.items()}
+            known = {
+                ratio: score_format.show_interval(score) + WORSE * (found[ratio] == "worse")
+                for ratio, score in scores.items()
+            }
             by_heading = {heading(ratio): known.get(ratio, "") for ratio in of.comparisons}
             shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
     data = pd.DataFrame(numbers).astype({"seeds": "Int64"})
@@ -44,9 +51,9 @@ def _table(name: str, of: ByRatio) -> ReportTable:
         (
             "In the columns: the negatives for each positive in the training split. Dev and test keep the share of "
             "positives of the data.",
-            f"Means over seeds with 95 % intervals. Bold: significantly different from {of.baseline} {AT_HALF}, or at "
-            "its tuned threshold for scores at a tuned threshold; tested for each ratio by itself, as in its own table "
-            f"below. {PR_AUC} is not tested.",
+            f"Means over seeds with 95 % intervals. Bold: significantly better than {of.baseline} {AT_HALF}, or at its "
+            "tuned threshold for scores at a tuned threshold; (worse): significantly worse. Each ratio is tested by "
+            f"itself, as in its own table below. {PR_AUC} is not tested.",
         ),
         marks,
     )

@@ -17,7 +17,7 @@ from analysis.naming import named, on_place
 from analysis.new_data import over_data_sets
 from analysis.statistics import ALPHA, Difference, holm
 from analysis.tables.base import Mark, ReportTable, ScoreFormat, shown_p
-from analysis.verdict import verdict
+from analysis.verdict import score_format, verdict
 from analysis.wording import headline, is_one_search
 
 HOLM_P: Final = "Holm p"
@@ -33,12 +33,12 @@ def comparison(findings: Findings) -> list[ReportTable]:
 
 def _table(name: str, compared: Comparison) -> ReportTable:
     arms, folds = _in_order(compared)
-    score_format = ScoreFormat.of(pd.Series([arm.score.mean for arm in arms]))
+    scale = score_format(compared)
     counts = ("seeds", "shared_seeds", "seeds_ahead", "collapsed", "failed")
     data = pd.DataFrame([_numbers(arm) for arm in arms]).astype(dict.fromkeys(counts, "Int64"))
     unknown = tuple(name for name in ("new_data", "pr_auc") if not any(getattr(arm, name) for arm in arms))
     data = data[[name for name in data if not str(name).startswith(unknown)]]
-    shown = pd.DataFrame([_cells(arm, compared, score_format) for arm in arms])
+    shown = pd.DataFrame([_cells(arm, compared, scale) for arm in arms])
     of_what = "of the settings found by one search for each arm" if is_one_search(compared) else "by arm"
     title = f"{compared.metric} {of_what}{on_place(compared.place)}"
     marks = _marks(arms, compared, shown)
@@ -88,21 +88,21 @@ def _numbers(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _cells(arm: Arm, compared: Comparison, score_format: ScoreFormat) -> dict[str, str]:
+def _cells(arm: Arm, compared: Comparison, scale: ScoreFormat) -> dict[str, str]:
     difference, new_data = arm.difference, arm.new_data
     cells = {
         "arm": arm.name,
-        score_format.heading(compared.metric): score_format.show_interval(arm.score),
+        scale.heading(compared.metric): scale.show_interval(arm.score),
         "seeds": str(arm.score.num or ""),
-        f"minus {compared.baseline}": score_format.show_interval(difference.interval, "+") if difference else "",
+        f"minus {compared.baseline}": scale.show_interval(difference.interval, "+") if difference else "",
         "ahead in": f"{arm.ahead} of {difference.interval.num}" if difference else "",
         HOLM_P: shown_p(difference.p) if difference else "",
     }
     if any(each.new_data for each in compared.arms):
-        cells[ON_NEW_DATA] = score_format.show_bounds(new_data.interval, "+") if new_data else ""
+        cells[ON_NEW_DATA] = scale.show_bounds(new_data.interval, "+") if new_data else ""
         cells[HOLM_P_ON_NEW_DATA] = shown_p(new_data.p) if new_data else ""
     if any(each.pr_auc for each in compared.arms):
-        cells[PR_AUC] = score_format.show_interval(arm.pr_auc) if arm.pr_auc else ""
+        cells[PR_AUC] = scale.show_interval(arm.pr_auc) if arm.pr_auc else ""
     cells["collapsed"] = "" if arm.collapsed is None else str(arm.collapsed)
     if any(each.failed for each in compared.arms):
         cells["failed"] = "" if arm.failed is None else str(arm.failed)
@@ -236,11 +236,11 @@ def across_data_sets(findings: Findings) -> list[ReportTable]:
         )
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["holm_p"] = p
-    score_format = ScoreFormat(percent=all(abs(row["difference"]) <= 1 for row in rows))
+    scale = ScoreFormat(percent=all(score_format(compared).percent for compared in comparisons(findings)))
     shown = pd.DataFrame(
         {
             "arm": row["arm"],
-            f"{score_format.heading(metric)} minus {baseline}": score_format.show(row["difference"], "+"),
+            f"{scale.heading(metric)} minus {baseline}": scale.show(row["difference"], "+"),
             "better on": f"{row['better_on']} of {row['data_sets']}",
             HOLM_P: shown_p(row["holm_p"])
             if row["data_sets"] >= row["least"]
@@ -253,7 +253,20 @@ def across_data_sets(findings: Findings) -> list[ReportTable]:
         "over data sets (Demsar 2006), only if its smallest possible p, 2^(1-n) with n data sets, is at most .05 over "
         "the number of rows."
     )
-    return [ReportTable("across_data_sets", "Over data sets", pd.DataFrame(rows), shown, (note,))]
+    notes = (note, *_without_difference(comparisons(findings)))
+    return [ReportTable("across_data_sets", "Over data sets", pd.DataFrame(rows), shown, notes)]
+
+
+def _without_difference(compared: Sequence[Comparison]) -> Iterator[str]:
+    """The data sets, encoders and variants on which arms have no difference, as where their runs failed."""
+    tested = [(each.place, arm) for each in compared for arm in each.arms if arm.difference]
+    known = {(place, arm.name) for place, arm in tested if arm.difference and arm.difference.interval.num}
+    arms_by_missing: dict[str, list[str]] = {}
+    for name in dict.fromkeys(arm.name for _, arm in tested):
+        if missing := [each.place for each in compared if (each.place, name) not in known]:
+            arms_by_missing.setdefault("; ".join(missing), []).append(name)
+    for places, arms in arms_by_missing.items():
+        yield f"Missing: no difference to {compared[0].baseline} on {places} for {', '.join(arms)}."
 
 
 def left_out(findings: Findings) -> list[ReportTable]:

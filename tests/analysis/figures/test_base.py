@@ -22,22 +22,25 @@ from analysis.figures.sweep import BestSoFar, Importance, ScoredTrial
 from analysis.importance import LossImportance, Parameter
 from analysis.searched import Setting
 from analysis.statistics import t_interval
+from analysis.tables.base import ScoreFormat
 
 NASTY = "$x_1$ <script>alert(1)</script> & $y"
 LINE = Line(NASTY, (0.1, 1.0, 10.0), (0.2, 0.3, 0.4), (0.1, 0.2, float("nan")), (0.3, 0.4, float("nan")))
+INTERVAL, PERCENT = t_interval([0.1, 0.2]), ScoreFormat(percent=True)
 POINT = ArmPoint(NASTY, t_interval([0.4, 0.5]), t_interval([0.6, 0.5]), ((0.4, 0.6), (0.5, 0.5)), ((0.0, 0.0),))
 TRIALS = tuple(ScoredTrial(number, 0.5, "done", NASTY if number % 2 else "b") for number in range(400))
 SETTINGS = (Setting(NASTY, "choice", (NASTY, None) * 200), Setting("lr", "log", tuple(map(float, range(1, 401)))))
+PANEL = RatioPanel(NASTY, PERCENT, (LINE,))
 FIGURES: list[Figure] = [
     figure_1(points=9),
     ImbalanceBars("imbalance", NASTY, (Bars(NASTY, 100, 10), Bars("none", 5, 0))),
-    Forest("forest", NASTY, "test/f1", "plain", (ForestRow(NASTY, t_interval([0.1, 0.2]), None, (0.1, 0.2), True),)),
+    Forest("forest", NASTY, "test/f1", "plain", PERCENT, (ForestRow(NASTY, INTERVAL, None, (0.1, 0.2), True),)),
     Ranks("ranks", NASTY, 5, ((NASTY, 1.2), ("plain", 1.8)), 0.7),
     Plane("plane", NASTY, "plain", (POINT,)),
     PrecisionRecallCurves("pr", NASTY, "plain", (ArmCurve(NASTY, (0.5,) * 101, 0.3, 0.4),), 0.1),
     TverskyAlpha("tversky_alpha", NASTY, (AlphaPanel(NASTY, (LINE,)), AlphaPanel("b", (LINE,)))),
-    ScoreByRatio("score", NASTY, "test/f1", "plain", (RatioPanel(NASTY, (LINE,)), RatioPanel("PR-AUC", (LINE,)))),
-    GainByRatio("gain", NASTY, "test/f1", "plain", (RatioPanel(NASTY, (LINE,)),)),
+    ScoreByRatio("score", NASTY, "test/f1", "plain", (PANEL, RatioPanel("PR-AUC", PERCENT, (LINE,)))),
+    GainByRatio("gain", NASTY, "test/f1", "plain", (PANEL,)),
     BestSoFar("best", NASTY, "dev/f1", (ScoredTrial(1, 0.5, "done", NASTY), ScoredTrial(2, 0.4, "pruned", "b")), 0.2),
     Slices("slices", NASTY, "dev/f1", TRIALS, SETTINGS, (NASTY,)),
     ParallelCoordinates("parallel", NASTY, "dev/f1", TRIALS, SETTINGS, ()),

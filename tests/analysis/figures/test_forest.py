@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis.comparison import comparisons
 from analysis.figures.forest import Forest, forests
+from analysis.tables.study import comparison
 from tests.analysis.frames import study
 
 SCORES = {"plain": [0.50, 0.51, 0.52, 0.50, 0.51], "dice": [0.7, 0.711, 0.72, 0.7, 0.711], "a<b": [0.51, 0.5, 0.5] * 2}
@@ -41,3 +42,20 @@ def test_the_picture_has_its_numbers_as_text() -> None:
     first, second = re.findall(r"<title>([^<]*)</title>", figure.svg())
     assert first.startswith("dice +20.04 [")
     assert second.startswith("a&lt;b -0.40 [")
+    assert "<!-- test/f1 minus plain (%) -->" in figure.svg()
+
+
+def test_scores_that_are_not_shares_are_written_as_in_the_table() -> None:
+    """Finds differences in percent beside a table without percent: each difference is small, but one score negative."""
+    means = {"plain": 0.3, "dice": 0.35, "focal": -0.01}
+    of_mcc = [
+        {"arm": arm, "seed": seed, "metrics.test/mcc": mean * (1 + seed % 3 / 100)}
+        for arm, mean in means.items()
+        for seed in range(5)
+    ]
+    findings = study(of_mcc, metric="test/mcc")
+    (figure,), (table,) = forests(findings), comparison(findings)
+    shown = dict(zip(table.shown["arm"], table.shown["minus plain"], strict=True))
+    assert shown["dice"].startswith("+0.05")
+    assert f"dice {shown['dice']}" in figure.alt
+    assert "<!-- test/mcc minus plain -->" in figure.svg()

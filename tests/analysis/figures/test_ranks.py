@@ -41,6 +41,23 @@ def test_ranks_are_means_over_data_sets_and_only_where_they_can_tell_arms_apart(
     assert not ranks(study([]))
 
 
+@pytest.mark.parametrize("tag", ["tags.variant", "tags.encoder"])
+def test_an_arm_that_failed_on_one_variant_or_encoder_is_not_ranked(tag: str) -> None:
+    """Finds an arm ranked first by the mean over the easy variants, because it has no score on the hard ones."""
+    easy = [cell | {tag: "easy"} for data in "abcdef" for cell in on(data, tversky=0.65)]
+    hard = [cell | {tag: "hard", "metrics.test/f1": cell["metrics.test/f1"] - 0.4} for cell in easy]
+    failed = [cell | {"state": "failed"} if cell["arm"] == "dice" else cell for cell in hard]
+    (figure,) = ranks(study([*easy, *failed]))
+    assert isinstance(figure, Ranks)
+    assert (figure.num_data_sets, figure.missing) == (6, ("dice",))
+    assert dict(figure.ranks) == {"tversky": 1, "focal": 2, "plain": 3}
+    (whole,) = ranks(study([*easy, *hard]))
+    assert isinstance(whole, Ranks)
+    assert (whole.num_data_sets, whole.missing, whole.ranks[0]) == (6, (), ("dice", 1))
+    (without_hard,) = ranks(study([*easy, *(cell | {"state": "failed"} for cell in hard)]))
+    assert without_hard.alt == whole.alt, "a place without any score favours no arm"
+
+
 def test_studies_side_by_side_are_ranked_together() -> None:
     made = side_by_side({data: study(on(data)) for data in "abcdef"})
     assert made.figures[0].name == "ranks"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from analysis.comparison import CONSTANT, comparisons
 from analysis.figures.ratios import GainByRatio, ScoreByRatio, gain_by_ratio, score_by_ratio, side_by_side
+from analysis.findings import Findings
 from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, RATIO
+from analysis.report import report
 from analysis.statistics import t_interval
 from analysis.tables.ratios import scores_by_ratio
 from tests.analysis.frames import study
@@ -108,6 +111,77 @@ def test_tasks_without_a_threshold_have_one_panel_and_one_ratio_is_no_figure() -
     assert [panel.name for panel in figure.panels] == [AT_HALF]
     assert not score_by_ratio(study(cells[:4]))
     assert not scores_by_ratio(study(cells[:4]))
+
+
+MCC = [
+    {"arm": arm, "seed": seed, "metrics.test/mcc": mean + seed / 1000, "tags.variant": f"1:{ratio}", RATIO: ratio}
+    for arm, of_arm in {"plain": {1: 0.3, 100: 0.2}, "dice": {1: 0.35, 100: -0.02}, "focal": {1: 0.1, 100: 0.1}}.items()
+    for ratio, mean in of_arm.items()
+    for seed in SEEDS
+]
+
+
+def test_significantly_worse_is_not_marked_as_significantly_better_is() -> None:
+    """Finds an arm below the baseline in bold, which marks the better ones."""
+    scores = {"plain": 0.5, "dice": 0.6, "focal": 0.4, "late": 0.4}
+    of_arm = {
+        arm: [cell(arm, seed, mean * (1 + seed / 100)) for seed in ((1,) if arm == "late" else SEEDS)]
+        for arm, mean in scores.items()
+    }
+    (table,) = scores_by_ratio(study(at(ratio, each) for ratio in (1, 30) for of in of_arm.values() for each in of))
+    shown = table.shown.set_index("arm")
+    for ratio in ("1:1", "1:30"):
+        assert {name: text.split(" ", 1)[0] for name, text in shown[ratio].items()}["focal"] == "41.40"
+        assert [name for name, text in shown[ratio].items() if text.endswith("] (worse)")] == ["focal"]
+    dice = table.shown["arm"].tolist().index("dice")
+    assert table.marks == {(dice, "1:1"): "bold", (dice, "1:30"): "bold"}
+    marked = dict(zip(table.data["arm"], table.data["significantly"], strict=True))
+    assert (marked["dice"], marked["focal"]) == ("better", "worse")
+    assert pd.isna(marked["plain"])
+    assert pd.isna(marked["late"])
+
+
+def test_a_negative_score_has_its_cell_and_its_point() -> None:
+    """Finds a negative score left out as if there were none."""
+    findings = study(MCC, metric="test/mcc")
+    (table,), (figure,) = scores_by_ratio(findings), score_by_ratio(findings)
+    shown = {row["arm"]: row for row in table.shown.to_dict("records")}
+    assert shown["dice"]["1:100"].startswith("-0.0165 [")
+    assert shown["dice"]["score"] == "test/mcc, at the threshold of .5"
+    assert isinstance(figure, ScoreByRatio)
+    (dice,) = (line for line in figure.panels[0].lines if line.name == "dice")
+    assert dice.y == pytest.approx((0.3535, -0.0165))
+    assert "<title>dice, 100 negatives: -0.0165 [" in figure.svg()
+
+
+def test_gains_are_in_percent_only_if_the_scores_of_all_ratios_are() -> None:
+    """Finds a gain of 5.00 beside a table that shows +0.05, because each difference is small."""
+    (of_f1,), (of_mcc,) = gain_by_ratio(study(CELLS)), gain_by_ratio(study(MCC, metric="test/mcc"))
+    assert "<title>dice, 30 negatives: +6." in of_f1.svg()
+    assert "<!-- gain in test/f1 (%) -->" in of_f1.svg()
+    assert "<title>dice, 1 negatives: +0.05</title>" in of_mcc.svg()
+    assert "<!-- gain in test/mcc -->" in of_mcc.svg()
+
+
+def test_without_a_score_there_is_neither_table_nor_figure() -> None:
+    """Finds a report that is not written while no run has ended, or fails at a place where all runs failed."""
+    frame = study(MCC, metric="test/mcc").frame.assign(**{"tags.data": "a"})
+    failed = frame.assign(**{"state": "failed", "tags.data": "b"})
+    cells = failed["kind"] == "cell"
+    for make in (scores_by_ratio, score_by_ratio, gain_by_ratio):
+        assert make(Findings(failed)) == []
+        (part,) = make(Findings(pd.concat([frame, failed[cells]], ignore_index=True)))
+        assert part.title.endswith(" on a")
+    assert report(Findings(failed)).tables
+
+
+def test_scores_at_one_ratio_only_are_drawn() -> None:
+    """Finds a figure that asks for the distance of two ratios while only the runs of one have ended."""
+    cells = [cell | {"metrics.test/mcc": math.nan} if cell[RATIO] == 100 else cell for cell in MCC]
+    for make in (score_by_ratio, gain_by_ratio):
+        (figure,) = make(study(cells, metric="test/mcc"))
+        assert "<title>dice, 1 negatives: " in figure.svg()
+    assert side_by_side([1], ["plain", "dice"])["dice"] > 1
 
 
 def test_arms_stand_side_by_side_within_their_ratio() -> None:
