@@ -108,8 +108,8 @@ def verdict(comparison: Comparison) -> Verdict:
         return Verdict(comparison, "all_collapsed", most)
     not_compared = tuple(arm for arm in comparison.arms if arm.difference and shared[arm.name] < FEW_SEEDS)
     if most < FEW_SEEDS:
-        more = MoreSeeds(comparison.cells["seed"].nunique() + FEW_SEEDS - most)
-        return Verdict(comparison, "too_few_seeds", most, not_compared=not_compared, more=more)
+        lacking = MoreSeeds(comparison.cells["seed"].nunique() + FEW_SEEDS - most)
+        return Verdict(comparison, "too_few_seeds", most, not_compared=not_compared, more=lacking)
     compared = tuple(arm for arm in scored if shared.get(arm.name, 0) >= FEW_SEEDS)
     different = tuple(arm for arm in compared if arm.difference and arm.difference.is_significant)
     why_no_winner, is_close = _why_no_winner(comparison, compared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -346,10 +347,12 @@ class SeveralLabels(TextTask):
         if score == "roc_auc":
             found[score] = 0.5
         for name in {"f1", score} - {"macro_f1", "roc_auc", self.config.own_metric()}:
-            found[name] = constant_micro(
-                gold_NC, lambda counts, name=name: (counts.scores | chosen_f_beta(name, counts))[name]
-            )
+            found[name] = constant_micro(gold_NC, partial(_micro, name))
         return {f"constant_{name}": value for name, value in found.items()}
+
+
+def _micro(name: str, counts: Counts) -> float:
+    return (counts.scores | chosen_f_beta(name, counts))[name]
 
 
 def _by_record(
