@@ -1,16 +1,24 @@
-"""Ray Tune's callback, which passes the events of trials to a recorder, and ends Tune when it must stop."""
+"""Ray Tune's callback, which passes the events of trials to a recorder, and ends Tune when it must stop.
+
+Tune takes an exception of a callback for a failure of the trial and runs an ended trial again, or raises a TuneError of
+its own (Ray 2.60). So the first one, as on a full disk, is noted (`Recorder.failure`) and ends Tune, and no later event
+is recorded: the ledger and MLflow hold what they would hold if the driver had been killed at that moment.
+"""
 
 from __future__ import annotations
 
 import math
 import signal
 import threading
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from ray import tune
 from ray.tune.experiment import Trial
 
+from dice_ray.errors import DiceRayError, reason_of
 from dice_ray.run.cluster import Cluster
 from dice_ray.run.driver import Driver, Screen
 from dice_ray.tuning import memory
@@ -33,36 +41,60 @@ class RecorderCallback(tune.Callback):
         return {}
 
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        self._recorder.started(TrialSpec(**trial.config))
+        self._record(lambda: self._recorder.started(TrialSpec(**trial.config)))
 
     def on_trial_result(
         self, iteration: int, trials: list[Trial], trial: Trial, result: TrialResult, **info: Any
     ) -> None:
-        self._recorder.reported(trial.config["id"], result)
+        self._record(lambda: self._recorder.reported(trial.config["id"], result))
 
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        self._recorder.ended(trial.config["id"], trial.last_result)
+        self._record(lambda: self._recorder.ended(trial.config["id"], trial.last_result))
 
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        errors = Path(trial.error_file).read_text(encoding="utf-8")
-        self._recorder.lost(TrialSpec(**trial.config), last_reason(errors), is_final=not trial.should_recover())
+        def lost() -> None:
+            reason = last_reason(_errors(trial))
+            self._recorder.lost(TrialSpec(**trial.config), reason, is_final=not trial.should_recover())
+
+        self._record(lost)
 
     def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
-        errors = Path(trial.error_file).read_text(encoding="utf-8")
-        if memory.is_hopeless(errors):
-            self._recorder.given_up(trial.config["id"], last_reason(errors))
+        def given_up() -> None:
+            if memory.is_hopeless(errors := _errors(trial)):
+                self._recorder.given_up(trial.config["id"], last_reason(errors))
+
+        self._record(given_up)
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         counts = self._recorder.counts
         if self._screen is not None:
             self._screen.show(counts)
-        if self._is_stopped() or self._ray.lost or self._recorder.unready or counts.elapsed > self._max_seconds:
+        is_over = counts.elapsed > self._max_seconds
+        if self._is_stopped() or self._ray.lost or self._recorder.unready or self._recorder.failure or is_over:
             # Tune itself would wait for the running steps of all trials, which may take minutes. Their checkpoints are
             # on the disk, and our own Ray takes actors and placement groups along when it ends. Another one keeps them,
             # so there Tune must end by itself, as it does on this signal (SIGINT is ours: `cluster.QUIET`).
             if self._can_leave:
                 raise KeyboardInterrupt
             signal.raise_signal(signal.SIGUSR1)
+
+    def _record(self, event: Callable[[], None]) -> None:
+        if self._recorder.failure is not None:
+            return
+        try:
+            event()
+        except Exception as error:
+            if not isinstance(error, DiceRayError | OSError):
+                traceback.print_exc()
+            self._recorder.failure = reason_of(error)
+            if self._can_leave:
+                raise KeyboardInterrupt from error
+            raise  # so that Tune gives the trial no more work; where it goes on, `on_step_end` ends it
+
+
+def _errors(trial: Trial) -> str:
+    """What Tune has noted of a trial's failures."""
+    return Path(trial.error_file).read_text(encoding="utf-8")
 
 
 def last_reason(errors: str) -> str:

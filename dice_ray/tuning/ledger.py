@@ -28,7 +28,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from dice_ray.checksums import sealed, unsealed
 from dice_ray.errors import RunError, first_line
-from dice_ray.run.folder import LEDGER, lock
+from dice_ray.run.folder import LEDGER, TRIALS, lock
 from dice_ray.settings import Flat
 from dice_ray.tracking.schema import State
 
@@ -138,12 +138,15 @@ class Ledger(History):
         self._reruns: dict[str, list[str]] = {}
         for number, line in enumerate(self._complete_lines(), start=1):
             try:
-                self._add(_LINE.validate_python(json.loads(unsealed(line))))
+                event = _LINE.validate_python(json.loads(unsealed(line)))
+                self._check(event)
+                self._add(event)
             except (ValueError, ValidationError, RecursionError) as error:
                 raise RunError(
                     f"{path}, line {number}: must be the start or end of a trial, got {line[:80]!r}: "
-                    f"{first_line(error)}. Restore the file from a copy, or delete all lines of that trial, which is "
-                    "then run again"
+                    f"{first_line(error)}. Restore the file from a copy, or delete this line if it is the end of a "
+                    "trial, which is then run again. Of a start, delete all lines of the trial, its folder in "
+                    f"{path.parent / TRIALS} and its run in MLflow, and another one is run in its place"
                 ) from error
 
     def of(self, ids: Iterable[str]) -> History:
@@ -153,22 +156,30 @@ class Ledger(History):
         return History(specs, {id_: self.outcomes[id_] for id_ in specs if id_ in self.outcomes})
 
     def append(self, event: TrialSpec | TrialOutcome) -> None:
-        """Record an event; it is on the disk when this returns."""
-        self._add(event)
-        line = sealed(json.dumps(event.model_dump(), ensure_ascii=False)) + "\n"
+        """Record an event; it is on the disk when this returns, and not recorded where this raises."""
+        self._check(event)
+        line = (sealed(json.dumps(event.model_dump(), ensure_ascii=False)) + "\n").encode()
         with self.path.open("r+b" if self.path.exists() else "wb") as file:
             file.truncate(self._size)  # cuts off a torn last line
             file.seek(self._size)
-            self._size += file.write(line.encode())
+            file.write(line)
             file.flush()
             os.fsync(file.fileno())
+        # Only now, since the disk may be full: the next event is then written over what was left of this one.
+        self._size += len(line)
+        self._add(event)
 
-    def _add(self, event: TrialSpec | TrialOutcome) -> None:
+    def _check(self, event: TrialSpec | TrialOutcome) -> None:
+        """Raises a ValueError for an event that cannot come after the ones before."""
         if not re.fullmatch(r"\w[\w. -]*", event.id):
             raise ValueError(f"the id of a trial must be a name of a folder, got {event.id!r}")
+        if isinstance(event, TrialSpec) and self.is_running(event.id):
+            raise ValueError(f"{event.id} has started already")
+        if isinstance(event, TrialOutcome) and not self.is_running(event.id):
+            raise ValueError(f"{event.id} must have started, once for each end")
+
+    def _add(self, event: TrialSpec | TrialOutcome) -> None:
         if isinstance(event, TrialSpec):
-            if self.is_running(event.id):
-                raise ValueError(f"{event.id} has started already")
             if event.id not in self.specs:
                 self._positions[event.id] = len(self.specs)
                 if event.rerun_of is not None:
@@ -176,8 +187,6 @@ class Ledger(History):
             self.specs[event.id] = event
             self.outcomes.pop(event.id, None)
         else:
-            if not self.is_running(event.id):
-                raise ValueError(f"{event.id} must have started, once for each end")
             self.outcomes[event.id] = event
 
     def _complete_lines(self) -> Iterator[str]:

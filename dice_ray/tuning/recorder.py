@@ -70,6 +70,8 @@ class Recorder:
         self._best: tuple[float, Flat] | None = None
         self.unready: str | None = None
         """Why a machine that has joined later cannot run trials."""
+        self.failure: str | None = None
+        """Why an event could not be recorded; the callback sets it, and records no later event."""
         for outcome in ledger.outcomes.values():
             self._compare(ledger.specs[outcome.id], outcome.score)
 
@@ -197,7 +199,12 @@ class Recorder:
         return trials
 
     def close(self) -> None:
-        """End the runs that are still open as KILLED: they can be resumed. The parent failed if all of its runs did."""
+        """End the runs that are still open as KILLED: they can be resumed. The parent failed if all of its runs did.
+
+        After a failure all of this is left to the writer and the next driver: the disk may still be full.
+        """
+        if self.failure is not None:
+            return
         for id_ in self._running:
             self._writer.end(id_, "KILLED")
         clean_up(self._plan, self._ledger, self._trials, self._ledger.outcomes)

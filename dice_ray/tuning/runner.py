@@ -11,7 +11,7 @@ import gc
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -24,14 +24,14 @@ from dice_ray.models.encoder import weight_bytes
 from dice_ray.run import arrivals, cluster, doctor, elastic, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
-from dice_ray.run.folder import LOG
+from dice_ray.run.folder import LOG, TRIALS
 from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import packing
 from dice_ray.tuning.demand import shared
-from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
+from dice_ray.tuning.ledger import History, Ledger, TrialSpec, driving
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import store
 from dice_ray.tuning.ranking import disk_needed
@@ -89,11 +89,13 @@ class Session:
         from dice_ray.tuning.searchers import CellSearcher
 
         stored = _ended_in_mlflow(self.plan.name)
-        if unknown := stored - self.ledger.specs.keys() - {self.plan.name}:
+        if strange := strangers(self.plan, stored, self.ledger):
+            first = ", ".join(sorted(strange)[:3]) + (", ..." if len(strange) > 3 else "")
             raise RunError(
                 f"MLflow's experiment {self.plan.name!r} must hold the runs of {self.folder} alone, and holds "
-                f"{len(unknown)} that its ledger does not know: choose another name, or give the folder that "
-                "has them its name back"
+                f"{len(strange)} that its ledger does not know ({first}): choose another name, or give the folder that "
+                "has them its name back. If they are not needed any more, or their lines were deleted from the ledger, "
+                f"delete them in MLflow and their folders in {self.folder / TRIALS}"
             )
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored, self.driver.tags)
@@ -129,6 +131,11 @@ class Session:
                 lost = ray().lost if ray.cache_info().currsize else None
         finally:
             recorder.close()
+        if recorder.failure is not None:
+            raise RunError(
+                f"{self.plan.name} was stopped where it could not record a trial or delete its files: "
+                f"{recorder.failure}. Mend this, and `dice-ray resume {self.plan.name}` continues"
+            )
         if recorder.unready is not None:
             raise RunError(
                 f"a machine that joins the cluster must be ready for trials:\n  {recorder.unready}\n"
@@ -227,8 +234,13 @@ class Session:
                 tuner.fit()
         except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
             return False
+        except Exception:
+            if recorder.failure is None:
+                raise
         finally:
             gc.unfreeze()
+        if recorder.failure is not None:
+            return False
         # With a new Tuner: in this one Tune has given the lost trials up for good.
         if lost := recorder.to_resubmit():
             return self._tune(ray, auto_gpus, CellSearcher(lost), len(lost), recorder)
@@ -279,6 +291,25 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
             os._exit(1)
 
         yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)
+
+
+def strangers(plan: SweepPlan | StudyPlan, stored: Set[str], ledger: History) -> Set[str]:
+    """The runs in MLflow's experiment that are not of a plan's folder.
+
+    A cell that was deleted from the ledger is none: its id is a digest of its settings, so it is run again as it was. A
+    trial's settings are in the ledger alone, and with others its run in MLflow would keep the parameters and points
+    that it has. A ledger that knows no run at all is that of another folder.
+
+    Args:
+        plan: Of the folder.
+        stored: Ids of the runs that MLflow holds as ended, the parent perhaps among them.
+        ledger: Of the folder.
+    """
+    runs = stored - {plan.name}
+    unknown = runs - ledger.specs.keys()
+    if isinstance(plan, StudyPlan) and unknown < runs:
+        return unknown - {cell.id for cell in plan.model_copy(update={"asked": None}).grid().cells}
+    return unknown
 
 
 def _ended_in_mlflow(experiment: str) -> set[str]:

@@ -75,6 +75,7 @@ def is_exhausted(plan: SweepPlan, folder: Path, address: str | None = None) -> b
     cluster.prepare(address)
     from dice_ray.tuning.searchers import SweepSearcher
 
+    plan = plan.model_copy(update={"trials": plan.trials + 1})  # all ids of its own may be taken
     return str(SweepSearcher(plan, history, _known(plan, folder)).suggest("one more")) == SweepSearcher.FINISHED
 
 

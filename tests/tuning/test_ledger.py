@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -43,6 +44,26 @@ def test_an_event_is_on_the_disk_when_append_returns(path: Path, monkeypatch: py
     monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.fstat(number).st_size))
     Ledger(path).append(TrialOutcome(id="0002", state="failed"))
     assert synced == [path.stat().st_size]
+
+
+def test_an_event_that_a_full_disk_refuses_leaves_no_trace(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finds an outcome that the disk lacks, and zeros in the place of a line that was never written."""
+    ledger, content = Ledger(path), path.read_bytes()
+
+    def full(number: int) -> None:
+        os.truncate(number, os.fstat(number).st_size - 20)  # the last bytes found no place
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for event in (TrialOutcome(id="0002", state="failed"), FOCAL.model_copy(update={"id": "0003"})):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(OSError, match="No space left"):
+                ledger.append(event)
+    assert (ledger.specs, ledger.outcomes) == ({"0001": FOCAL, "0002": DICE}, {"0001": END})
+    ledger.append(TrialOutcome(id="0002", state="failed"))
+    assert path.read_bytes().startswith(content)
+    assert Ledger(path).outcomes == ledger.outcomes
+    assert not Ledger(path).unfinished
 
 
 def test_a_torn_last_line_is_dropped_and_written_over(path: Path) -> None:

@@ -214,6 +214,8 @@ def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tu
         assert not sweep.is_exhausted(plan, tmp_path)
         metrics = ({"dev/f1": 0.5},)
         ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((5, 0.5),), metrics=metrics))
+        planned = plan.model_copy(update={"trials": number})
+        assert sweep.is_exhausted(planned, tmp_path) == (number == 2), "a trial may be added to those that were planned"
     assert sweep.is_exhausted(plan, tmp_path)
     assert not sweep.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
     before = (tmp_path / "ledger.jsonl").read_bytes()
