@@ -33,9 +33,7 @@ def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, regis
     with interruptible(plan.name, plan.name) as stop:
         driver = replace(driver, is_stopped=stop)
         counts = sweep.run(plan, folder, driver) if isinstance(plan, SweepPlan) else ablation.run(plan, folder, driver)
-        if stop():
-            raise KeyboardInterrupt
-        stop.is_asked = False
+        stop.check()
         return _result(plan, folder, counts, register)
 
 

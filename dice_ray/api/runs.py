@@ -80,9 +80,9 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     config = build.fix_precision(with_stored_precision(config, folder))
     with interruptible(name, TRAIN_EXPERIMENT) as stop:
         best = single.train_alone(config, folder, TRAIN_EXPERIMENT, replace(driver, is_stopped=stop))
-        if best is None or stop():
+        stop.check()
+        if best is None:
             raise KeyboardInterrupt
-        stop.is_asked = False
         place = Place(folder, TRAIN_EXPERIMENT, name)
         tracking.keep_best(place, "dev", store_text=config.tracking.text, register=register)
     has_test = config.data.has("test") or config.data.test_share is not None

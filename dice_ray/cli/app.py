@@ -101,9 +101,9 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command, or while it ends
         sys.exit(130)
     except SystemExit as ended:
-        if ended.code == 143:  # Python would free all modules first, for seconds that a machine may not have left
+        if ended.code in (129, 143):  # Python would free all modules first: a machine may not have the seconds left
             sys.stdout.flush()
-            os._exit(143)
+            os._exit(ended.code)
         raise
     finally:
         signal.signal(signal.SIGINT, before)

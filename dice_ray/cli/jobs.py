@@ -11,7 +11,8 @@ from typer.core import TyperGroup
 
 from dice_ray.cli.layout import clock, table
 from dice_ray.cli.options import JsonOption
-from dice_ray.cli.printing import print_commands, print_json
+from dice_ray.cli.printing import print_commands, print_json, print_text
+from dice_ray.errors import cut
 
 CAN_BE_SUBMITTED = ("train", "tune", "ablate", "resume")
 
@@ -93,6 +94,9 @@ def jobs(address: AddressOption = None, as_json: JsonOption = False) -> None:
         for job in found
     ]
     typer.echo(table(("job", "state", "command", "started (UTC)", "time"), rows, (False, False, False, False, True)))
+    for job in found:
+        if lines := job.reason.splitlines():  # the first one, and the last one of the output behind it
+            print_text(cut(f"{job.id}: {' '.join(dict.fromkeys((lines[0], lines[-1].strip())))}"))
 
 
 def stop(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import select
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -95,7 +97,10 @@ def print_result(
 
     status = 130  # of --max-hours
     try:
-        result = work()
+        try:
+            result = work()
+        finally:
+            discard_unread()
     except Interrupted as interrupted:
         result, status = interrupted.result, interrupted.status
         if not result.can_be_resumed:
@@ -131,6 +136,20 @@ def print_result(
             print_commands("Interrupted. To continue:", ["resume", result.name, *given])
     if not result.is_finished:
         raise typer.Exit(status)
+
+
+def discard_unread() -> None:
+    """Send stdout and stderr of this process to /dev/null where nobody can read them any more.
+
+    What a command prints at its end would otherwise raise, and its exit status would be that of an error.
+    """
+    streams = select.poll()
+    for number in (1, 2):
+        streams.register(number, 0)
+    for number, _ in streams.poll(0):  # a hung up terminal, a pipe without a reader
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, number)
+        os.close(null)
 
 
 def _outcome(result: Result) -> Sequence[str]:

@@ -65,6 +65,7 @@ class Job:
         started: When it was submitted, in ISO 8601.
         seconds: From then to its end, or until now.
         status: The exit status of the command; None before it has ended, and where it was killed.
+        reason: Why it is pending or failed, in Ray's words, with the end of its output; empty in other states.
     """
 
     id: str
@@ -75,6 +76,7 @@ class Job:
     started: str
     seconds: float
     status: int | None
+    reason: str = ""
 
     @property
     def folder(self) -> Path:
@@ -258,6 +260,7 @@ def _job(details: JobDetails) -> Job:
         started=datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
         seconds=max(0.0, ended - started),
         status=details.driver_exit_code,
+        reason=(details.message or "").strip() if details.status in ("PENDING", "FAILED") else "",
     )
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 @contextmanager
@@ -15,16 +19,19 @@ def redirected(log: Path) -> Iterator[TextIO]:
     """Redirect stdout and stderr of this process and its children to a log during the block; yields the old stdout.
 
     The file descriptors are redirected, not only Python's streams: raylet and C libraries write past those. With
-    `DICE_RAY_VERBOSE` set, nothing is redirected.
+    `DICE_RAY_VERBOSE` set, nothing is redirected. What is written to the old stdout raises nothing, and is lost once
+    its terminal or pipe is closed.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    if os.environ.get("DICE_RAY_VERBOSE"):
-        yield sys.stdout
-        return
     with ExitStack() as stack:
         # A notebook replaces sys.stdout by an object of its own, which is not redirected: the screen writes there.
-        is_plain = sys.stdout is sys.__stdout__ and sys.__stdout__.fileno() == 1
-        terminal = stack.enter_context(os.fdopen(os.dup(1), "w", buffering=1)) if is_plain else sys.stdout
+        terminal = sys.stdout
+        if sys.stdout is sys.__stdout__ and sys.__stdout__.fileno() == 1:
+            raw = io.BufferedWriter(_Terminal(os.dup(1), "w"))
+            terminal = stack.enter_context(io.TextIOWrapper(raw, line_buffering=True))
+        if os.environ.get("DICE_RAY_VERBOSE"):
+            yield terminal
+            return
         file = stack.enter_context(log.open("ab"))
         for number, stream in ((1, sys.stdout), (2, sys.stderr)):
             stream.flush()
@@ -37,3 +44,13 @@ def redirected(log: Path) -> Iterator[TextIO]:
             stack.callback(stream.flush)
         with redirect_stdout(out), redirect_stderr(err):
             yield terminal
+
+
+class _Terminal(io.FileIO):
+    """A terminal or pipe that loses what cannot be written: when it is closed, the work goes on without it."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes

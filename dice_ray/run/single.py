@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
@@ -39,10 +39,6 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     """
     prepared = prepare(config)
     loaded = prepared.report(prepared.train, prepared.dev)
-    store.fetch(folder)
-    check_config(config, folder)
-    if (digest := stored_digest(folder)) is not None:
-        check_digest(digest, prepared.splits.digest, f"the run {folder.name}")
     if not uses_ray_train(config):
         check_machine(config)
     metric, name = objective(config), folder.name
@@ -51,7 +47,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         tags[schema.FEW_ITEMS] = warning
     evaluations: list[Evaluation] = []
     with (
-        lock(folder),
+        _checked(config, folder, prepared.splits.digest),
         redirected(folder / LOG) as terminal,
         Writer(experiment, folder=folder) as writer,
         ExitStack() as stack,
@@ -103,3 +99,14 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
             metrics = [event.metrics for event in evaluations]
             record.ended(status, objective=metric, curve=curve, metrics=metrics, tags=ended)
     return max(metrics, key=lambda values: values[metric]) if status == "FINISHED" else None
+
+
+@contextmanager
+def _checked(config: RunConfig, folder: Path, digest: str) -> Iterator[None]:
+    """Lock the folder of a run, which must hold nothing else than this run on the data of this digest."""
+    with lock(folder):  # first: what is fetched must not replace the files of a driver that is at work
+        store.fetch(folder)
+        check_config(config, folder)
+        if (stored := stored_digest(folder)) is not None:
+            check_digest(stored, digest, f"the run {folder.name}")
+        yield

@@ -4,9 +4,9 @@ Python runs a signal handler between any two instructions of the main thread, al
 So once the work asks whether it should stop, a signal is only noted, and the work ends by itself at the next moment
 from which it can be resumed. Before that, while data are loaded, a signal raises KeyboardInterrupt at once; while Ray
 starts, the first one waits until it has started (`postponed`). A second signal always raises, and so does the time
-`GRACE` after SIGTERM: a machine that is taken away does not wait. Nothing is raised while Python imports a module or
-logs: the lock that this holds would never be released, and another thread that imports or logs next would wait for
-ever. The signal is sent again until the lock is free.
+`GRACE` after SIGTERM or SIGHUP: a machine that is taken away does not wait, and a closed terminal sends nothing more.
+Nothing is raised while Python imports a module or logs: the lock that this holds would never be released, and another
+thread that imports or logs next would wait for ever. The signal is sent again until the lock is free.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import FrameType
 from typing import Any, Final
 
 GRACE: Final = 6.0
-"""Seconds that the work has to end by itself after SIGTERM."""
+"""Seconds that the work has to end by itself after SIGTERM or SIGHUP."""
 RETRY: Final = 0.05
 """Seconds after which a signal that arrived while a lock was held is sent again."""
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -33,7 +33,7 @@ class Stop:
     Attributes:
         signal: The first signal that arrived; None as long as none did.
         is_asked: Whether the work asks, so that a signal need not raise.
-        timer: Sends the second one, `GRACE` seconds after SIGTERM.
+        timer: Sends the second one, `GRACE` seconds after SIGTERM or SIGHUP.
     """
 
     def __init__(self) -> None:
@@ -57,8 +57,14 @@ class Stop:
                 threading.Timer(RETRY, os.kill, (os.getpid(), number)).start()
                 return
             raise KeyboardInterrupt
-        if number == signal.SIGTERM:
+        if number != signal.SIGINT:
             self.timer.start()
+
+    def check(self) -> None:
+        """Let signals raise again, and raise KeyboardInterrupt if one was noted before."""
+        self.is_asked = False  # first: a signal between the two statements raises by itself
+        if self.signal is not None:
+            raise KeyboardInterrupt
 
 
 def holds_lock(frame: FrameType | None) -> bool:
@@ -101,10 +107,12 @@ def postponed() -> Iterator[None]:
         restore()
         waiting.append(number)
 
-    with _handled_by(handle) as restore:
-        yield
-    for number in waiting:
-        signal.raise_signal(number)
+    try:
+        with _handled_by(handle) as restore:
+            yield
+    finally:  # also where the block fails: a signal must not be lost
+        for number in waiting:
+            signal.raise_signal(number)
 
 
 @contextmanager

@@ -7,7 +7,8 @@ mark), which is harmless because entries are idempotent (see `runs.py`).
 
 - The file only grows: a killed process leaves at most a torn last line, which is cut off. The line `sent` marks that
   the store holds everything above it. Above the last mark only runs that are still open matter, for their end.
-- Lines are flushed to the system, not fsynced: the file survives the process, not a power cut. The ledger is the record
+- A line is written as a whole, or not at all where the disk is full.
+- Lines are given to the system, not fsynced: the file survives the process, not a power cut. The ledger is the record
   that survives that.
 - One writer at a time: the lock is held on the file itself, so it goes with the process. The previous holder may delete
   the file between our open and our lock, which the number of its links shows.
@@ -18,13 +19,14 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 from pydantic import TypeAdapter
 
@@ -100,25 +102,31 @@ class Spool:
             self.path.unlink(missing_ok=True)
         self._file.close()
 
-    def _lock(self) -> BinaryIO:
+    def _lock(self) -> io.FileIO:
         while True:
             # O_APPEND without O_TRUNC, which would empty the file of the process that holds the lock. For its owner
             # alone, since it may hold texts of the data.
-            file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "a+b")
+            file = io.FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "a+b")
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 file.close()
                 raise BusyError(
-                    f"{self.path.parent} must have one driver: another process is running it now"
+                    f"the results of {self.path.parent} must be sent to MLflow by one process, and another one, such "
+                    "as `dice-ray runs`, is sending them now: try again when it has ended"
                 ) from error
             if os.fstat(file.fileno()).st_nlink:
                 return file
             file.close()  # the previous writer deleted it after we had opened it
 
     def _write(self, line: str) -> None:
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
+        left, size = memoryview(line.encode() + b"\n"), os.fstat(self._file.fileno()).st_size
+        try:
+            while left:
+                left = left[self._file.write(left) :]
+        except OSError:  # the disk is full: the next line must not follow a torn one
+            self._file.truncate(size)
+            raise
 
 
 def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:

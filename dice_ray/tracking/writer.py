@@ -6,7 +6,8 @@ The protocol, in the order of what can go wrong:
   every second, or as soon as a call is full: MLflow takes 1000 metrics in one call, and Ray's own callback, which makes
   a call per metric, made sweeps 2 to 3.5 times as long.
 - Each entry is in the spool before it is in the queue, under one lock, so a killed process loses nothing and the mark
-  "sent" never covers an entry that the thread has not seen (see `spool.py`).
+  "sent" never covers an entry that the thread has not seen (see `spool.py`). One that a full disk does not take raises
+  in the caller, and is sent all the same.
 - A store that is *away* (no answer, 5xx, 429) keeps everything waiting: the same entry is the first to be sent in the
   next second, by this process or the next. Sending one twice is harmless (see `runs.py`).
 - An answer is *in doubt* if a proxy may have given it (401, 403, 404): while a server is restarted behind one, it
@@ -25,6 +26,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -141,7 +143,8 @@ class Writer:
             RunError: Entries were refused, or can be neither stored nor kept; the message gives the number and reason.
         """
         for key in list(self._open):
-            self.end(key, "KILLED")
+            with suppress(OSError):  # a full disk: the end is sent all the same, or made up by the next writer
+                self.end(key, "KILLED")
         self._queue.put(None)  # after the ends above, so that the thread still sends them
         self._thread.join()
         if self._spool:
@@ -178,9 +181,11 @@ class Writer:
     def _add(self, entry: RunEntry) -> None:
         # One lock around both: the spool has the order of the queue, and has an entry before the thread sees it.
         with self._lock:
-            if self._spool:
-                self._spool.add(entry)
-            self._queue.put(entry)
+            try:
+                if self._spool:
+                    self._spool.add(entry)
+            finally:  # also where the disk is full, of which the caller learns: MLflow may take the entry
+                self._queue.put(entry)
 
     def _work(self) -> None:
         try:
@@ -195,7 +200,8 @@ class Writer:
                     with self._lock:
                         # Else an entry that is in the spool, but not sent yet, would be above the mark.
                         if not self._unsent and self._queue.empty():
-                            self._spool.mark_sent()
+                            with suppress(OSError):  # a full disk: what is not marked is sent again, which is harmless
+                                self._spool.mark_sent()
             deadline = time.monotonic() + PATIENCE
             while self._doubt is not None and time.monotonic() < deadline:
                 time.sleep(SECONDS)

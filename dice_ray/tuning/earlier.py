@@ -109,12 +109,14 @@ def check_warm_start(plan: SweepPlan, folder: Path) -> None:
     """The trials of the sweep in a folder must be usable in this plan.
 
     Raises:
-        RunError: It is not a sweep of the same task and data.
+        RunError: It is not a sweep of the same task and data, or no trial of it has ended.
         InputError: The space does not search a parameter of one of its trials, or in another range.
     """
     base, space = plan.base(), Space(plan.space)
     digest = sources.load(base.data, base.task.positive_label(), base.data_name).digest
-    for trial in sweep_in(folder, base, digest).trials():
+    if not (trials := sweep_in(folder, base, digest).trials()):
+        raise RunError(f"{folder} must hold trials that have ended to start from, and has none yet")
+    for trial in trials:
         replay = _Replay(trial.params)
         space(replay)
         must = f"trial {trial.id} of {folder} must be one that {space.address} could suggest"

@@ -28,7 +28,7 @@ from dice_ray.errors import DiceRayError, RunError, reason_of
 from dice_ray.run import arrivals, cluster, store, train
 from dice_ray.run.arrivals import Admission
 from dice_ray.run.build import class_weights, objective, prepare
-from dice_ray.run.folder import GIVEN_UP, TRIALS
+from dice_ray.run.folder import GIVEN_UP, TRIALS, write_atomically
 from dice_ray.tracking import surroundings
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of
@@ -138,12 +138,13 @@ def _time_limit(seconds: float | None, folder: Path) -> Iterator[None]:
         return
 
     def kill() -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / GIVEN_UP).write_text(
-            f"a trial must end within {seconds:g} s (--trial-timeout), and was still running"
-        )
-        store.send(folder)
-        os._exit(1)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            reason = f"a trial must end within {seconds:g} s (--trial-timeout), and was still running"
+            write_atomically(folder / GIVEN_UP, reason)
+            store.send(folder)
+        finally:  # also where the reason cannot be stored: Ray then tries the trial again
+            os._exit(1)
 
     timer = threading.Timer(seconds, kill)
     timer.daemon = True

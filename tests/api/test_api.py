@@ -402,12 +402,17 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     assert not (tmp_path / "mlflow.db").exists()
 
 
-def test_a_run_has_one_driver(tmp_path: Path) -> None:
+def test_a_run_has_one_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one that was refused had fetched the files of the store over those of the first one before."""
     folder = tmp_path / "dice_ray_runs/mine"
+    fetched: list[Path] = []
+    monkeypatch.setattr("dice_ray.run.store.fetch", fetched.append)
     with lock(folder), pytest.raises(RunError, match=r"mine must have one driver: another process is running it now"):
         dice_ray.train("synthetic_pairs", QUICK, name="mine")
     assert {path.name for path in folder.iterdir()} == {"lock"}
+    assert fetched == []
     assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
+    assert folder.samefile(fetched[0])
 
 
 def test_steps_between_evaluations_are_tracked() -> None:

@@ -224,6 +224,23 @@ def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_
     assert read("train")["status"].tolist() == ["KILLED"]
 
 
+def test_a_terminal_that_is_gone_changes_no_exit_status(tmp_path: Path) -> None:
+    """The status was 1, and what waits for this command took the run for a failed one."""
+    settings = ("--set", "data.source.synthetic.size=100", "--set", "training.epochs=500", "--name", "mine")
+    master, terminal = os.openpty()
+    with subprocess.Popen(
+        [DICE_RAY, "train", "synthetic_pairs", *settings], stdout=terminal, stderr=terminal
+    ) as process:
+        os.close(terminal)
+        output = b""
+        while b"dev/f1" not in output:
+            output += os.read(master, 1000)
+        os.close(master)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 129
+    assert (tmp_path / "dice_ray_runs/mine/last.pt").exists()
+
+
 @pytest.mark.ray
 @pytest.mark.parametrize(
     ("number", "file", "status"), [(signal.SIGINT, "plan.yaml", 130), (signal.SIGTERM, "ledger.jsonl", 143)]
@@ -335,6 +352,23 @@ def test_ctrl_c_outside_of_a_command_is_no_traceback(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(command_line, "app", interrupted)
     with pytest.raises(SystemExit, match=r"^130$"):
         command_line.main()
+
+
+@pytest.mark.parametrize(("status", "is_at_once"), [(143, True), (129, True), (130, False)])
+def test_a_machine_that_is_taken_away_does_not_wait_for_python(
+    status: int, is_at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python frees all modules as it exits, which takes seconds."""
+    ended: list[int] = []
+
+    def interrupted(args: list[str]) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr(command_line, "app", interrupted)
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with pytest.raises(SystemExit):
+        command_line.main()
+    assert ended == [status] * is_at_once
 
 
 def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Run, calls: list[dict[str, Any]]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,55 @@ def test_what_others_say_comes_to_the_terminal_where_it_is_asked_for(
             os.write(2, b"said\n")
         assert capfd.readouterr().err == shown
     assert (tmp_path / "log.txt").read_text() == "said\n"
+
+
+@pytest.mark.parametrize(
+    ("opened", "verbose"),
+    [(os.openpty, ""), (os.pipe, ""), (os.openpty, "1")],
+    ids=["terminal", "pipe", "terminal, --verbose"],
+)
+def test_a_terminal_or_pipe_that_is_closed_ends_no_run(
+    opened: Callable[[], tuple[int, int]], verbose: str, tmp_path: Path
+) -> None:
+    """The next line raised in the middle of a training of hours; for a pipe rich also sent the log to /dev/null."""
+    code = """
+import time
+from pathlib import Path
+from dice_ray.cli.printing import discard_unread
+from dice_ray.cli.screen import TerminalScreen
+from dice_ray.run.driver import TrialCounts
+from dice_ray.run.output import redirected
+
+counts = TrialCounts(1, 0, 0, 0, 2, None, {}, 1.0)
+with redirected(Path("log.txt")) as terminal:
+    with TerminalScreen(terminal) as screen:
+        screen.show("before")
+        input()
+        screen.show("after")
+        screen.show(counts)
+        time.sleep(0.5)  # the thread that redraws
+        screen.show("after")
+    discard_unread()
+    print("logged")
+discard_unread()
+print("results", flush=True)
+"""
+    reader, writer = opened()
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=os.environ | {"DICE_RAY_VERBOSE": verbose},
+        stdin=subprocess.PIPE,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+    ) as process:
+        os.close(writer)
+        output = b""
+        while b"before" not in output:
+            more = os.read(reader, 1000)
+            assert more, "it ended"
+            output += more
+        os.close(reader)
+        errors = process.communicate(b"\n")[1]
+    assert (process.returncode, errors) == (0, b"")
+    assert verbose or (tmp_path / "log.txt").read_text() == "logged\n"

@@ -58,14 +58,31 @@ def test_a_signal_is_raised_while_nothing_asks() -> None:
     assert stop.signal == signal.SIGTERM
 
 
-def test_work_that_does_not_end_by_itself_is_interrupted_after_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step of minutes: a machine that is taken away does not wait for its end."""
+@pytest.mark.usefixtures("no_nohup")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_work_that_does_not_end_by_itself_is_interrupted(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of minutes: a machine that is taken away does not wait, and a closed terminal sends no second signal."""
     monkeypatch.setattr(stopping, "GRACE", 0.1)
     with stop_on_signals() as stop:
         stop()
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(number)
         with pytest.raises(KeyboardInterrupt):
-            signal.pause()
+            time.sleep(5)
+    assert stop.signal == number
+
+
+def test_a_signal_at_the_end_of_the_work_is_not_lost() -> None:
+    """One that came after the last question was noted, and the command went on as if nothing had been pressed."""
+    with stop_on_signals() as stop:
+        assert not stop()
+        stop.check()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with stop_on_signals() as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            stop.check()
 
 
 def test_an_import_is_not_torn_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +140,17 @@ def test_a_signal_waits_for_what_must_not_be_torn_apart_and_a_second_one_does_no
             work(signals)
         assert stop.signal == signal.SIGINT
     assert reached == [1, 2]
+
+
+def test_a_signal_that_waits_is_not_lost_where_the_work_fails() -> None:
+    def fail() -> None:
+        with postponed():
+            signal.raise_signal(signal.SIGINT)
+            raise OSError("Ray did not start")
+
+    with stop_on_signals() as stop, pytest.raises(KeyboardInterrupt):
+        fail()
+    assert stop.signal == signal.SIGINT
 
 
 @pytest.mark.ray

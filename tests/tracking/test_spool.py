@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dice_ray.checksums import sealed
 from dice_ray.errors import BusyError, RunError
+from dice_ray.tracking import writer as writing
 from dice_ray.tracking.entries import End, Model, Open, Points, RunEntry, Tags, as_line
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.spool import Spool, unsent_spools
@@ -55,6 +61,67 @@ def test_a_killed_process_loses_nothing(uri: str, tmp_path: Path, wait: float, e
         "b": list(range(6)),
     }
     assert len(list(tmp_path.rglob("artifacts/config.yaml"))) == 1
+
+
+@contextmanager
+def full_at(size: int) -> Iterator[None]:
+    """No file of this process can become larger during the block: a write stores what fits, and the next one raises."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_leaves_no_torn_line(tmp_path: Path) -> None:
+    """All that waited was lost: the next process took the file for a damaged one."""
+    spool = Spool(tmp_path, "a", "sqlite:////a.db")
+    before, long, after = (Tags("a", {"x": value}) for value in ("before", 10_000 * "long", "after"))
+    spool.add(before)
+    size = spool.path.stat().st_size
+    with full_at(size + 2):
+        for write in (lambda: spool.add(long), spool.mark_sent):
+            with pytest.raises(OSError, match="File too large"):
+                write()
+    assert spool.path.stat().st_size == size
+    spool.add(after)
+    spool.close(is_sent=False)
+    again = Spool(tmp_path, "a", "sqlite:////a.db")
+    again.close(is_sent=True)
+    assert again.unsent == [before, after]
+
+
+def test_a_full_disk_does_not_stop_what_mlflow_can_take(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread ended at the first mark that it could not write, and the command failed at its end for that."""
+    monkeypatch.setattr(writing, "SECONDS", 0.05)
+    fails, failed = {"add": False, "mark_sent": True}, []
+
+    def failing(name: str) -> Any:
+        real = getattr(Spool, name)
+
+        def call(self: Spool, *entries: RunEntry) -> None:
+            if fails[name]:
+                failed.append(name)
+                raise OSError(28, "No space left on device")
+            real(self, *entries)
+
+        return call
+
+    for name in fails:
+        monkeypatch.setattr(Spool, name, failing(name))
+    with Writer("train", uri, tmp_path / "run") as writer:
+        writer.open("mine", name="mine", params={}, tags={})
+        while not failed:
+            time.sleep(0.01)
+        fails["add"] = True
+        with pytest.raises(OSError, match="No space left"):
+            writer.metrics("mine", 1, {"dev/f1": 0.5})
+    assert failed.count("add") == 2, "the end of the run too"
+    assert read("train", uri)[["status", "metrics.dev/f1"]].to_numpy().tolist() == [["KILLED", 0.5]]
+    assert list(unsent_spools(tmp_path)) == []
 
 
 def test_a_run_that_was_left_open_can_be_resumed(uri: str, tmp_path: Path) -> None:
@@ -117,7 +184,7 @@ def test_a_file_whose_first_line_is_torn_holds_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_has_one_writer_and_each_store_a_file(tmp_path: Path) -> None:
     first = Spool(tmp_path, "a", "http://me:secret@127.0.0.1:1")
-    with pytest.raises(BusyError, match="must have one driver"):
+    with pytest.raises(BusyError, match=r"another one, such as `dice-ray runs`, is sending them now"):
         Spool(tmp_path, "a", "http://me:secret@127.0.0.1:1")
     other = Spool(tmp_path, "a", "http://127.0.0.1:2")
     assert other.path != first.path

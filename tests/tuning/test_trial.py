@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
@@ -101,6 +103,19 @@ def test_a_search_never_reads_the_test_split(
     assert torch.get_num_threads() == 2, "the share of a trial without launch.threads"
     torch.set_num_threads(1)
     assert not any("test" in result or "failure" in result for result in results)
+
+
+def test_a_trial_that_takes_too_long_ends_where_its_folder_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reason could not be stored, and it hung for ever."""
+    has_raised, statuses = threading.Event(), list[int]()
+    monkeypatch.setattr(threading, "excepthook", lambda error: has_raised.set())
+    monkeypatch.setattr(os, "_exit", statuses.append)
+    (tmp_path / "trials").touch()
+    with trial._time_limit(0.01, tmp_path / "trials" / "0001"):
+        assert has_raised.wait(60)
+    assert statuses == [1]
 
 
 @pytest.mark.ray

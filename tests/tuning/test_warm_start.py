@@ -138,6 +138,17 @@ def test_a_trial_that_the_space_could_not_suggest(
     assert not old.with_name("next").exists()
 
 
+def test_a_sweep_without_a_trial_that_has_ended_is_refused(old: Path, layers: tuple[Layer, ...]) -> None:
+    """Without a ledger, "No such file or directory" was said once the new plan had been stored."""
+    plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
+    (old / "ledger.jsonl").unlink()
+    for number in (1, 2):
+        with pytest.raises(RunError, match="earlier must hold trials that have ended to start from, and has none"):
+            sweep.run(plan, old.with_name("next"), Driver())
+        assert not old.with_name("next").exists()
+        Ledger(old / "ledger.jsonl").append(TrialSpec(id=f"000{number}", params={"training.lr": 1e-3}, seed=0))
+
+
 def test_a_sweep_of_other_data_or_a_study_says_nothing_here(old: Path, layers: tuple[Layer, ...]) -> None:
     other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
     with pytest.raises(RunError, match="a sweep of the same task and data"):
