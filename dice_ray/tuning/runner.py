@@ -12,7 +12,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -110,11 +110,11 @@ class Session:
                 def ray() -> cluster.Cluster:
                     cluster.announce(self.screen, address)
                     joined = stack.enter_context(started)
+                    if not joined.is_own:
+                        stack.enter_context(head.watched(joined.address, self._end_without_head))
                     doctor.check(joined, lambda: self._needs(joined, num_trials))
                     if self.plan.base().launch.min_workers:
                         elastic.start_coordinator()
-                    if not joined.is_own:
-                        stack.enter_context(head.watched(joined.address, self._end_without_head))
                     return joined
 
                 @cache
@@ -280,14 +280,18 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
             for line in [*reports, *map(str, left_out), *notes]:
                 screen.show(line)
 
+        def say(text: str) -> None:
+            with suppress(OSError):  # of a closed terminal
+                print(text, file=stderr, flush=True)
+
         def end(message: str) -> None:
             screens.close()
-            print(message, file=stderr, flush=True)  # first, since Ray may end this process at any moment
+            say(message)  # first, since Ray may end this process at any moment
             closing = Thread(target=writer.close, daemon=True)  # ends the runs in MLflow, if that answers
             closing.start()
             closing.join(CLOSING_SECONDS)
             if closing.is_alive():
-                print("MLflow does not answer: `dice-ray runs` ends the runs there later", file=stderr, flush=True)
+                say("MLflow does not answer: `dice-ray runs` ends the runs there later")
             os._exit(1)
 
         yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)
