@@ -48,6 +48,7 @@ def rewritten(file: Path, line: Callable[[str], str]) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_a_sweep_goes_on_after_each_repair(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     plan = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=2, scheduler="none")
@@ -82,6 +83,7 @@ def test_a_sweep_goes_on_after_each_repair(tmp_path: Path, layers: tuple[Layer, 
 
 
 @pytest.mark.ray
+@pytest.mark.slow
 @pytest.mark.usefixtures("on_kept_ray", "uri")
 def test_a_cell_that_was_deleted_from_the_ledger_is_run_again(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     plan = StudyPlan(name="study", layers=layers, arms=ARMS, baseline="ce", seeds=(1,))

@@ -49,7 +49,14 @@ FAULTS = {
 
 @pytest.mark.ray
 @pytest.mark.usefixtures("uri")
-@pytest.mark.parametrize(("ray", "fault"), [*(("joined", fault) for fault in FAULTS), ("own", [*FAULTS][1])])
+@pytest.mark.parametrize(
+    ("ray", "fault"),
+    [
+        *(pytest.param("joined", fault, marks=pytest.mark.slow) for fault in FAULTS if fault.startswith("no space")),
+        ("joined", "a deletion that is refused"),
+        ("own", "no space for the end of a trial"),
+    ],
+)
 def test_what_cannot_be_recorded_ends_the_sweep_and_nothing_is_lost_or_run_twice(
     ray: str,
     fault: str,
