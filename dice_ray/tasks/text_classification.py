@@ -342,13 +342,13 @@ class SeveralLabels(TextTask):
 
     def _constants(self, gold_NC: NDArray[np.bool_]) -> dict[str, float]:
         """The scores of predicting the same labels for every text: both F1, and the score that decides."""
-        score = self.config.score
-        found = {"macro_f1": micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))["macro_f1"]}
-        if score == "roc_auc":
-            found[score] = 0.5
-        for name in {"f1", score} - {"macro_f1", "roc_auc", self.config.own_metric()}:
-            found[name] = constant_micro(gold_NC, partial(_micro, name))
-        return {f"constant_{name}": value for name, value in found.items()}
+        of_all_labels = micro_and_macro(label_counts(gold_NC, np.ones_like(gold_NC)))
+        known = {"macro_f1": of_all_labels["macro_f1"], "roc_auc": 0.5}
+        names = {"f1", "macro_f1", self.config.score} - {self.config.own_metric()}
+        return {
+            f"constant_{name}": known[name] if name in known else constant_micro(gold_NC, partial(_micro, name))
+            for name in sorted(names)
+        }
 
 
 def _micro(name: str, counts: Counts) -> float:

@@ -235,7 +235,7 @@ class Session:
         except KeyboardInterrupt:  # its frames hold handles of actors, which must be freed before Ray is shut down
             return False
         except Exception:
-            if recorder.failure is None:
+            if recorder.failure is None:  # else Tune's own error about what the recorder has raised
                 raise
         finally:
             gc.unfreeze()
