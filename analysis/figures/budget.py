@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from analysis.budget import at_budget
-from analysis.figures.base import QUIET, Figure, Line, draw_lines, label_score
+from analysis.budget_wording import format_at_budget
+from analysis.comparison import CONSTANT
+from analysis.figures.base import QUIET, Figure, Line, draw_lines, label_in
 from analysis.naming import named, on_place
+from analysis.tables.base import ScoreFormat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -21,12 +24,16 @@ class ScoreByBudget(Figure):
 
     Attributes:
         budget: The number of settings at which the verdict compares.
+        constant: The score of the constant predictor; None if it is not stored.
+        score_format: That of the table.
     """
 
     metric: str
     baseline: str
     budget: int
     lines: tuple[Line, ...]
+    constant: float | None
+    score_format: ScoreFormat
 
     is_first: ClassVar[bool] = True
 
@@ -36,23 +43,27 @@ class ScoreByBudget(Figure):
             f"The expected {self.metric} of the run with the best dev score of n drawn settings, by n, with "
             "approximate 95 % intervals of each arm over settings and seeds, up to half of the settings. Those of two "
             "arms may overlap where their paired difference is significant: see the table. Dotted: the budget of the "
-            "verdict."
+            f"verdict{'' if self.constant is None else f', and the {CONSTANT}'}."
         )
 
     @property
     def alt(self) -> str:
-        ends = "; ".join(f"{line.name} from {line.y[0]:.4g} to {line.y[-1]:.4g}" for line in self.lines)
-        return f"{self.title}: {ends}."
+        show = self.score_format.show
+        ends = "; ".join(f"{line.name} from {show(line.y[0])} to {show(line.y[-1])}" for line in self.lines)
+        constant = "" if self.constant is None else f"; {CONSTANT} {show(self.constant)}"
+        return f"{self.title}: {ends}{constant}."
 
     def draw(self, canvas: Canvas) -> None:
         from matplotlib.ticker import MaxNLocator
 
         axes = canvas.subplots()
         axes.axvline(self.budget, color=QUIET, linewidth=0.8, linestyle=":")
+        if self.constant is not None:
+            axes.axhline(self.constant, color=QUIET, linewidth=0.9, linestyle=":", label=CONSTANT)
         draw_lines(axes, self.lines, self.baseline)
         axes.set_xlabel("settings tried (the best by dev counts)")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        label_score(axes.yaxis, self.metric, (y for line in self.lines for y in line.y))
+        label_in(self.score_format, axes.yaxis, self.metric)
 
 
 def score_by_budget(findings: Findings) -> list[Figure]:
@@ -66,6 +77,8 @@ def score_by_budget(findings: Findings) -> list[Figure]:
             each.baseline,
             each.budget,
             tuple(Line.through(arm.name, dict(enumerate(arm.scores, start=1))) for arm in each.arms),
+            each.constant.mean if each.constant else None,
+            format_at_budget(each),
         )
         for name, each in named("score_by_budget", studied)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
@@ -61,13 +62,11 @@ class ByRatioFigure(Figure):
 
     @property
     def alt(self) -> str:
-        panels = (
-            f"{panel.name}: "
-            + ", ".join(
-                f"{line.name} from {line.y[0]:{self.sign}.3g} to {line.y[-1]:{self.sign}.3g}" for line in panel.lines
-            )
-            for panel in self.panels
-        )
+        panels = []
+        for panel in self.panels:
+            show = partial(panel.score_format.show, sign=self.sign)
+            lines = (f"{line.name} from {show(line.y[0])} to {show(line.y[-1])}" for line in panel.lines)
+            panels.append(f"{panel.name}: {', '.join(lines)}")
         return f"{self.title}. {'; '.join(panels)}."
 
     @property

@@ -11,7 +11,7 @@ import gc
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -19,19 +19,19 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import RunError
 from dice_ray.models.encoder import weight_bytes
 from dice_ray.run import arrivals, cluster, doctor, elastic, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
-from dice_ray.run.folder import LOG, TRIALS
+from dice_ray.run.folder import LOG
 from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
-from dice_ray.tracking.reader import ended
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import packing
 from dice_ray.tuning.demand import shared
-from dice_ray.tuning.ledger import History, Ledger, TrialSpec, driving
+from dice_ray.tuning.experiment import ended_runs
+from dice_ray.tuning.ledger import Ledger, TrialSpec, driving
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import store
 from dice_ray.tuning.ranking import disk_needed
@@ -88,15 +88,7 @@ class Session:
         from dice_ray.tuning.recorder import Recorder
         from dice_ray.tuning.searchers import CellSearcher
 
-        stored = _ended_in_mlflow(self.plan.name)
-        if strange := strangers(self.plan, stored, self.ledger):
-            first = ", ".join(sorted(strange)[:3]) + (", ..." if len(strange) > 3 else "")
-            raise RunError(
-                f"MLflow's experiment {self.plan.name!r} must hold the runs of {self.folder} alone, and holds "
-                f"{len(strange)} that its ledger does not know ({first}): choose another name, or give the folder that "
-                "has them its name back. If they are not needed any more, or their lines were deleted from the ledger, "
-                f"delete them in MLflow and their folders in {self.folder / TRIALS}"
-            )
+        stored = ended_runs(self.plan, self.folder, self.ledger)
         recorder = Recorder(self.plan, self.ledger, self.writer, ids)
         recorder.open(stored, self.driver.tags)
         self._record_data()
@@ -295,30 +287,3 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
             os._exit(1)
 
         yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)
-
-
-def strangers(plan: SweepPlan | StudyPlan, stored: Set[str], ledger: History) -> Set[str]:
-    """The runs in MLflow's experiment that are not of a plan's folder.
-
-    A cell that was deleted from the ledger is none: its id is a digest of its settings, so it is run again as it was. A
-    trial's settings are in the ledger alone, and with others its run in MLflow would keep the parameters and points
-    that it has. A ledger that knows no run at all is that of another folder.
-
-    Args:
-        plan: Of the folder.
-        stored: Ids of the runs that MLflow holds as ended, the parent perhaps among them.
-        ledger: Of the folder.
-    """
-    runs = stored - {plan.name}
-    unknown = runs - ledger.specs.keys()
-    if isinstance(plan, StudyPlan) and unknown < runs:
-        return unknown - {cell.id for cell in plan.model_copy(update={"asked": None}).grid().cells}
-    return unknown
-
-
-def _ended_in_mlflow(experiment: str) -> set[str]:
-    """The ids of the runs that MLflow holds as ended; empty where it holds nothing or does not answer."""
-    try:
-        return ended(experiment)
-    except (RunError, UnknownNameError):
-        return set()

@@ -74,7 +74,7 @@ class Cell:
         settings = {
             "model.encoder": str(self.encoder),
             "training.epochs": 1,
-            "training.precision": "bf16" if self.mode == "best" else "fp32",
+            "training.precision": "auto" if self.mode == "best" else "fp32",
         }
         return resolve([self.preset, values_layer("benchmark", settings | values)])
 

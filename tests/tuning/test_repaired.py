@@ -16,9 +16,9 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.reader import curves, read
 from dice_ray.tracking.store import quiet_client, store_uri
 from dice_ray.tuning import ablation, sweep
+from dice_ray.tuning.experiment import strangers
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.runner import strangers
 from dice_ray.tuning.study_plan import Asked, StudyPlan
 
 SPACE = f"{Path(__file__).with_name('spaces.py')}:rate"
