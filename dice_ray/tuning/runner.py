@@ -11,7 +11,7 @@ import gc
 import json
 import logging
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -166,9 +166,7 @@ class Session:
         plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
         data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
         self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
-        warnings = {variant: report.few_items() for variant, report in self.loaded.items()}
-        few = [f"{variant}: {text}" if variant else text for variant, text in warnings.items() if text]
-        if few:
+        if few := once_each({variant: report.few_items() or "" for variant, report in self.loaded.items()}):
             self.writer.tags(plan.name, {schema.FEW_ITEMS: "\n".join(few)})
         if isinstance(plan, StudyPlan) and (left_out := plan.grid().left_out):
             text = json.dumps([asdict(each) for each in left_out], indent=2)
@@ -263,11 +261,7 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
         writer = stack.enter_context(Writer(plan.name, folder=folder))
         screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:
-            reports = [
-                line if name is None or line.startswith(" ") else f"{name}: {line}"
-                for name, report in loaded.items()
-                for line in str(report).splitlines()
-            ]
+            reports = once_each({variant: str(report) for variant, report in loaded.items()})
             left_out = plan.grid().left_out if isinstance(plan, StudyPlan) else []
             for line in [*reports, *map(str, left_out), *notes]:
                 screen.show(line)
@@ -287,3 +281,12 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
             os._exit(1)
 
         yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)
+
+
+def once_each(texts: Mapping[str | None, str]) -> list[str]:
+    """The lines of texts, each text once: after the variants that have it, or without if all of them do."""
+    variants: dict[str, list[str]] = {}
+    for variant, text in texts.items():
+        variants.setdefault(text, []).append(variant or "")
+    lines = [(line, ", ".join(variants[text])) for text in variants for line in text.splitlines()]
+    return [line if len(variants) == 1 or line.startswith(" ") else f"{of}: {line}" for line, of in lines]

@@ -15,6 +15,7 @@ from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
 from dice_ray.tuning import ablation
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, missing_cells
+from dice_ray.tuning.runner import once_each
 from dice_ray.tuning.study_plan import StudyPlan
 
 
@@ -25,6 +26,15 @@ def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...])
     history.outcomes = {done.id: TrialOutcome(id=done.id, state="done")}
     history.outcomes |= {failed.id: TrialOutcome(id=failed.id, state="failed", failure="no memory")}
     assert missing_cells(cells, history) == [failed, begun, new]
+
+
+def test_what_all_variants_read_is_said_once() -> None:
+    """Finds a study over drawn settings, all of one data set, that begins with the same lines for each of them."""
+    text = "data: 9 train\n  1 dropped"
+    assert once_each({"01": text, "02": text}) == once_each({None: text}) == ["data: 9 train", "  1 dropped"]
+    several = once_each({"tweets": text, "news": "data: 8 train", "tweets again": text})
+    assert several == ["tweets, tweets again: data: 9 train", "  1 dropped", "news: data: 8 train"]
+    assert once_each({"tweets": "", "news": "Warning: few"}) == ["news: Warning: few"]
 
 
 @pytest.mark.ray
