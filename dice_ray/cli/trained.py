@@ -32,7 +32,7 @@ def predict(
         typer.Option(
             metavar="auto|tuned|NUMBER",
             help="Threshold above which a record is positive: the one tuned on dev, or a number; `auto` is the tuned "
-            "one if dev has enough positives to show that it is better, else 0.5.",
+            "one if dev has enough positives to show that it has a higher F1, and F1 is the run's score, else 0.5.",
         ),
     ] = "auto",
     as_json: JsonOption = False,
@@ -40,7 +40,7 @@ def predict(
     """Predict a file with a run's best checkpoint; the output is TSV, CoNLL columns or JSON, depending on the task."""
     from dice_ray import api
 
-    lines = sys.stdin.read().splitlines() if file == STDIN else None
+    lines = sys.stdin.read().split("\n") if file == STDIN else None
     predictions = api.predict(run, file if lines is None else lines, threshold=threshold, out=out)
     if as_json:
         output = {"predictions": predictions.plain()} if out is None else {"written": out}

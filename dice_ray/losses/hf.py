@@ -11,6 +11,7 @@ from torch import Tensor
 
 from dice_ray.errors import ConfigError, LossInputError
 from dice_ray.losses.base import Loss, LossBranch
+from dice_ray.losses.items import is_readable
 from dice_ray.losses.mining import MiningConfig
 from dice_ray.losses.reduction import step_loss
 
@@ -67,6 +68,11 @@ class TrainerLoss:
     ) -> Tensor:
         if labels is None:
             raise LossInputError("The batch must hold labels, got none; name the label column `labels`.")
+        is_first, self.is_first = self.is_first, False
+        if (is_first or is_readable(labels)) and (is_soft := labels != labels.long()).any():
+            raise LossInputError(
+                f"Labels must be whole numbers, since no loss takes soft ones, got {labels[is_soft][0]:g}."
+            )
         logits, labels = outputs["logits"], labels.long()
         if self.loss.link == "sigmoid":
             logits = logits.reshape(labels.shape)
@@ -79,7 +85,7 @@ class TrainerLoss:
             return step_loss(self.loss, statistics, num_items=num_items)
         # The Trainer adds up the micro-batches of a step: with their shares, the sum is a weighted mean.
         share = self.loss.num_items(labels) / num_items
-        if self.is_first and share < 1:
+        if is_first and share < 1:
             warnings.warn(
                 f"The Trainer evaluates this loss, which is not a mean over items, on each micro-batch, not on the "
                 f"whole step of {num_items:,} items: gradients are off by {ERROR} of their size, and more where a "
@@ -87,5 +93,4 @@ class TrainerLoss:
                 "without mining, and `dice-ray train`.",
                 stacklevel=2,
             )
-        self.is_first = False
         return self.loss.value(statistics) * share

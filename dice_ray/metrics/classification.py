@@ -22,6 +22,8 @@ NUM_BINS = 15
 NUM_FOLDS: Final = 5
 """Folds of dev on which it is checked whether a tuned threshold may be used."""
 UNTUNED_THRESHOLD: Final = 0.5
+AT_TUNED_THRESHOLD: Final = ("f1", "macro_f1", "roc_auc", "pr_auc")
+"""Scores of a run with which predictions may use the threshold that is tuned for F1; others may be worse there."""
 BEYOND_CONSTANT: Final = 1.1
 """A useless model's best threshold labels nearly everything positive, and its F1 exceeds that by chance."""
 
@@ -234,12 +236,15 @@ def best_threshold(probabilities: NDArray[np.floating], labels: NDArray[np.integ
     return float(thresholds[best[np.abs(thresholds[best] - 0.5).argmin()]])
 
 
-def threshold_decisions(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> dict[str, float]:
-    """What dev decides about the threshold of a two-class problem.
+def threshold_decisions(
+    probabilities: NDArray[np.floating], labels: NDArray[np.integer], score: str
+) -> dict[str, float]:
+    """What dev decides about the threshold of a two-class problem, which is tuned for F1.
 
     A threshold that was tuned on few positives may be worse than 0.5, or label everything positive. It is used only if
-    dev has at least `NUM_FOLDS` positives, and if thresholds that are tuned in the same way on the other folds of dev
-    give a higher F1 than 0.5, and `BEYOND_CONSTANT` times that of labelling everything positive.
+    `score`, the metric that decides in the run, is one of `AT_TUNED_THRESHOLD`, if dev has at least `NUM_FOLDS`
+    positives, and if thresholds that are tuned in the same way on the other folds of dev give a higher F1 than 0.5, and
+    `BEYOND_CONSTANT` times that of labelling everything positive.
 
     The reason is a simulation (5 and 20 % positive; good, weak and useless models of four calibrations; expected F1 on
     test). A good model has at 0.5 an F1 of 62.7. With 5, 10, 20, 50, 200 positives in dev, always using the tuned
@@ -254,7 +259,7 @@ def threshold_decisions(probabilities: NDArray[np.floating], labels: NDArray[np.
     """
     tuned, support = best_threshold(probabilities, labels), int((labels == 1).sum())
     is_used = False
-    if support >= NUM_FOLDS:
+    if support >= NUM_FOLDS and score in AT_TUNED_THRESHOLD:
         folds_N, predicted_N = folds(labels), np.zeros(len(labels), dtype=np.int64)
         for fold in range(NUM_FOLDS):
             in_fold = folds_N == fold

@@ -1,4 +1,4 @@
-"""Scores of items with any number of labels: micro over all labels, macro over those that occur, and the constant."""
+"""Scores of items with any number of labels: micro over all labels, macro over the labels, and the constant."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ def label_counts(gold_NC: NDArray[np.bool_], predicted_NC: NDArray[np.bool_]) ->
 
 
 def micro_and_macro(counts: Sequence[Counts]) -> dict[str, float]:
-    """Micro scores, and the mean F1 of the labels that occur in gold or predictions."""
-    f1 = [label.f1 for label in counts if label != Counts()]
-    return sum(counts, Counts()).scores | {"macro_f1": ratio(sum(f1), len(f1))}
+    """Micro scores, and the mean F1 of all labels, also of those that do not occur, as in scikit-learn."""
+    return sum(counts, Counts()).scores | {"macro_f1": ratio(sum(label.f1 for label in counts), len(counts))}
 
 
 def constant_micro(gold_NC: NDArray[Any], measure: Callable[[Counts], float]) -> float:

@@ -102,7 +102,7 @@ class SpanHead(nn.Module):
 
 @torch.no_grad()
 def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias: Literal["zero", "prior"]) -> None:
-    """Initialise each head: small random weights, and the bias zero or the log prior of its term."""
+    """Initialise each head: small random weights, and the bias zero or the log prior of its term, or of each label."""
     for term in facts:
         output = heads[term.name].get_submodule("output")
         assert isinstance(output, nn.Linear)
@@ -111,7 +111,8 @@ def start_heads(heads: Mapping[str, nn.Module], facts: Sequence[TermFacts], bias
         if bias == "prior" and term.link == "softmax":
             output.bias.copy_(torch.tensor(term.log_prior))
         elif bias == "prior" and term.link == "sigmoid":
-            output.bias.fill_(term.log_prior[1] - term.log_prior[0])
+            priors = [each.log_prior for each in term.by_label or (term,)]
+            output.bias.copy_(torch.tensor([present - absent for absent, present in priors]))
 
 
 def _gather(hidden_BLH: Tensor, places_BW: Tensor) -> Tensor:

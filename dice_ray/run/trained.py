@@ -16,7 +16,7 @@ from dice_ray.data import files, sources
 from dice_ray.data.readers.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
-from dice_ray.metrics.classification import NUM_FOLDS, UNTUNED_THRESHOLD
+from dice_ray.metrics.classification import AT_TUNED_THRESHOLD, NUM_FOLDS, UNTUNED_THRESHOLD
 from dice_ray.models import stored
 from dice_ray.models.encoder import EncoderWithHeads, merged, with_heads
 from dice_ray.models.export import export
@@ -110,9 +110,9 @@ class Trained:
         """The threshold of predictions; None for a task without one.
 
         Args:
-            choice: A number, `tuned` for the one tuned on dev, or `auto`: the tuned one only where dev has enough
-                positives to show that it is better (`metrics.classification.threshold_decisions`), else 0.5, or 0 for
-                the no-answer threshold of questions.
+            choice: A number, `tuned` for the one tuned on dev, or `auto`: the tuned one only where dev shows that it is
+                better in the run's score (`metrics.classification.threshold_decisions`), else 0.5, or 0 for the
+                no-answer threshold of questions.
 
         Raises:
             InputError: The task has no threshold, or the choice is none of these.
@@ -138,7 +138,10 @@ class Trained:
                     f"a threshold must be `auto`, `tuned` or a number from {low:g} to {high:g}, got {choice!r}"
                 )
             return Threshold(value, support, f"as chosen; tuned on {on} it is {tuned:.6g}")
-        if support is None:
+        score = self.config.task.objective()
+        if untuned == UNTUNED_THRESHOLD and score not in AT_TUNED_THRESHOLD:
+            why = f"the tuned one, {tuned:.6g}, is tuned for F1, and the run's score is {score}"
+        elif support is None:
             why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"
         elif self.decisions["threshold_used"] == tuned != untuned:
             return Threshold(tuned, support, f"tuned on {on}")

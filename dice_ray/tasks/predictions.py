@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_BREAK: Final = re.compile(r"[\t\r\n]+")
 
 
 @dataclass(frozen=True)
@@ -87,13 +90,18 @@ class TablePredictions(Predictions):
 
 @dataclass(frozen=True)
 class Conll(Predictions):
-    """One word and its tag a line, separated by a tab; an empty line ends a sentence."""
+    """One word and its tag a line, separated by a tab; an empty line ends a sentence.
+
+    A tab or a line break within a word becomes a space.
+    """
 
     suffix = ".conll"
     sentences: Sequence[Sequence[tuple[str, str]]]
 
     def text(self) -> str:
-        return "".join("".join(f"{word}\t{tag}\n" for word, tag in sentence) + "\n" for sentence in self.sentences)
+        return "".join(
+            "".join(f"{_BREAK.sub(' ', word)}\t{tag}\n" for word, tag in sentence) + "\n" for sentence in self.sentences
+        )
 
     def plain(self) -> list[list[tuple[str, str]]]:
         """The (word, tag) pairs of each sentence."""

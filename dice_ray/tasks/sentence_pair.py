@@ -147,7 +147,7 @@ class SentencePair(Task[PairRecord]):
         return UNTUNED_THRESHOLD
 
     def decide(self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float]) -> Decisions:
-        return threshold_decisions(np.array(decoded), labels_of(rows))
+        return threshold_decisions(np.array(decoded), labels_of(rows), self.config.objective())
 
     def score(
         self, records: Sequence[PairRecord], rows: Sequence[Row], decoded: Sequence[float], decisions: Decisions

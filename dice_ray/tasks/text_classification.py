@@ -231,7 +231,7 @@ class OneLabel(TextTask):
         if self.config.positive is None:
             return {}
         labels_N, probabilities_NC = _by_record(rows, decoded)
-        return threshold_decisions(probabilities_NC[:, 1], labels_N)
+        return threshold_decisions(probabilities_NC[:, 1], labels_N, self.config.objective())
 
     def score(
         self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions
@@ -307,7 +307,7 @@ class SeveralLabels(TextTask):
 
     def decide(self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]]) -> Decisions:
         labels_NC, probabilities_NC = _by_record(rows, decoded)
-        return threshold_decisions(probabilities_NC.ravel(), labels_NC.ravel())
+        return threshold_decisions(probabilities_NC.ravel(), labels_NC.ravel(), self.config.objective())
 
     def score(
         self, records: Sequence[Classified], rows: Sequence[Row], decoded: Sequence[list[float]], decisions: Decisions

@@ -564,6 +564,8 @@ def test_lines_of_stdin_are_predicted_as_a_file_and_ids_are_kept(
     monkeypatch.setattr("sys.stdin", io.StringIO("a\tb\n\nc\td\n"))
     of_lines = [line.split("\t") for line in run("predict", "mine", "-").stdout.splitlines()]
     assert of_lines == [header, ["1", *first[1:]], ["3", *second[1:]]]
+    monkeypatch.setattr("sys.stdin", io.StringIO("a\u2028a\tb\n"))
+    assert len(run("predict", "mine", "-").stdout.splitlines()) == 2, "U+2028 is text, as it is in a file"
     monkeypatch.setattr("sys.stdin", io.StringIO("no pair\n"))
     assert "line 1 must be two sentences with a tab between them, got 'no pair'" in run("predict", "mine", "-").error
 

@@ -113,6 +113,9 @@ def test_several_labels_count_as_many_items() -> None:
 def test_unsuitable_losses_and_missing_labels_are_refused() -> None:
     with pytest.raises(ConfigError, match="no effect in example scope"):
         compute_loss_func(DiceConfig(scope="example", average="pooled"), TAGS)
+    soft = torch.tensor([1.0, 0.9])
+    with pytest.raises(LossInputError, match=r"whole numbers, since no loss takes soft ones, got 0\.9"):
+        compute_loss_func(CrossEntropyConfig(), TOPICS)({"logits": torch.randn(2)}, soft)
     with pytest.raises(LossInputError, match="must hold labels"):
         compute_loss_func(CrossEntropyConfig(), TAGS)({"logits": torch.zeros(2, 3)}, None)
 

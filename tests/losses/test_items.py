@@ -71,6 +71,12 @@ def test_a_forbidden_position_has_no_probability_and_no_gradient() -> None:
     assert logits.grad.tolist() == [[-0.5, 0, 0.5]]
 
 
+def test_no_items_have_no_loss_with_a_mask_too() -> None:
+    """Finds torch's own error about a shape that zero elements do not determine."""
+    none = torch.zeros(0, 5)
+    assert float(CrossEntropyLoss("position")(none, torch.zeros(0, dtype=torch.long), none.bool())) == 0
+
+
 def test_several_labels_are_as_many_two_class_items() -> None:
     logits, targets = torch.randn(5, 3), torch.randint(2, (5, 3))
     items = flatten_items("sigmoid", logits, targets, None)

@@ -150,10 +150,22 @@ def test_a_tuned_threshold_is_used_where_dev_shows_that_it_is_better(positives: 
     draw = np.random.default_rng(0)
     labels = np.repeat([1, 0], [positives, 19 * positives])
     probabilities = 0.4 / (1 + np.exp(-draw.normal(6 * labels - 3, 1)))
-    decided = threshold_decisions(probabilities, labels)
+    decided = threshold_decisions(probabilities, labels, "f1")
     assert decided["threshold"] == best_threshold(probabilities, labels)
     assert decided["threshold_support"] == positives
     assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("score", "is_used"), [("pr_auc", True), ("precision", False), ("f0.5", False), ("saved", False)]
+)
+def test_a_threshold_for_f1_is_not_used_where_another_score_decides(score: str, is_used: bool) -> None:
+    """Finds predictions that are much worse than at 0.5 in the score which the user chose."""
+    draw = np.random.default_rng(0)
+    probabilities = draw.beta(1, 6, 4000)
+    labels = (draw.random(4000) < probabilities).astype(int)
+    decided = threshold_decisions(probabilities, labels, score)
+    assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5) != pytest.approx(0.25, abs=0.01)
 
 
 def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
@@ -162,5 +174,5 @@ def test_a_threshold_that_labels_everything_positive_is_not_used() -> None:
         draw = np.random.default_rng(seed)
         labels = np.repeat([1, 0], [30, 570])
         probabilities = draw.uniform(0, 0.1, 600)
-        used = threshold_decisions(probabilities, labels)["threshold_used"]
+        used = threshold_decisions(probabilities, labels, "f1")["threshold_used"]
         assert (probabilities > used).mean() < 0.5, seed

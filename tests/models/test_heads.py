@@ -81,3 +81,11 @@ def test_a_prior_bias_starts_at_the_log_prior(link: str, num_logits: int) -> Non
     assert float(positive) == pytest.approx(0.1)
     start_heads({"label": head}, [facts], "zero")
     assert head.output.bias.tolist() == [0.0] * num_logits
+
+
+def test_each_of_several_labels_starts_at_its_own_prior() -> None:
+    """Finds a rare and a frequent label that both start at their mean."""
+    facts = TermFacts("label", "sigmoid", ("without", "with"), (105, 95), 0, ("frequent", "rare"), (90, 5))
+    head = TextHead(4, 2, dropout=0.1)
+    start_heads({"label": head}, [facts], "prior")
+    assert head.output.bias.sigmoid().tolist() == pytest.approx([0.9, 0.05])

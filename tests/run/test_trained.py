@@ -109,6 +109,12 @@ def test_the_tuned_threshold_is_used_only_with_enough_positives_in_dev(run: Path
     assert chosen(threshold=0.01).startswith(
         "threshold 0.5: the run does not store how many positives its tuned one, 0.01"
     )
+    task = best.config.task.model_copy(update={"score": "precision"})
+    precise = replace(best, decisions=many, config=best.config.model_copy(update={"task": task}))
+    assert (
+        str(precise.threshold())
+        == "threshold 0.5: the tuned one, 0.3, is tuned for F1, and the run's score is precision"
+    )
     assert chosen("tuned", **few) == "threshold 0.01: tuned on 2 positives of dev, as chosen"
     assert chosen("0.2", **few) == "threshold 0.2: as chosen; tuned on 2 positives of dev it is 0.01"
     for wrong in ("half", "nan", 1.5):

@@ -36,6 +36,11 @@ def test_columns_are_read_back_by_our_reader(tmp_path: Path) -> None:
     ]
 
 
+def test_a_word_with_a_break_is_one_line() -> None:
+    """Finds a word from JSON that becomes several lines, and shifts all tags after it."""
+    assert Conll([[("a\tb", "O"), ("c\r\nd", "B-LOC")]]).text() == "a b\tO\nc d\tB-LOC\n\n"
+
+
 @pytest.mark.parametrize("document", [{"q1": "größer"}, [{"a": [1, 2]}]])
 def test_json_is_one_document(document: object) -> None:
     text = Json(document).text()

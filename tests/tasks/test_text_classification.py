@@ -122,9 +122,12 @@ def test_a_positive_label_and_several_are_predicted_at_the_tuned_threshold() -> 
     assert [row[1] for row in found] == ["label", "a;c", ""]
 
 
-def test_a_label_that_occurs_nowhere_has_no_part_in_the_macro_f1() -> None:
-    metrics = scored(built(SEVERAL, labels="several"), SEVERAL[:2], [[0.9, 0.1, 0.1], [0.9, 0.1, 0.1]])
-    assert metrics["macro_f1"] == pytest.approx((1 + 0) / 2)
+def test_a_label_without_texts_has_the_same_part_in_every_macro_f1() -> None:
+    """Finds a mean over the predicted labels: one false positive of a label without texts would divide by one more."""
+    task = built(SEVERAL, labels="several")
+    for of_third in (0.1, 0.9):
+        metrics = scored(task, SEVERAL[:2], [[0.9, 0.1, of_third], [0.9, 0.1, 0.1]])
+        assert metrics["macro_f1"] == pytest.approx((1 + 0 + 0) / 3), "as in scikit-learn"
 
 
 def test_several_labels_are_as_many_items_of_two_classes() -> None:
