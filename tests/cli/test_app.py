@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -214,6 +215,7 @@ def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),  # which the tests ignore if run below nohup
     ) as process:
         assert process.stdout is not None
         while not (line := process.stdout.readline()).startswith("epoch"):
