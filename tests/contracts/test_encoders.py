@@ -74,8 +74,7 @@ def built_and_model(config: TaskBranch, encoder: str) -> tuple[Built, EncoderWit
 
 
 def test_a_stored_tokenizer_reads_as_it_did_in_training(encoder: str, tmp_path: Path) -> None:
-    """Finds a run that predicts with other tokens, also one of an older version, and an export that transformers reads
-    with others, or that reads a second space before each text as `model.encoder`."""
+    """Finds other tokens in a run, also of an older version, or in an export, read by transformers or as an encoder."""
     tokenizer = load_tokenizer(ModelConfig(encoder=encoder), [])
     texts = ["the router is  broken", " Anna can't", "\u6771\u4eac we", ""]
     words = [text.split() for text in texts[:3]]
