@@ -124,7 +124,7 @@ def max_sequence_length(encoder: PreTrainedModel) -> int | None:
 def drop_pooler(encoder: PreTrainedModel) -> None:
     """Remove the layer behind the hidden states, which no head uses."""
     if getattr(encoder, "pooler", None) is not None:
-        encoder.register_module("pooler", None)
+        encoder.register_module("pooler", nn.Identity())  # not None: SqueezeBERT and LayoutLM always call it
 
 
 def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -18,12 +18,13 @@ from dice_ray.config.checks import check_encoder
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
-from dice_ray.models.pretrained import is_causal, num_positions
+from dice_ray.models.pretrained import drop_pooler, is_causal, num_positions
 from dice_ray.run import train
 from dice_ray.run.build import build
 from tests.contracts.encoders import save
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 32}
+GROUPS = ("q_groups", "k_groups", "v_groups", "intermediate_groups", "output_groups")
 TEXTS = ["the router is broken", "we sent a new one", "the phone feels slow, and is warm"] * 20
 
 
@@ -220,6 +221,25 @@ def test_positions_are_recognised_by_every_name_of_their_table(family: str, sett
     too_long, padded_left = check_encoder(config, encoder, "left")
     assert too_long.path == "task.sentence_pair.max_length"
     assert padded_left.must.startswith("must pad on the right")
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("bert", {}),
+        ("layoutlm", {}),
+        ("squeezebert", {"embedding_size": 16} | dict.fromkeys(GROUPS, 1)),
+    ],
+)
+@torch.no_grad()
+def test_the_hidden_states_need_no_pooler(family: str, settings: dict[str, Any]) -> None:
+    """Finds a family that always calls its pooler, and a pooler whose weights are stored in checkpoints."""
+    encoder = AutoModel.from_config(AutoConfig.for_model(family, vocab_size=50, **TINY, **settings)).eval()
+    ids_BL = torch.tensor([[1, 2, 3]])
+    hidden_BLH, weights = encoder(input_ids=ids_BL).last_hidden_state, encoder.state_dict()
+    drop_pooler(encoder)
+    assert torch.equal(encoder(input_ids=ids_BL).last_hidden_state, hidden_BLH)
+    assert encoder.state_dict().keys() == {name for name in weights if not name.startswith("pooler.")} != weights.keys()
 
 
 def test_a_byte_level_tokenizer_reads_words_alike_in_lists_and_texts(tmp_path: Path) -> None:
