@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import quiet
+from dice_ray.models.stock import has_equal_logits, stock_model
 from dice_ray.models.text_classifier import stock_classifier
 
 if TYPE_CHECKING:
@@ -58,8 +59,6 @@ def _stock(
     name: str, model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str]
 ) -> PreTrainedModel | None:
     """The family's model of this auto class with our weights; None if there is none or its logits differ."""
-    import transformers
-
     outputs = [head.get_submodule("output").state_dict() for head in model.heads.values()]
     weights = {kind: torch.cat([output[kind] for output in outputs]) for kind in ("weight", "bias")}
     config = copy.deepcopy(model.encoder.config)
@@ -67,19 +66,18 @@ def _stock(
     if name == TOKENS:
         config.id2label = dict(enumerate(classes))
         config.label2id = {label: index for index, label in enumerate(classes)}
-    try:
-        stock: PreTrainedModel = getattr(transformers, name).from_config(config)
-    except ValueError:  # the family has no such class
-        return None
-    output = _output_layer(stock)
-    if output is None or {kind: tuple(value.shape) for kind, value in output.state_dict().items()} != {
-        kind: tuple(value.shape) for kind, value in weights.items()
-    }:
+    stock = stock_model(name, config, model)
+    output = None if stock is None else _output_layer(stock)
+    if (
+        stock is None
+        or output is None
+        or {kind: tuple(value.shape) for kind, value in output.state_dict().items()}
+        != {kind: tuple(value.shape) for kind, value in weights.items()}
+    ):
         return None
     output.load_state_dict(weights)
-    stock.base_model.load_state_dict(model.encoder.state_dict())
     probe = dict(tokenizer([" ".join(classes)], return_tensors="pt"))
-    return stock if _has_equal_logits(stock.eval(), model, probe) else None
+    return stock if has_equal_logits(stock, model, probe) else None
 
 
 def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
@@ -91,11 +89,3 @@ def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
         if any(id(parameter) not in encoder_parameters for parameter in module.parameters(recurse=False))
     ]
     return others[0] if len(others) == 1 and isinstance(others[0], nn.Linear) else None
-
-
-@torch.no_grad()
-def _has_equal_logits(stock: nn.Module, model: EncoderWithHeads, probe: dict[str, Tensor]) -> bool:
-    ours_BLC = torch.cat(list(model(probe, {}).values()), -1)
-    output = stock(**probe)
-    theirs_BLC = output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits], -1)
-    return torch.allclose(theirs_BLC, ours_BLC, rtol=1e-5, atol=1e-5)
