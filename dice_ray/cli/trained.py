@@ -99,8 +99,7 @@ def export(
 ) -> None:
     """Write a run's best checkpoint and its tokenizer as a plain Hugging Face folder, or push them to the hub."""
     from dice_ray import api
-    from dice_ray.api.places import place
-    from dice_ray.run.folder import stored_config
+    from dice_ray.api.trained import max_length
 
     name = api.export(run, folder, push=push, public=public)
     if as_json:
@@ -115,8 +114,6 @@ def export(
             "No Hugging Face class has the heads of this run: heads.safetensors holds them, task.json their classes."
         )
     else:
-        config = stored_config(place(run).folder)
-        assert config is not None
         typer.echo(
-            f"The exported model gives the same logits as the run for texts of at most {config.task.max_length} tokens."
+            f"The exported model gives the same logits as the run for texts of at most {max_length(run)} tokens."
         )
