@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import quiet
+from dice_ray.models.stock import has_equal_logits, stock_model
 from dice_ray.models.text_classifier import stock_classifier
 
 if TYPE_CHECKING:
@@ -30,11 +31,14 @@ def export(
     folder: Path,
     *,
     is_multi_label: bool = False,
+    is_position: bool = False,
 ) -> str:
     """Write the folder and return the name of the auto class that loads it.
 
     Heads over tokens and texts become those of the stock class of the encoder's family if it gives the same logits,
-    which is checked on an example. Otherwise the folder is for `AutoModel`, with the heads in a separate file.
+    which is checked on an example. Otherwise the folder is for `AutoModel`, with the heads in a separate file, as for
+    starts and ends that are classified by token: users of the class for questions take a softmax over positions, by
+    which another span may be the best.
     """
     from safetensors.torch import save_file
 
@@ -42,7 +46,7 @@ def export(
     tokenizer.save_pretrained(folder)
     name, heads = ENCODER, list(model.heads.values())
     if all(type(head) is TokenHead for head in heads):
-        name = TOKENS if len(heads) == 1 else QUESTIONS if list(model.heads) == ["start", "end"] else ENCODER
+        name = TOKENS if len(heads) == 1 else QUESTIONS if is_position else ENCODER
     stock = None if name == ENCODER else _stock(name, model, tokenizer, classes)
     if len(heads) == 1 and type(heads[0]) is TextHead:
         name, stock = TEXTS, stock_classifier(model, tokenizer, classes, is_multi_label=is_multi_label)
@@ -58,8 +62,6 @@ def _stock(
     name: str, model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str]
 ) -> PreTrainedModel | None:
     """The family's model of this auto class with our weights; None if there is none or its logits differ."""
-    import transformers
-
     outputs = [head.get_submodule("output").state_dict() for head in model.heads.values()]
     weights = {kind: torch.cat([output[kind] for output in outputs]) for kind in ("weight", "bias")}
     config = copy.deepcopy(model.encoder.config)
@@ -67,19 +69,18 @@ def _stock(
     if name == TOKENS:
         config.id2label = dict(enumerate(classes))
         config.label2id = {label: index for index, label in enumerate(classes)}
-    try:
-        stock: PreTrainedModel = getattr(transformers, name).from_config(config)
-    except ValueError:  # the family has no such class
-        return None
-    output = _output_layer(stock)
-    if output is None or {kind: tuple(value.shape) for kind, value in output.state_dict().items()} != {
-        kind: tuple(value.shape) for kind, value in weights.items()
-    }:
+    stock = stock_model(name, config, model)
+    output = None if stock is None else _output_layer(stock)
+    if (
+        stock is None
+        or output is None
+        or {kind: tuple(value.shape) for kind, value in output.state_dict().items()}
+        != {kind: tuple(value.shape) for kind, value in weights.items()}
+    ):
         return None
     output.load_state_dict(weights)
-    stock.base_model.load_state_dict(model.encoder.state_dict())
     probe = dict(tokenizer([" ".join(classes)], return_tensors="pt"))
-    return stock if _has_equal_logits(stock.eval(), model, probe) else None
+    return stock if has_equal_logits(stock, model, probe) else None
 
 
 def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
@@ -91,11 +92,3 @@ def _output_layer(stock: PreTrainedModel) -> nn.Linear | None:
         if any(id(parameter) not in encoder_parameters for parameter in module.parameters(recurse=False))
     ]
     return others[0] if len(others) == 1 and isinstance(others[0], nn.Linear) else None
-
-
-@torch.no_grad()
-def _has_equal_logits(stock: nn.Module, model: EncoderWithHeads, probe: dict[str, Tensor]) -> bool:
-    ours_BLC = torch.cat(list(model(probe, {}).values()), -1)
-    output = stock(**probe)
-    theirs_BLC = output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits], -1)
-    return torch.allclose(theirs_BLC, ours_BLC, rtol=1e-5, atol=1e-5)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 SettingsT = TypeVar("SettingsT", bound="PretrainedConfig")
+POSITION_TABLES = ("position_embeddings", "wpe", "embed_positions", "positions_embed")
+"""Names of the embedding table of positions: of BERT and its kin, of GPT-2, of OPT, and of the first GPT."""
 
 
 def load_pretrained_encoder(
@@ -102,9 +104,11 @@ def family(name: str) -> str:
 def num_positions(encoder: PreTrainedModel) -> int | None:
     """The number of positions that an encoder has embeddings for, counted from the first token; None without such."""
     for name, module in encoder.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
-            # In the RoBERTa family, positions start after the index of the padding token.
-            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+        if name.endswith(POSITION_TABLES) and isinstance(module, nn.Embedding):
+            # In the RoBERTa family, positions start after the index of the padding token, and the setting counts all
+            # rows. OPT's start at 2, and its setting counts the positions.
+            rows = module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            return min(rows, getattr(encoder.config, "max_position_embeddings", rows))
     return None
 
 
@@ -120,7 +124,7 @@ def max_sequence_length(encoder: PreTrainedModel) -> int | None:
 def drop_pooler(encoder: PreTrainedModel) -> None:
     """Remove the layer behind the hidden states, which no head uses."""
     if getattr(encoder, "pooler", None) is not None:
-        encoder.register_module("pooler", None)
+        encoder.register_module("pooler", nn.Identity())  # not None: SqueezeBERT and LayoutLM always call it
 
 
 def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:

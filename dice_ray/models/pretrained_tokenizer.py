@@ -28,14 +28,15 @@ def load_pretrained_tokenizer(name: str) -> PreTrainedTokenizerBase:
         tokenizer = _with_end_tokens(tokenizer)
     if requirement := _unmet_requirement(tokenizer):
         raise RunError(f"the tokenizer of model.encoder {name!r} must {requirement}: got a {type(tokenizer).__name__}")
-    _add_prefix_space(tokenizer.backend_tokenizer)
+    _add_prefix_space(tokenizer)
     if isinstance(tokenizer, XLNetTokenizer):
         # XLNet was pretrained with segment ids, and marks its classification token by one.
         tokenizer.model_input_names = ["input_ids", "token_type_ids", "attention_mask"]
+        tokenizer.init_kwargs["model_input_names"] = tokenizer.model_input_names  # only these names are saved
     return tokenizer
 
 
-def _add_prefix_space(backend: Tokenizer) -> None:
+def _add_prefix_space(tokenizer: PreTrainedTokenizerBase) -> None:
     """Make a byte-level tokenizer read every word as if it followed a space.
 
     By default it reads the first word of a text, and every word of a list of words, as the continuation of a word.
@@ -45,15 +46,19 @@ def _add_prefix_space(backend: Tokenizer) -> None:
     from tokenizers.processors import ByteLevel as Trimming
     from tokenizers.processors import RobertaProcessing
 
+    backend: Tokenizer = tokenizer.backend_tokenizer
     splitter, trimming = backend.pre_tokenizer, backend.post_processor
     if isinstance(splitter, ByteLevel):
         splitter.add_prefix_space = True
+        # The class of RoBERTa ignores the splitter of a saved tokenizer, and makes one by this attribute.
+        tokenizer.add_prefix_space = True
         if isinstance(trimming, RobertaProcessing | Trimming):
             trimming.add_prefix_space = True  # otherwise it trims the offset of the first letter as that space
     elif isinstance(splitter, Sequence) and "ByteLevel" in str(splitter):
         # Decoders split by a pattern first, and each of the parts would get a space.
-        own = [] if backend.normalizer is None else [backend.normalizer]
-        backend.normalizer = normalizers.Sequence([normalizers.Prepend(" "), *own])
+        space, own = normalizers.Prepend(" "), backend.normalizer
+        if str(space) not in str(own):  # else it was adapted before: that of a run or of an exported model
+            backend.normalizer = normalizers.Sequence([space] if own is None else [space, own])
 
 
 def _with_end_tokens(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

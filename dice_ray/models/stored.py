@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dice_ray.models.encoder import ModelConfig, load_encoder
 from dice_ray.models.pretrained import freeze_unused_parameters
+from dice_ray.models.pretrained_tokenizer import load_pretrained_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -29,11 +30,12 @@ def load(
         kept: Names the encoder whose weights were not all trained; by default the weights are random.
 
     Raises:
-        RunError: That encoder does not exist.
+        RunError: That encoder does not exist, or the folder has no usable tokenizer.
     """
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoModel
 
-    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+    # Adapts it again: older versions saved RoBERTa's and XLNet's such that transformers loads them unadapted.
+    tokenizer = load_pretrained_tokenizer(str(folder))
     if kept is not None:
         return load_encoder(kept, tokenizer, attention), tokenizer
     settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from dice_ray.models.encoder import EncoderWithHeads
+from dice_ray.models.stock import has_equal_logits, stock_model
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -29,18 +30,14 @@ def stock_classifier(
     model: EncoderWithHeads, tokenizer: PreTrainedTokenizerBase, classes: Sequence[str], *, is_multi_label: bool
 ) -> PreTrainedModel | None:
     """The family's stock class with our weights; None if there is none, or it cannot have our logits."""
-    from transformers import AutoModelForSequenceClassification
-
     config = copy.deepcopy(model.encoder.config)
     config.num_labels = len(classes)
     config.id2label = dict(enumerate(classes))
     config.label2id = {label: index for index, label in enumerate(classes)}
     config.problem_type = "multi_label_classification" if is_multi_label else "single_label_classification"
-    try:
-        stock: PreTrainedModel = AutoModelForSequenceClassification.from_config(config).eval()
-    except ValueError:  # the family has no such class
+    stock = stock_model("AutoModelForSequenceClassification", config, model)
+    if stock is None:
         return None
-    stock.base_model.load_state_dict(model.encoder.state_dict(), strict=False)
     probe = _probe(tokenizer)
     weight_CH, bias_C = _output_of(model, len(classes))
     shapes = [weight_CH.shape, (weight_CH.shape[1],) * 2]
@@ -54,7 +51,7 @@ def stock_classifier(
         dense.load_state_dict(
             {"weight": scale * torch.eye(len(dense.bias)), "bias": torch.full_like(dense.bias, shift)}
         )
-        if _has_equal_logits(stock, model, probe):
+        if has_equal_logits(stock, model, probe):
             return stock
     return None
 
@@ -90,13 +87,3 @@ def _linear_layers(stock: PreTrainedModel, probe: dict[str, Tensor]) -> list[nn.
     for handle in handles:
         handle.remove()
     return ran
-
-
-@torch.no_grad()
-def _has_equal_logits(stock: PreTrainedModel, model: EncoderWithHeads, probe: dict[str, Tensor]) -> bool:
-    """Whether both give the same logits; a head with a logit for the second of two classes has 0 for the first."""
-    (ours_BC,) = model(probe, {"cls": torch.tensor([0])}).values()  # a token at the end, as XLNet's, makes them differ
-    theirs_BC = stock(**probe).logits
-    if ours_BC.shape != theirs_BC.shape:
-        ours_BC = torch.cat([torch.zeros_like(ours_BC), ours_BC], 1)
-    return torch.allclose(theirs_BC, ours_BC, rtol=1e-5, atol=1e-5)

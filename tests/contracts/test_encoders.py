@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from transformers import PreTrainedModel
+from tokenizers.pre_tokenizers import ByteLevel
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from dice_ray.config.load import Layer, resolve
 from dice_ray.data.synthetic import KINDS
+from dice_ray.models import stored
 from dice_ray.models.adapter import LoraConfig, merged
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_encoder, load_tokenizer, with_heads
 from dice_ray.models.heads import start_heads
@@ -21,6 +24,7 @@ from dice_ray.run import build, train
 from dice_ray.settings import branches_of
 from dice_ray.tasks import TaskConfig
 from dice_ray.tasks.base import TaskBranch
+from dice_ray.tasks.rows import encodings
 from dice_ray.training.precision import Numerics, with_fallback
 from tests.contracts.encoders import FAMILIES, NUM_POSITIONS, WIDTH, save
 from tests.contracts.tasks import Built, configs, longer, name_of, records_of
@@ -67,6 +71,37 @@ def built_and_model(config: TaskBranch, encoder: str) -> tuple[Built, EncoderWit
     heads = built.task.heads(built.facts, WIDTH, ModelConfig(dropout=0.0))
     start_heads(heads, built.facts, "zero")
     return built, EncoderWithHeads(loaded(encoder), heads)
+
+
+def test_a_stored_tokenizer_reads_as_it_did_in_training(encoder: str, tmp_path: Path) -> None:
+    """Finds other tokens in a run, also of an older version, or in an export, read by transformers or as an encoder."""
+    tokenizer = load_tokenizer(ModelConfig(encoder=encoder), [])
+    texts = ["the router is  broken", " Anna can't", "\u6771\u4eac we", ""]
+    words = [text.split() for text in texts[:3]]
+
+    def read(by: PreTrainedTokenizerBase) -> list[Any]:
+        encoded = [
+            *encodings(by, texts, 64),
+            *encodings(by, words, 64, split=True),
+            *encodings(by, list(zip(texts, reversed(texts), strict=True)), 64),
+        ]
+        names = [by.model_input_names, by.padding_side, by.truncation_side]
+        return [names, *((one.ids, one.offsets, one.word_ids, one.type_ids) for one in encoded)]
+
+    wanted, copied = read(tokenizer), tokenizer
+    for folder in (tmp_path / "run", tmp_path / "copy"):
+        stored.store(loaded(encoder), copied, folder)
+        assert read(AutoTokenizer.from_pretrained(folder)) == wanted
+        _, copied = stored.load(folder)
+        assert read(copied) == wanted
+    file = tmp_path / "run/tokenizer_config.json"
+    written = json.loads(file.read_text())
+    if isinstance(tokenizer.backend_tokenizer.pre_tokenizer, ByteLevel):  # what older versions stored
+        written["add_prefix_space"] = False
+    elif "xlnet" in encoder:
+        del written["model_input_names"]
+    file.write_text(json.dumps(written))
+    assert read(stored.load(tmp_path / "run")[1]) == wanted
 
 
 @EVERY

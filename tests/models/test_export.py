@@ -19,9 +19,10 @@ from transformers import (
 )
 
 from dice_ray.models.encoder import EncoderWithHeads, ModelConfig, load_tokenizer
-from dice_ray.models.export import HEADS, _has_equal_logits, export
+from dice_ray.models.export import HEADS, export
 from dice_ray.models.heads import TextHead, TokenHead
 from dice_ray.models.pretrained import freeze_unused_parameters
+from dice_ray.models.stock import has_equal_logits
 
 TEXTS = ["the router is broken", "it is lovely, thanks a lot"]
 TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
@@ -58,12 +59,14 @@ def logits(model: EncoderWithHeads, batch: dict[str, torch.Tensor]) -> torch.Ten
         ("deberta-v2", TINY),
         ("distilbert", DISTILBERT),
         ("qwen3", QWEN3),
+        ("big_bird", TINY | {"attention_type": "original_full"}),
     ],
 )
 @torch.no_grad()
 def test_a_tagger_is_the_stock_class_of_its_family(
     tmp_path: Path, family: str, settings: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """Finds a family whose stock class has more weights than our encoder: BigBird's has its pooler."""
     model, tokenizer = built(family, TokenHead(32, 3, 0.1), **settings)
     assert export(model, tokenizer, CLASSES, tmp_path) == "AutoModelForTokenClassification"
     assert capfd.readouterr() == ("", "")
@@ -80,7 +83,7 @@ def test_heads_of_start_and_end_are_those_of_question_answering(tmp_path: Path) 
     model, tokenizer = built("bert", TokenHead(32, 1, 0.1), **TINY)
     end = TokenHead(32, 1, 0.1)
     both = EncoderWithHeads(model.encoder, {"start": model.heads["tag"], "end": end}).eval()
-    assert export(both, tokenizer, ("none", "answer"), tmp_path) == "AutoModelForQuestionAnswering"
+    assert export(both, tokenizer, ("none", "answer"), tmp_path, is_position=True) == "AutoModelForQuestionAnswering"
     stock = AutoModelForQuestionAnswering.from_pretrained(tmp_path)
     batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
     theirs, ours = stock(**batch), both(batch, {})
@@ -158,4 +161,4 @@ def test_a_stock_class_with_other_logits_is_not_used() -> None:
     model, tokenizer = built("bert", TokenHead(32, 3, 0.1), **TINY)
     probe = dict(tokenizer(TEXTS[:1], return_tensors="pt"))
     stock = AutoModelForTokenClassification.from_config(AutoConfig.for_model("bert", num_labels=3, **TINY)).eval()
-    assert not _has_equal_logits(stock, model, probe)
+    assert not has_equal_logits(stock, model, probe)

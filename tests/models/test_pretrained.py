@@ -6,21 +6,25 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+from dice_ray.config.checks import check_encoder
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
-from dice_ray.models.pretrained import is_causal
+from dice_ray.models.pretrained import drop_pooler, is_causal, num_positions
 from dice_ray.run import train
 from dice_ray.run.build import build
 from tests.contracts.encoders import save
 
+TINY = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "max_position_embeddings": 32}
+GROUPS = ("q_groups", "k_groups", "v_groups", "intermediate_groups", "output_groups")
 TEXTS = ["the router is broken", "we sent a new one", "the phone feels slow, and is warm"] * 20
 
 
@@ -194,6 +198,48 @@ def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Pa
     }
     with pytest.raises(ConfigError, match=r"model\.encoder: must pad on the right"):
         next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("gpt2", {"n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}),
+        ("openai-gpt", {"n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}),
+        ("opt", TINY | {"ffn_dim": 16, "word_embed_proj_dim": 16}),
+        ("biogpt", TINY | {"intermediate_size": 16}),
+    ],
+)
+@torch.no_grad()
+def test_positions_are_recognised_by_every_name_of_their_table(family: str, settings: dict[str, Any]) -> None:
+    """Finds rows that end in an IndexError while training, and left padding, which would move GPT-2's positions."""
+    encoder = AutoModel.from_config(AutoConfig.for_model(family, vocab_size=50, **settings)).eval()
+    assert num_positions(encoder) == 32
+    assert encoder(input_ids=torch.ones((1, 32), dtype=torch.long)).last_hidden_state.isfinite().all()
+    with pytest.raises((IndexError, RuntimeError)):
+        encoder(input_ids=torch.ones((1, 33), dtype=torch.long))
+    config = resolve([Layer("test", {"task": {"sentence_pair": {"max_length": 33}}, "data": {"source": "synthetic"}})])
+    too_long, padded_left = check_encoder(config, encoder, "left")
+    assert too_long.path == "task.sentence_pair.max_length"
+    assert padded_left.must.startswith("must pad on the right")
+
+
+@pytest.mark.parametrize(
+    ("family", "settings"),
+    [
+        ("bert", {}),
+        ("layoutlm", {}),
+        ("squeezebert", {"embedding_size": 16} | dict.fromkeys(GROUPS, 1)),
+    ],
+)
+@torch.no_grad()
+def test_the_hidden_states_need_no_pooler(family: str, settings: dict[str, Any]) -> None:
+    """Finds a family that always calls its pooler, and a pooler whose weights are stored in checkpoints."""
+    encoder = AutoModel.from_config(AutoConfig.for_model(family, vocab_size=50, **TINY, **settings)).eval()
+    ids_BL = torch.tensor([[1, 2, 3]])
+    hidden_BLH, weights = encoder(input_ids=ids_BL).last_hidden_state, encoder.state_dict()
+    drop_pooler(encoder)
+    assert torch.equal(encoder(input_ids=ids_BL).last_hidden_state, hidden_BLH)
+    assert encoder.state_dict().keys() == {name for name in weights if not name.startswith("pooler.")} != weights.keys()
 
 
 def test_a_byte_level_tokenizer_reads_words_alike_in_lists_and_texts(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from dice_ray.run import build, single, train, trained
 from dice_ray.run.driver import Driver
 from dice_ray.tasks.predictions import Threshold
 from dice_ray.training.checkpoint import Checkpoints
+from tests.contracts.encoders import save
 
 ROWS = 120
 
@@ -236,3 +237,21 @@ def test_each_task_predicts_what_it_was_scored_by(tmp_path: Path, kind: str) -> 
         accuracy = sum((label,) == record.labels for label, record in zip(labels, records, strict=True)) / len(records)
     assert accuracy == pytest.approx(best.score(best.labelled("test")).metrics["accuracy"])
     assert accuracy > best.score(best.labelled("test")).metrics["constant_accuracy"] + 0.02
+
+
+def test_a_run_with_a_byte_level_tokenizer_has_the_score_of_its_training(tmp_path: Path) -> None:
+    """Finds a run that predicts with another tokenizer than it was trained with: its score on dev is another one."""
+    source = {"synthetic": {"kind": "tagging", "size": 200}}
+    texts = [" ".join(record.words) for record in generate(SyntheticConfig(kind="tagging", size=200))["train"]]
+    written = {
+        "task": "tagging",
+        "data": {"source": source},
+        "model": {"encoder": str(save("roberta", tmp_path / "roberta", texts))},
+        "training": {"epochs": 4, "batch_size": 8, "lr": 1e-2},
+    }
+    evaluations = train.evaluations(resolve([Layer("preset", written)]), tmp_path / "run")
+    in_training = max((evaluation.metrics for evaluation in evaluations), key=lambda metrics: metrics["dev/f1"])
+    best = trained.load(tmp_path / "run")
+    scored = best.score(best.labelled("dev")).metrics
+    assert scored["f1"] > 0.2
+    assert {name: in_training[f"dev/{name}"] for name in scored} == scored
