@@ -190,13 +190,13 @@ def store_splits(
                     documents.extend(NO_DOCUMENT if row.document is None else hash(row.document) for row in rows)
         reports[split], contents[split] = reader.report(), np.frombuffer(content_hashes, np.int64)
     _refuse_empty(contents, reports)
-    whole_documents = ""
+    note = ""
     if shares:
         left = Drawable.of(
             Records(ArrowTable(folder / "train.arrow"), kind), np.frombuffer(documents, np.int64), shares
         )
         del documents  # the draw takes most of the memory
-        whole_documents = ", documents whole" if left.has_whole_documents else ""
+        note = left.note
     for split, share in shares.items():
         is_drawn = left.draw(share, seed)
         contents |= {"train": contents["train"][~is_drawn], split: contents["train"][is_drawn]}
@@ -208,8 +208,7 @@ def store_splits(
         sizes={split: len(hashes) for split, hashes in contents.items()},
         drawn={
             split: (
-                f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}, stratified by label"
-                f"{whole_documents}"
+                f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}, stratified by label{note}"
             )
             for number, (split, share) in enumerate(shares.items())
         },

@@ -98,7 +98,7 @@ def test_duplicates_of_training_records_are_in_no_drawn_split(tmp_path: Path) ->
 def test_splits_drawn_by_an_earlier_method_are_not_taken_from_the_cache(tmp_path: Path) -> None:
     """A study resumed on a mixture of old and new splits would train on rows that it tests on."""
     table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0"])
-    assert key(files(tmp_path, train="a.tsv"))["draw"] == "stratified"
+    assert key(files(tmp_path, train="a.tsv"))["draw"] == "stratified, joined documents"
     assert "draw" not in key(files(tmp_path, train="a.tsv", dev="a.tsv"))
 
 
