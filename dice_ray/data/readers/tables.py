@@ -23,6 +23,9 @@ from dice_ray.settings import Choice
 TableColumnsConfig: TypeAlias = Annotated[
     PairColumns | TextColumns | WordColumns | TaggedColumns | SpanColumns | SpanRows | QuestionColumns, Choice()
 ]
+# By default `csv` refuses fields of over 131,072 characters, which documents have. Some limit must stay: a quote that never
+# closes would read the rest of the file into memory.
+csv.field_size_limit(2**24)
 WORDS = frozenset({"words", "tags"})
 LISTS = WORDS | {"spans", "answers", "start"}
 """The uses of columns whose cells may hold lists, as JSON or Python write them."""

@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from dice_ray.data.guess import guess
 from dice_ray.data.readers.base import Bad, Drop, Kept
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.rows import JsonlConfig
@@ -190,6 +191,17 @@ def test_quoted_fields_come_back_as_csv_wrote_them(
     found = list(TablesConfig(quoting=True, delimiter=",").read(path))
     records = [row.record for row in found if isinstance(row, Kept)]
     assert [(record.first, record.second) for record in records if isinstance(record, PairRecord)] == rows
+
+
+def test_a_long_field_is_read_and_does_not_decide_the_quoting(tmp_path: Path) -> None:
+    """The limit of `csv`, 131,072 characters, made one long text the reason to read a whole file without quoting."""
+    rows = [(f'it said ""no"" to {number}', "ab"[number % 2]) for number in range(200)] + [("word " * 30_000, "a")]
+    text = "".join(f'"{text}",{label}\n' for text, label in rows)
+    path = written(tmp_path, f"text,label\n{text}", "long.csv")
+    found = guess(path)
+    assert found.reader["tables"]["quoting"] is True
+    assert isinstance(found.records[0], TextRecord)
+    assert (len(found.records), found.records[0].text) == (201, 'it said "no" to 0')
 
 
 @pytest.mark.parametrize(
