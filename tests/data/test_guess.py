@@ -333,6 +333,31 @@ def test_no_word_is_taken_as_a_comment() -> None:
         guess(Path("train.txt"))
 
 
+@pytest.mark.parametrize(
+    ("labels", "first", "task", "reason"),
+    [
+        (["1"] * 9 + ["2"], "sentence1", {"sentence_pair": {"positive": "2"}}, "The rarer label"),
+        (["1"] * 2 + ["0"], "sentence1", {"sentence_pair": {"positive": "1"}}, "The name of a positive label"),
+        (["1"] * 9 + ["2"], "text", {"text_classification": {"positive": "2"}}, "The rarer label"),
+        (["spam"] * 9 + ["ham"], "text", {"text_classification": {"positive": "ham"}}, "The rarer label"),
+        (["1", "-1", "-1"], "text", {"text_classification": {"positive": "1"}}, "The name of a positive label"),
+        (["1", "2"], "text", {"text_classification": {}}, "The rarer label"),
+    ],
+)
+def test_the_positive_label_of_two(
+    labels: list[str], first: str, task: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    """With 1 as a positive name beside 2 too, F1 was that of 90 % of the records, or these "about equally frequent"."""
+    lines = [(text, f"{text} too", label) for text, label in rows(*labels, size=200)]
+    lines = [(first, "sentence2", "label"), *lines]
+    (tmp_path / "a.tsv").write_text(table(lines, "\t"))
+    found = guess(tmp_path / "a.tsv")
+    assert found.task == task
+    (name,) = found.task
+    assert found.why[f"task.{name}.positive"].startswith(reason)
+    assert ("about equally" in found.why["task"]) == (labels == ["1", "2"])
+
+
 def test_impossible_questions_are_scored_as_squad_2() -> None:
     answered, impossible = json.loads(squad(("Ada", 0))), json.loads(squad(id="2", is_impossible=True))
     Path("dev.json").write_text(json.dumps({"data": answered["data"] + impossible["data"]}))

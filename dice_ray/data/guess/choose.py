@@ -31,8 +31,11 @@ PAIRS: Final = (
 INFERENCES: Final = frozenset(["entailment", "neutral", "contradiction", "e", "n", "c", "-"])
 """Labels of pairs of a premise and a hypothesis."""
 POSITIVES: Final = frozenset(
-    ["1", "1.0", "true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
+    ["true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
 )
+ONES: Final = frozenset(["1", "1.0"])
+ZEROS: Final = frozenset(["0", "0.0", "-1", "-1.0", "false"])
+"""The labels beside which 1 is positive; beside a 2, for example, it is a number like any other."""
 MIN_ONE_HOT: Final = 3
 """The columns of 0 and 1 from which they are labels of one task; of fewer, one is the label and the other a feature."""
 MAX_LABELS: Final = 200
@@ -137,10 +140,14 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
     pair_labels = [record.label for record in attempt.records if isinstance(record, PairRecord)]
     text_labels = [record.labels for record in attempt.records if isinstance(record, TextRecord)]
     counts = Counter(pair_labels or [label for labels in text_labels for label in labels])
-    positive = next(
-        (label for label in counts if label.lower() in POSITIVES), min(counts, key=lambda label: counts[label])
-    )
-    rarity = "The name of a positive label" if positive.lower() in POSITIVES else "The rarer label"
+    rarer = min(counts, key=lambda label: counts[label])
+    names = POSITIVES | (ONES if any(label.lower() in ZEROS for label in counts) else set())
+    is_unbalanced = max(counts.values()) >= MIN_IMBALANCE * counts[rarer]
+    # The F1 of a more frequent label is high for a model that has learned nothing; but pairs are by convention scored
+    # by the label that names the relation, which is the more frequent one in MRPC.
+    candidates = counts if pair_labels or not is_unbalanced else [rarer]
+    positive = next((label for label in candidates if label.lower() in names), rarer)
+    rarity = "The name of a positive label" if positive.lower() in names else "The rarer label"
     other_labels = " and ".join(repr(label) for label in counts if label != positive)
     reason = f"{rarity}; the other one is {other_labels}."
     what = "Two texts" if pair_labels else "A text"
@@ -152,9 +159,9 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
     if any(len(labels) != 1 for labels in text_labels):
         task: Nested = {"labels": "several"}
         summary = "A text has any number of labels."
-    elif len(counts) == 2 and counts.total() - counts[positive] >= MIN_IMBALANCE * counts[positive]:
+    elif len(counts) == 2 and is_unbalanced:
         task, summary = {"positive": positive}, f"{what} with one of two labels."
-    elif len(counts) > 2 and max(counts.values()) >= MIN_IMBALANCE * min(counts.values()):
+    elif len(counts) > 2 and is_unbalanced:
         task, summary = {"score": "macro_f1"}, f"{what} with one of {len(counts)} labels."
     else:
         task, summary = {}, f"{what} with one of {len(counts)} labels, about equally frequent."

@@ -23,8 +23,8 @@ from dice_ray.settings import Choice
 TableColumnsConfig: TypeAlias = Annotated[
     PairColumns | TextColumns | WordColumns | TaggedColumns | SpanColumns | SpanRows | QuestionColumns, Choice()
 ]
-# By default `csv` refuses fields of over 131,072 characters, which documents have. Some limit must stay: a quote that never
-# closes would read the rest of the file into memory.
+# By default `csv` refuses fields of over 131,072 characters, which documents have. Some limit must stay: with a quote
+# that never closes, the rest of the file would be read into memory.
 csv.field_size_limit(2**24)
 WORDS = frozenset({"words", "tags"})
 LISTS = WORDS | {"spans", "answers", "start"}
