@@ -15,6 +15,7 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
 from dice_ray.data.guess.base import MAX_BAD_SHARE
+from dice_ray.data.guess.encoding import refuse_other_encoding
 from dice_ray.data.imbalance import AsReadConfig
 from dice_ray.data.readers.base import BadRowError
 from dice_ray.data.reading import OnBadRow
@@ -86,6 +87,11 @@ def start(
     guessed = guess(file, given)
     if HUB in guessed.reader and (dev or test):
         raise InputError(f"dev and test must be splits of the folder {file}, got files")
+    ((_, reader),) = guessed.reader.items()
+    for other in (dev, test):
+        if other is not None and other.is_file() and given.encoding is None and "encoding" in reader:
+            # In cp1252 and its like nearly every file can be read: as wrong letters.
+            refuse_other_encoding(other, file, reader["encoding"])
     values = _values(guessed, file, {"dev": dev, "test": test}, url)
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)

@@ -262,6 +262,22 @@ def conll(file: str, num_sentences: int, *more: str) -> Path:
     return Path(file)
 
 
+def test_dev_in_another_encoding_than_train_is_an_error() -> None:
+    """Read in the encoding guessed for train, all accents of a dev file in UTF-8 were wrong letters, without a word."""
+
+    def encoded(file: str, encoding: str, word: str) -> Path:
+        rows = [f"{word} numéro {n}\t{'ab'[n % 2]}" for n in range(40)]
+        Path(file).write_bytes("\n".join(["text\tlabel", *rows]).encode(encoding))
+        return Path(file)
+
+    train = encoded("train.tsv", "cp1252", "café … fermé")
+    with pytest.raises(DataError, match=r"train.tsv looks like cp1252, but dev.tsv like utf-8: .* by --encoding"):
+        api.init(train, dev=encoded("dev.tsv", "utf-8", "café"))
+    encoded("dev.tsv", "latin-1", "café")  # which is the same in cp1252
+    starter, _ = api.init(train, dev=Path("dev.tsv"))
+    assert starter.inspection.splits["dev"].num_records == 40
+
+
 def test_few_malformed_rows_of_any_split_are_skipped() -> None:
     """Malformed rows of the training file were skipped, and those of the test file an error."""
     test = conll("test.conll", 100, "a\tO\t\nb O")
