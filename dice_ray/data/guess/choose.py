@@ -14,8 +14,10 @@ from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
 
+LABEL: Final = ("label", "labels", "gold_label", "gold", "class", "classes", "category", "target")
+"""Names that say nothing but that the column is the label."""
 LABELS: Final = (
-    *("label", "labels", "gold_label", "gold", "class", "classes", "category", "target", "is_duplicate", "quality"),
+    *(*LABEL, "is_duplicate", "quality"),
     *("sentiment", "polarity", "intent", "topic", "relation", "answer", "rating", "stars", "score"),
 )
 ANNOTATED: Final = "annotations."
@@ -112,8 +114,11 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     if given.label is None and _is_scale(values[label]):
         return f"the column {label!r} holds numbers on a scale, not classes: no task learns them"
     texts = own_texts or [column for column, cells in values.items() if column != label and are_texts(cells)]
+    # Also columns that are 0 in all of these rows: a rare label may occur in later ones.
     one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
-    if given.label is None and len(one_hot) >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
+    num_both = sum(column in labels for column in one_hot)
+    is_label = given.label is not None or _rank(label, LABEL) < len(LABEL)
+    if not is_label and num_both >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
         written = {"text": texts[0], "one_hot": one_hot, **id_}
         return {"text": written}, " Each column of 0 and 1 is a label; --label-column reads one of them." + _note(
             [], id_
@@ -215,8 +220,9 @@ def _is_scale(cells: Sequence[Any]) -> bool:
 
 
 def _are_flags(cells: Sequence[Any]) -> bool:
-    """Whether the values say for each row if a label applies, with -1 for rows without labels."""
-    return {str(cell).lower() for cell in cells} - {"-1"} in ({"0", "1"}, {"false", "true"}, {"0.0", "1.0"})
+    """Whether the values say for each row if a label applies, with -1 for rows without labels; all may be 0."""
+    found = {str(cell).lower() for cell in cells} - {"-1"}
+    return any({no} <= found <= {no, yes} for no, yes in (("0", "1"), ("0.0", "1.0"), ("false", "true")))
 
 
 def _distinct(cells: Sequence[Any]) -> set[str]:
