@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow as pa
 
 from dice_ray.data.readers.base import (
+    NO_TEXT,
     UNLABELLED,
     Bad,
     Drop,
@@ -216,4 +217,6 @@ def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> R
     labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
     if not labels and (label is None or not columns.holds_several(label)):
         return Drop(line, UNLABELLED)
+    if not columns.has_text(values):
+        return Drop(line, NO_TEXT)
     return columns.record(line, {use: value for use, value in values.items() if use != "label"}, labels)

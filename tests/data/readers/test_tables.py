@@ -170,6 +170,21 @@ def test_a_row_without_a_label_is_a_drop_and_a_row_of_another_width_is_bad(tmp_p
     assert len(found) == 4
 
 
+def test_rows_without_a_text_are_counted_drops_but_are_predicted(tmp_path: Path) -> None:
+    """Empty texts with labels were kept without a word, and a model learned their labels as those of no text."""
+    path = written(tmp_path, HEAD + "a\t\t1\n \t\t0\n\tb\t1\n")
+    found = list(TablesConfig(quoting=False).read(path))
+    assert [(type(row), row.place) for row in found] == [(Kept, 2), (Drop, 3), (Kept, 4)]
+    assert found[1] == Drop(3, "no text")
+    texts = TextColumns(text="sentence2", label="label")
+    assert [type(row) for row in TablesConfig(quoting=False, columns=texts).read(path)] == [Drop, Drop, Kept]
+    assert len(list(TablesConfig(quoting=False, columns=texts).read(path, "ignored"))) == 3
+    path.write_text('{"sentence2": " ", "label": 1}\n{"sentence2": "", "label": []}\n{"sentence2": "", "label": null}')
+    found = list(JsonlConfig(columns=texts).read(path))
+    assert found == [Drop(1, "no text"), Drop(2, "no text"), Drop(3, "no label")]
+    assert [type(row) for row in JsonlConfig(columns=texts).read(path, "ignored")] == [Kept] * 3
+
+
 def test_an_empty_cell_of_several_labels_says_that_none_applies(tmp_path: Path) -> None:
     path = written(tmp_path, "sentence\tlabel\na\tx|y\nb\t\nc\t |\n")
     found = list(TablesConfig(quoting=False, columns=TextColumns(separator="|")).read(path))
@@ -190,7 +205,8 @@ def test_quoted_fields_come_back_as_csv_wrote_them(
         writer.writerows([("sentence1", "sentence2", "label"), *((*row, "1") for row in rows)])
     found = list(TablesConfig(quoting=True, delimiter=",").read(path))
     records = [row.record for row in found if isinstance(row, Kept)]
-    assert [(record.first, record.second) for record in records if isinstance(record, PairRecord)] == rows
+    expected = [row for row in rows if "".join(row).strip()]
+    assert [(record.first, record.second) for record in records if isinstance(record, PairRecord)] == expected
 
 
 def test_a_long_field_is_read_and_does_not_decide_the_quoting(tmp_path: Path) -> None:
