@@ -43,6 +43,7 @@ ItemT = TypeVar("ItemT")
 OnBadRow: TypeAlias = Literal["error", "skip"]
 
 NOT_DECODED = "text in the encoding of the reader, by default UTF-8"
+REPEATED_ID = "an id that no other row has"
 NUM_PLACES_SHOWN = 5
 CHUNK = 1000
 """Records in memory at once."""
@@ -111,7 +112,7 @@ class SplitReader:
         first = self._first_places[row.record.id]
         if first == row.place:
             return row
-        return Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
+        return Bad(row.place, REPEATED_ID, f"{row.record.id!r}, which already stands at {first}")
 
     @cached_property
     def _first_places(self) -> dict[str, RowPlace]:

@@ -306,6 +306,22 @@ def test_repeated_ids_can_be_skipped() -> None:
     assert starter.inspection.load.read["train"].kept == 40
 
 
+@pytest.mark.parametrize("on_bad_row", [None, "skip", "error"])
+def test_a_guessed_column_of_ids_that_repeat_in_test_is_not_read(on_bad_row: Any) -> None:
+    """The only way that init offered was to skip the rows with repeated ids, two thirds of the test split."""
+    for split, step in (("train", 1), ("test", 3)):
+        rows = [f"u{n // step},a nice day {n},{'ab'[n % 2]}" for n in range(60)]
+        Path(f"{split}.csv").write_text("\n".join(["uid,text,label", *rows]))
+    starter, preset = api.init("train.csv", test="test.csv", on_bad_row=on_bad_row)
+    assert starter.inspection.splits["test"].num_records == 60
+    (why,) = [reason for path, reason in starter.why.items() if path.endswith(".columns")]
+    assert why.endswith("The column 'uid' is not read as ids, as some of them repeat; predictions count lines.")
+    assert not starter.inspection.load.read["test"].dropped
+    assert api.validate(preset).data.source.on_bad_row == (on_bad_row or "error")  # type: ignore[union-attr]
+    with pytest.raises(DataError, match=r"have an id of an earlier row: correct them, or skip"):
+        api.init("train.csv", test="test.csv", id_column="uid", overwrite=True)
+
+
 def test_types_that_train_lacks_are_named() -> None:
     """No run can find them, and nothing said so."""
     starter, preset = api.init(conll("train.conll", 30), test=conll("test.conll", 9, "b B-ORG\nc I-ORG\nd B-ORG"))

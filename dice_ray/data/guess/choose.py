@@ -48,6 +48,7 @@ NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 MIN_IMBALANCE: Final = 1.5
 """The ratio of the more frequent to the rarer label from which the rarer one is taken as positive."""
 SEPARATORS: Final = (",", "|", ";")
+ID_NOTE: Final = " Predictions repeat the ids; without `id`, they count lines."
 
 
 @dataclass(frozen=True)
@@ -285,4 +286,4 @@ def _are_ids(column: Column, cells: Sequence[Any], num_rows: int) -> bool:
 def _note(others: Sequence[Column], id_: Nested) -> str:
     """What else could be chosen."""
     note = f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
-    return note + (" Predictions repeat the ids; without `id`, they count lines." if id_ else "")
+    return note + (ID_NOTE if id_ else "")
