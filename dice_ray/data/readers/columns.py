@@ -137,8 +137,9 @@ class TextColumns(ColumnsBranch):
 
     def labels(self, cell: str) -> list[str]:
         if self.lists and isinstance(found := literal(cell), list):
-            return [str(label) for label in found]
-        cells = cell.split(self.separator) if self.separator else [cell]
+            cells = [str(label) for label in found]
+        else:
+            cells = cell.split(self.separator) if self.separator else [cell]
         return [label.strip() for label in cells if label.strip()]
 
     def holds_several(self, cell: object) -> bool:

@@ -130,6 +130,16 @@ def test_a_zip_archive_of_several_files_is_refused(tmp_path: Path) -> None:
         list(TablesConfig(quoting=False).read(path))
 
 
+def test_a_file_of_excel_is_named(tmp_path: Path) -> None:
+    """It was a zip archive of several files, with the advice to unpack it."""
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        for name in ("[Content_Types].xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml"):
+            archive.writestr(name, "<x/>")
+    for read in (lambda path: guess(path), lambda path: list(TablesConfig(quoting=False).read(path))):
+        with pytest.raises(DataError, match=r"found a file of Excel \(export it as CSV\)"):
+            read(tmp_path / "a.xlsx")
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "UTF8"])
 def test_a_table_in_another_encoding(encoding: str, tmp_path: Path) -> None:
     reader = TablesConfig(quoting=False, encoding=encoding)
@@ -183,6 +193,16 @@ def test_rows_without_a_text_are_counted_drops_but_are_predicted(tmp_path: Path)
     found = list(JsonlConfig(columns=texts).read(path))
     assert found == [Drop(1, "no text"), Drop(2, "no text"), Drop(3, "no label")]
     assert [type(row) for row in JsonlConfig(columns=texts).read(path, "ignored")] == [Kept] * 3
+
+
+def test_labels_in_a_list_have_no_space_around_them_and_empty_ones_are_none(tmp_path: Path) -> None:
+    """In a list, " a", "a" and "" were three labels, and one in a cell with separators."""
+    path = written(tmp_path, '{"sentence": "t", "label": [" a", "a", "", "b "]}\n{"sentence": "t", "label": [""]}', "a")
+    records = [row.record for row in JsonlConfig(columns=TextColumns()).read(path) if isinstance(row, Kept)]
+    assert [record.labels for record in records if isinstance(record, TextRecord)] == [("a", "b"), ()]
+    path = written(tmp_path, "sentence\tlabel\nt\t[' a', 'a', '', 'b ']\n")
+    (row,) = TablesConfig(quoting=False, columns=TextColumns(lists=True)).read(path)
+    assert row == Kept(2, TextRecord("2", "t", ("a", "b")))
 
 
 def test_an_empty_cell_of_several_labels_says_that_none_applies(tmp_path: Path) -> None:
