@@ -19,6 +19,7 @@ from dice_ray.data.guess.choose import ID_NOTE
 from dice_ray.data.guess.encoding import refuse_other_encoding
 from dice_ray.data.imbalance import AsReadConfig
 from dice_ray.data.readers.base import BadRowError
+from dice_ray.data.readers.json_rows import parted
 from dice_ray.data.reading import REPEATED_ID, OnBadRow
 from dice_ray.data.records import MALFORMED, Record, Splits
 from dice_ray.errors import DataError, InputError
@@ -83,16 +84,16 @@ def start(
             label.
     """
     for other in (dev, test):
-        if other is not None and not other.exists():
+        if other is not None and not parted(other)[0].exists():
             raise DataError(f"there must be a file {other}, but it does not exist")
     guessed = guess(file, given)
     if HUB in guessed.reader and (dev or test):
         raise InputError(f"dev and test must be splits of the folder {file}, got files")
     ((_, reader),) = guessed.reader.items()
     for other in (dev, test):
-        if other is not None and other.is_file() and given.encoding is None and "encoding" in reader:
+        if other is not None and not other.is_dir() and given.encoding is None and "encoding" in reader:
             # In cp1252 and its like nearly every file can be read: as wrong letters.
-            refuse_other_encoding(other, file, reader["encoding"])
+            refuse_other_encoding(parted(other)[0], file, reader["encoding"])
     values = _values(guessed, file, {"dev": dev, "test": test}, url)
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)

@@ -183,6 +183,8 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
 
 def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """JSON lines, or a document with a list of rows, or with one for each split."""
+    if parted(path)[1] is not None:
+        return _guess_rows(path, encoding, given)
     if first_character(path, encoding) not in ("{", "["):
         return "it does not begin with { or ["
     lists = lists_of_splits(keys) if len(keys := row_lists(path, encoding)) > 1 else {}
