@@ -183,6 +183,9 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 must = detail["msg"].replace("Input should", "must")
                 got = detail["input"]
                 problem = Problem(path, must, shown(got), suggestion=nearest(str(got), known_values))
+            case "string_type" if isinstance(got := detail["input"], int | float):
+                must = f"must be a text: write the number in quotes (after --set, \"{path}='{got}'\")"
+                problem = Problem(path, must, shown(got))
             case _:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
                 problem = Problem(path, must[:1].lower() + must[1:], shown(detail["input"]))

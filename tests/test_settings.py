@@ -108,6 +108,18 @@ def test_a_problem_names_the_path_the_value_and_the_alternatives(values: dict[st
     assert problems(values) == [problem]
 
 
+def test_a_number_for_a_text_is_told_how_to_be_quoted() -> None:
+    """A label 1 must be text, and a shell takes the first pair of quotes away; only yes and no were explained."""
+
+    class LabelConfig(Settings):
+        positive: str = "yes"
+
+    with pytest.raises(ValidationError) as caught:
+        LabelConfig.model_validate({"positive": 1})
+    (problem,) = problems_of(caught.value, LabelConfig)
+    assert str(problem) == "positive: must be a text: write the number in quotes (after --set, \"positive='1'\"), got 1"
+
+
 def test_all_problems_come_at_once() -> None:
     lines = problems({"loss": {"focal": {"gama": 1, "weighting": "lgg"}}, "training": {"lr": "x"}, "nothing": 1})
     reported_paths = [line.partition(":")[0] for line in lines]

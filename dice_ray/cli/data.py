@@ -48,7 +48,10 @@ def init(
     ] = None,
     on_bad_row: Annotated[
         Literal["error", "skip"] | None,
-        typer.Option(help="What is done with malformed rows.", show_default="skipped if there are few"),
+        typer.Option(
+            help="What is done with malformed rows; of the first 20,000 at most 1 % may be malformed.",
+            show_default="skipped if there are few",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Preset to write.", show_default="FILE's name with .yaml, in this folder")

@@ -15,10 +15,13 @@ from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
 from dice_ray.data.guess.base import MAX_BAD_SHARE
+from dice_ray.data.guess.choose import ID_NOTE
+from dice_ray.data.guess.encoding import refuse_other_encoding
 from dice_ray.data.imbalance import AsReadConfig
 from dice_ray.data.readers.base import BadRowError
-from dice_ray.data.reading import OnBadRow
-from dice_ray.data.records import Record, Splits
+from dice_ray.data.readers.json_rows import parted
+from dice_ray.data.reading import REPEATED_ID, OnBadRow
+from dice_ray.data.records import MALFORMED, Record, Splits
 from dice_ray.errors import DataError, InputError
 from dice_ray.settings import Nested
 from dice_ray.tasks.inspection import Inspection, inspect
@@ -81,22 +84,32 @@ def start(
             label.
     """
     for other in (dev, test):
-        if other is not None and not other.exists():
+        if other is not None and not parted(other)[0].exists():
             raise DataError(f"there must be a file {other}, but it does not exist")
     guessed = guess(file, given)
     if HUB in guessed.reader and (dev or test):
         raise InputError(f"dev and test must be splits of the folder {file}, got files")
+    ((_, reader),) = guessed.reader.items()
+    for other in (dev, test):
+        if other is not None and not other.is_dir() and given.encoding is None and "encoding" in reader:
+            # In cp1252 and its like nearly every file can be read: as wrong letters.
+            refuse_other_encoding(parted(other)[0], file, reader["encoding"])
     values = _values(guessed, file, {"dev": dev, "test": test}, url)
     if below is not None:
         values = _with_data(below, values, is_task_given=given.positive is not None)
     name = name or file.name.partition(".")[0]
-    config, splits, bad_row = _load(values, name, on_bad_row)
+    guessed_ids = _guessed_ids(values) if given.id is None else {}
+    id_ = guessed_ids.get("id")
+    config, splits, bad_row = _load(values, name, on_bad_row, guessed_ids)
     config.task.classes(splits.train)
     inspection = inspect(name, config.task, splits)
     _check_labels(config, splits)
     if below is None:
         values["training"] = _training(len(splits.train))
     reasons = guessed.why | _more_reasons(splits, bad_row)
+    if id_ is not None and "id" not in guessed_ids:
+        not_read = f" The column {id_!r} is not read as ids, as some of them repeat; predictions count lines."
+        reasons = {path: reason.replace(ID_NOTE, not_read) for path, reason in reasons.items()}
     why = {path: reason for path, reason in reasons.items() if _has(values, path)}
     imbalance = _imbalance(inspection)
     load_report = replace(splits.report, unseen=inspection.load.unseen)
@@ -106,8 +119,19 @@ def start(
     return Starter(text, guessed, why, tuple(splits.train[:NUM_SHOWN]), imbalance, inspection)
 
 
-def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunConfig, Splits, str]:
-    """The configuration and the data, with malformed rows skipped if there are few, and the first malformed row."""
+def _guessed_ids(values: Nested) -> Nested:
+    """The settings of the columns of texts or pairs in a preset, if a column of ids is one of them; else none."""
+    (source,) = values["data"]["source"].values()
+    (reader,) = source.get("reader", {HUB: source}).values()
+    columns = reader.get("columns", {})
+    return next((columns[kind] for kind in ("text", "pair") if "id" in columns.get(kind, {})), {})
+
+
+def _load(values: Nested, name: str, on_bad_row: OnBadRow | None, guessed_ids: Nested) -> tuple[RunConfig, Splits, str]:
+    """The configuration and the data, with malformed rows skipped if there are few, and the first malformed row.
+
+    A guessed column of ids that repeat is deleted from `guessed_ids`, a part of `values`: no row is lost to a guess.
+    """
     (files,) = values["data"]["source"].values()
     files |= {} if on_bad_row is None else {"on_bad_row": on_bad_row}
 
@@ -115,20 +139,25 @@ def _load(values: Nested, name: str, on_bad_row: OnBadRow | None) -> tuple[RunCo
         config = resolve([Layer("init", values)])
         return config, sources.load(config.data.model_copy(update={"imbalance": AsReadConfig()}), name=name)
 
+    first: BadRowError | None = None
     try:
-        return *load(), ""
+        config, splits = load()
     except BadRowError as error:
-        if on_bad_row == "error":
+        if on_bad_row == "error" and not ("id" in guessed_ids and REPEATED_ID in str(error)):
             raise
+        first = error
         files["on_bad_row"] = "skip"
         config, splits = load()
-        for read in splits.report.read.values():
-            if read.num_malformed > MAX_BAD_SHARE * read.rows:
-                raise BadRowError(
-                    f"{error}. {read.num_malformed} of {read.rows} rows of {read.origin} are malformed or have an id "
-                    "of an earlier row: correct them, or skip them by --on-bad-row skip"
-                ) from None
-        return config, splits, str(error)
+    if "id" in guessed_ids and any(f"{MALFORMED}{REPEATED_ID}" in read.dropped for read in splits.report.read.values()):
+        del guessed_ids["id"], files["on_bad_row"]
+        return _load(values, name, on_bad_row, guessed_ids)
+    for read in splits.report.read.values() if first else ():
+        if read.num_malformed > MAX_BAD_SHARE * read.rows:
+            raise BadRowError(
+                f"{first}. {read.num_malformed} of {read.rows} rows of {read.origin} are malformed or have an id "
+                "of an earlier row: correct them, or skip them by --on-bad-row skip"
+            )
+    return config, splits, str(first or "")
 
 
 def target(name: str, out: Path | None, overwrite: bool) -> Path:

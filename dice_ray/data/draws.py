@@ -1,9 +1,10 @@
 """Draws splits from the training split: stratified by label, with the records of one text or document on one side.
 
 A draw decides on groups. Records of the same text form a group, since a model that was trained on one of them knows the
-others; the records of one document form a group where the file marks documents and there are enough of them. A group
-belongs to the stratum of its rarest label. Of each stratum the same share of records is drawn, the rarest one first;
-what a stratum could not give, because its groups are too large or too few, is drawn from the next one.
+others; the records of one document form a group where the file marks documents and there are enough of them. Documents
+that share a text are one group. A group belongs to the stratum of its rarest label. Of each stratum the same share of
+records is drawn, the rarest one first; what a stratum could not give, because its groups are too large or too few, is
+drawn from the next one.
 """
 
 from __future__ import annotations
@@ -31,9 +32,12 @@ from dice_ray.data.records import (
 Hashes: TypeAlias = NDArray[np.int64]
 Numbers: TypeAlias = NDArray[np.int32]
 
-METHOD = "stratified"
+METHOD = "stratified, joined documents"
 """Part of the cache key of drawn splits: another method needs another name."""
 NO_DOCUMENT = 0
+MAX_JOINED = 0.5
+"""The largest share of the records in one group of joined documents: a line that nearly all documents have joins them,
+and what is left for the other splits would be the few that do not have it."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,12 @@ class Drawable:
     Attributes:
         groups: The group; all records of one go into the same split.
         strata: The rank of the record's rarest label among all labels, 0 for the rarest.
-        has_whole_documents: Whether groups are documents.
+        note: What is done with documents, for the load report; empty if there are too few of them, or none.
     """
 
-    groups: Hashes
+    groups: Hashes | Numbers
     strata: Numbers
-    has_whole_documents: bool = False
+    note: str = ""
 
     @classmethod
     def of(cls, records: Sequence[Record], documents: Hashes, shares: Mapping[str, float]) -> Self:
@@ -57,7 +61,8 @@ class Drawable:
         Args:
             records: All records to draw from.
             documents: The document of each record, `NO_DOCUMENT` for none.
-            shares: The share of each split. Documents are kept whole only if the smallest split can hold one of them.
+            shares: The share of each split. Documents are kept whole only if the smallest split can hold one of them,
+                also after documents that share a text are joined; else records are grouped by text alone.
         """
         groups, counts = array("q"), Counter[str]()
         for record in records:
@@ -68,14 +73,22 @@ class Drawable:
         strata = np.fromiter(
             (min((ranks[label] for label in labels(each)), default=len(ranks)) for each in records), np.int32
         )
-        num_documents = len(np.unique(documents[documents != NO_DOCUMENT]))
-        whole = num_documents * min(shares.values()) >= 1
-        by_text = np.frombuffer(groups, np.int64)
-        return cls(np.where(documents != NO_DOCUMENT, documents, by_text) if whole else by_text, strata, whole)
+        by_text, in_document = np.frombuffer(groups, np.int64), documents != NO_DOCUMENT
+        smallest = min(shares.values())
+        num_documents = len(np.unique(documents[in_document]))
+        if num_documents * smallest < 1:
+            return cls(by_text, strata)
+        joined = _joined(by_text, np.where(in_document, documents, by_text))
+        num_joined = len(np.unique(joined[in_document]))
+        if num_joined < num_documents and (
+            num_joined * smallest < 1 or np.bincount(joined).max() > MAX_JOINED * len(joined)
+        ):
+            return cls(by_text, strata, ", documents not whole, as most of them share texts")
+        return cls(joined, strata, ", documents whole")
 
     def without(self, is_drawn: NDArray[np.bool_]) -> Self:
         """What is left after a draw."""
-        return type(self)(self.groups[~is_drawn], self.strata[~is_drawn], self.has_whole_documents)
+        return type(self)(self.groups[~is_drawn], self.strata[~is_drawn], self.note)
 
     def draw(self, share: float, seed: int) -> NDArray[np.bool_]:
         """Draw a share of the records in whole groups; returns for each record whether it is drawn.
@@ -106,7 +119,7 @@ class Drawable:
         return is_drawn
 
 
-def _numbered(groups: Hashes) -> tuple[Numbers, Numbers]:
+def _numbered(groups: Hashes | Numbers) -> tuple[Numbers, Numbers]:
     """The first record of each group, and the number of each record's group, as `np.unique` gives them.
 
     It needs a third of the memory of `np.unique`: for many records, the draw needs more memory than all else.
@@ -119,6 +132,22 @@ def _numbered(groups: Hashes) -> tuple[Numbers, Numbers]:
     members = np.empty(len(groups), np.int32)
     members[order] = np.cumsum(begins, dtype=np.int32) - 1
     return order[begins], members
+
+
+def _joined(by_text: Hashes, by_document: Hashes) -> Numbers:
+    """For each record a number that it shares with all records of its text or its document, and with theirs in turn."""
+    (_, texts), (_, documents) = _numbered(by_text), _numbered(by_document)
+    least = np.arange(texts.max() + 1, dtype=np.int32)
+    while True:
+        of_document = np.full(documents.max() + 1, np.iinfo(np.int32).max, np.int32)
+        np.minimum.at(of_document, documents, least[texts])
+        lower = least.copy()
+        np.minimum.at(lower, texts, of_document[documents])
+        # A number is itself a text of the group: its own number is as low or lower, so long chains take few rounds.
+        lower = lower[lower]
+        if np.array_equal(lower, least):
+            return least[texts]
+        least = lower
 
 
 def same_text(record: Record) -> tuple[str, ...]:

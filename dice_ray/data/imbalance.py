@@ -212,12 +212,15 @@ def alter(
             templates = (train[index] for index in indices if hash(train[index].content) not in held_out)
             new = list(islice(_new_copies(templates, gazetteer, augment, known_contents, state), goal - count))
             if len(new) < goal - count:
-                where = "in both sentences" if augment.swap == "shared" else "in a record"
+                is_shared = augment.swap == "shared" and isinstance(train[0], PairRecord)
+                where = "in both sentences" if is_shared else "in a record"
+                any_swap = "set data.augment.swap=any to swap those of one sentence alone, " if is_shared else ""
                 raise DataError(
                     f"data.imbalance {config.name} must add {goal - count} {'positive' if cls else 'negative'} records "
                     f"that differ from all others, and only {len(new)} can be made by swapping "
-                    f"{augment.entities.origin()} that occur {where}: give more entities in data.augment.entities, or "
-                    "set data.augment.swap=any to swap those of one sentence alone"
+                    f"{augment.entities.origin()} that occur {where}: give more entities in data.augment.entities, "
+                    f"{any_swap}or do without copies by data.imbalance drop_negative, by data.imbalance ratio with a "
+                    "smaller data.imbalance.ratio.size, or by data.oversampling"
                 )
             added += new
     description = f"{target} by data.imbalance {config.name}, of {counts}"

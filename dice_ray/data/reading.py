@@ -43,6 +43,7 @@ ItemT = TypeVar("ItemT")
 OnBadRow: TypeAlias = Literal["error", "skip"]
 
 NOT_DECODED = "text in the encoding of the reader, by default UTF-8"
+REPEATED_ID = "an id that no other row has"
 NUM_PLACES_SHOWN = 5
 CHUNK = 1000
 """Records in memory at once."""
@@ -111,7 +112,7 @@ class SplitReader:
         first = self._first_places[row.record.id]
         if first == row.place:
             return row
-        return Bad(row.place, "an id that no other row has", f"{row.record.id!r}, which already stands at {first}")
+        return Bad(row.place, REPEATED_ID, f"{row.record.id!r}, which already stands at {first}")
 
     @cached_property
     def _first_places(self) -> dict[str, RowPlace]:
@@ -190,13 +191,13 @@ def store_splits(
                     documents.extend(NO_DOCUMENT if row.document is None else hash(row.document) for row in rows)
         reports[split], contents[split] = reader.report(), np.frombuffer(content_hashes, np.int64)
     _refuse_empty(contents, reports)
-    whole_documents = ""
+    note = ""
     if shares:
         left = Drawable.of(
             Records(ArrowTable(folder / "train.arrow"), kind), np.frombuffer(documents, np.int64), shares
         )
         del documents  # the draw takes most of the memory
-        whole_documents = ", documents whole" if left.has_whole_documents else ""
+        note = left.note
     for split, share in shares.items():
         is_drawn = left.draw(share, seed)
         contents |= {"train": contents["train"][~is_drawn], split: contents["train"][is_drawn]}
@@ -208,8 +209,7 @@ def store_splits(
         sizes={split: len(hashes) for split, hashes in contents.items()},
         drawn={
             split: (
-                f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}, stratified by label"
-                f"{whole_documents}"
+                f"{share:g} of {'the rest' if number else 'train'}, drawn with seed {seed}, stratified by label{note}"
             )
             for number, (split, share) in enumerate(shares.items())
         },

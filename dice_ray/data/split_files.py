@@ -91,6 +91,8 @@ class FilesConfig(Branch):
         paths = [file for path in self._paths().values() for file in self.reader.files(path) if file.is_file()]
         if isinstance(self.reader, FoldersConfig):  # the labels are names of folders
             settings["names"] = [f"{path.parent.name}/{path.name}" for path in paths]
+        elif any(path.is_dir() for path in self._paths().values()):  # the ids are names of files
+            settings["names"] = [path.name for path in paths]
         return {**settings, "hashes": [file_hash(path) for path in paths]}
 
     def _names(self) -> dict[str, str]:

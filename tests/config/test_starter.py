@@ -262,6 +262,22 @@ def conll(file: str, num_sentences: int, *more: str) -> Path:
     return Path(file)
 
 
+def test_dev_in_another_encoding_than_train_is_an_error() -> None:
+    """Read in the encoding guessed for train, all accents of a dev file in UTF-8 were wrong letters, without a word."""
+
+    def encoded(file: str, encoding: str, word: str) -> Path:
+        rows = [f"{word} numéro {n}\t{'ab'[n % 2]}" for n in range(40)]
+        Path(file).write_bytes("\n".join(["text\tlabel", *rows]).encode(encoding))
+        return Path(file)
+
+    train = encoded("train.tsv", "cp1252", "café … fermé")
+    with pytest.raises(DataError, match=r"train.tsv looks like cp1252, but dev.tsv like utf-8: .* by --encoding"):
+        api.init(train, dev=encoded("dev.tsv", "utf-8", "café"))
+    encoded("dev.tsv", "latin-1", "café")  # which is the same in cp1252
+    starter, _ = api.init(train, dev=Path("dev.tsv"))
+    assert starter.inspection.splits["dev"].num_records == 40
+
+
 def test_few_malformed_rows_of_any_split_are_skipped() -> None:
     """Malformed rows of the training file were skipped, and those of the test file an error."""
     test = conll("test.conll", 100, "a\tO\t\nb O")
@@ -288,6 +304,22 @@ def test_repeated_ids_can_be_skipped() -> None:
         api.init(Path("train.jsonl"), **options)
     starter, _ = api.init(Path("train.jsonl"), **options, on_bad_row="skip")
     assert starter.inspection.load.read["train"].kept == 40
+
+
+@pytest.mark.parametrize("on_bad_row", [None, "skip", "error"])
+def test_a_guessed_column_of_ids_that_repeat_in_test_is_not_read(on_bad_row: Any) -> None:
+    """The only way that init offered was to skip the rows with repeated ids, two thirds of the test split."""
+    for split, step in (("train", 1), ("test", 3)):
+        rows = [f"u{n // step},a nice day {n},{'ab'[n % 2]}" for n in range(60)]
+        Path(f"{split}.csv").write_text("\n".join(["uid,text,label", *rows]))
+    starter, preset = api.init("train.csv", test="test.csv", on_bad_row=on_bad_row)
+    assert starter.inspection.splits["test"].num_records == 60
+    (why,) = [reason for path, reason in starter.why.items() if path.endswith(".columns")]
+    assert why.endswith("The column 'uid' is not read as ids, as some of them repeat; predictions count lines.")
+    assert not starter.inspection.load.read["test"].dropped
+    assert api.validate(preset).data.source.on_bad_row == (on_bad_row or "error")  # type: ignore[union-attr]
+    with pytest.raises(DataError, match=r"have an id of an earlier row: correct them, or skip"):
+        api.init("train.csv", test="test.csv", id_column="uid", overwrite=True)
 
 
 def test_types_that_train_lacks_are_named() -> None:

@@ -102,5 +102,34 @@ def test_documents_stay_whole_if_the_split_can_hold_one() -> None:
         dev = drawn(records, 0.1, seed, documents)
         assert (len(dev), len({int(record.id) // 10 for record in dev})) == (20, 2)
     few = np.repeat(np.arange(1, 5), 50)
-    assert not Drawable.of(records, few, {"test": 0.5, "dev": 0.1}).has_whole_documents
+    assert Drawable.of(records, few, {"test": 0.5, "dev": 0.1}).note == ""
     assert len(drawn(records, 0.1, documents=few)) == 20
+
+
+def test_documents_that_share_a_text_are_drawn_together() -> None:
+    """Grouped by document alone, a text in two of them is in train and in dev; a chain of many joins them all."""
+    questions: list[Record] = [
+        QuestionRecord(f"{row}", "q", f"text {row // 4}", (), False, f"data[{row}]") for row in range(240)
+    ]
+    for seed in range(3):
+        dev = drawn(questions, 0.1, seed, np.arange(1, 241))
+        assert len(dev) == 24
+        assert not {same_text(record) for record in dev} & {same_text(each) for each in questions if each not in dev}
+    # Each document shares its last text with the next one, except for every hundredth.
+    chain: list[Record] = [TextRecord(f"{n}", f"text {n - n // 3 + n // 300}", ("a",)) for n in range(3000)]
+    joined = Drawable.of(chain, np.arange(3000) // 3 + 1, {"dev": 0.1})
+    assert [len(set(joined.groups[n : n + 300].tolist())) for n in range(0, 3000, 300)] == [1] * 10
+    assert (len(set(joined.groups.tolist())), joined.note) == (10, ", documents whole")
+
+
+def test_documents_that_nearly_all_share_a_text_are_not_whole() -> None:
+    """Joined by a line that most of them have, one group of 90 % of the records would leave dev without its share."""
+    records: list[Record] = [
+        TextRecord(f"{row}", "All rights reserved" if row % 10 == 0 and row < 900 else f"text {row}", ("a",))
+        for row in range(1000)
+    ]
+    documents = np.arange(1000) // 10 + 1
+    assert Drawable.of(records, documents, {"dev": 0.2}).note == ", documents not whole, as most of them share texts"
+    dev = drawn(records, 0.2, documents=documents)
+    assert len(dev) == 200
+    assert "All rights reserved" not in {record.text for record in dev if isinstance(record, TextRecord)}

@@ -333,6 +333,56 @@ def test_no_word_is_taken_as_a_comment() -> None:
         guess(Path("train.txt"))
 
 
+@pytest.mark.parametrize(
+    ("labels", "first", "task", "reason"),
+    [
+        (["1"] * 9 + ["2"], "sentence1", {"sentence_pair": {"positive": "2"}}, "The rarer label"),
+        (["1"] * 2 + ["0"], "sentence1", {"sentence_pair": {"positive": "1"}}, "The name of a positive label"),
+        (["1"] * 9 + ["2"], "text", {"text_classification": {"positive": "2"}}, "The rarer label"),
+        (["spam"] * 9 + ["ham"], "text", {"text_classification": {"positive": "ham"}}, "The rarer label"),
+        (["1", "-1", "-1"], "text", {"text_classification": {"positive": "1"}}, "The name of a positive label"),
+        (["1", "2"], "text", {"text_classification": {}}, "The rarer label"),
+    ],
+)
+def test_the_positive_label_of_two(
+    labels: list[str], first: str, task: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    """With 1 as a positive name beside 2 too, F1 was that of 90 % of the records, or these "about equally frequent"."""
+    lines = [(text, f"{text} too", label) for text, label in rows(*labels, size=200)]
+    lines = [(first, "sentence2", "label"), *lines]
+    (tmp_path / "a.tsv").write_text(table(lines, "\t"))
+    found = guess(tmp_path / "a.tsv")
+    assert found.task == task
+    (name,) = found.task
+    assert found.why[f"task.{name}.positive"].startswith(reason)
+    assert ("about equally" in found.why["task"]) == (labels == ["1", "2"])
+
+
+def test_flags_beside_a_column_named_label_are_no_labels(tmp_path: Path) -> None:
+    """Features of 0 and 1 were learned as labels of their own, together with the label."""
+    lines = [
+        ("text", "is_reply", "has_link", "label"),
+        *((sentence(n), str(n % 2), str(n // 2 % 2), str(int(n % 10 == 0))) for n in range(90)),
+    ]
+    (tmp_path / "a.csv").write_text(table(lines, ","))
+    assert guess(tmp_path / "a.csv").reader["tables"]["columns"] == {"text": TEXT}
+
+
+def test_a_label_that_no_row_has_at_first_is_a_label(tmp_path: Path) -> None:
+    """A column of 0 in all rows that the guess is based on was lost without a word, with all its positives below."""
+    names = ("toxic", "insult", "obscene", "threat")
+    lines = [("text", *names), *((sentence(n), *(str(int(n % d == 0)) for d in (2, 3, 5)), "0") for n in range(90))]
+    (tmp_path / "a.csv").write_text(table(lines, ","))
+    assert guess(tmp_path / "a.csv").reader["tables"]["columns"]["text"]["one_hot"] == [*names]
+
+
+def test_a_label_with_the_name_of_a_column_makes_no_header(tmp_path: Path) -> None:
+    """The first row of dialogue acts was lost, and `question` was the name of a column."""
+    (tmp_path / "a.tsv").write_text(table(rows("question", "statement", "answer", size=90), "\t"))
+    found = guess(tmp_path / "a.tsv")
+    assert (found.reader["tables"]["header"], len(found.records)) == (False, 90)
+
+
 def test_impossible_questions_are_scored_as_squad_2() -> None:
     answered, impossible = json.loads(squad(("Ada", 0))), json.loads(squad(id="2", is_impossible=True))
     Path("dev.json").write_text(json.dumps({"data": answered["data"] + impossible["data"]}))

@@ -147,6 +147,23 @@ def test_too_few_different_copies_are_an_error_that_says_how_many_there_are() ->
         alter(AddPositiveConfig(), augment, pairs(38, 3), set(), "1")
 
 
+def test_too_few_copies_of_texts_or_with_any_swap_name_no_swap_of_pairs() -> None:
+    """The advice to set swap=any was also given where it was set, and for texts, where it changes nothing."""
+    entities = GivenEntitiesConfig(by_kind={"word": ["w0"]})
+    shared, any_swap = AugmentConfig(entities=entities), AugmentConfig(entities=entities, swap="any")
+    texts = [TextRecord(str(n), f"w{n}", (str(int(n < 3)),)) for n in range(30)]
+    for augment, train, is_shared in (
+        (shared, pairs(27, 3), True),
+        (any_swap, pairs(27, 3), False),
+        (shared, texts, False),
+    ):
+        with pytest.raises(
+            DataError, match=r"occur in .*data\.imbalance\.ratio\.size, or by data\.oversampling"
+        ) as error:
+            alter(AddPositiveConfig(), augment, train, set(), "1")
+        assert ["swap=any" in str(error.value), "in both sentences" in str(error.value)] == [is_shared] * 2
+
+
 def test_a_class_without_records_is_an_error() -> None:
     with pytest.raises(DataError, match=r"the positive label is '2', and the labels are \['0', '1'\]"):
         alter(RatioConfig(negatives=1), AUGMENT, pairs(5, 5), set(), "2")

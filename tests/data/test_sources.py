@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.records import PairRecord, digest
 from dice_ray.data.sources import DataConfig, describe, key, load
@@ -98,7 +99,7 @@ def test_duplicates_of_training_records_are_in_no_drawn_split(tmp_path: Path) ->
 def test_splits_drawn_by_an_earlier_method_are_not_taken_from_the_cache(tmp_path: Path) -> None:
     """A study resumed on a mixture of old and new splits would train on rows that it tests on."""
     table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t0"])
-    assert key(files(tmp_path, train="a.tsv"))["draw"] == "stratified"
+    assert key(files(tmp_path, train="a.tsv"))["draw"] == "stratified, joined documents"
     assert "draw" not in key(files(tmp_path, train="a.tsv", dev="a.tsv"))
 
 
@@ -231,6 +232,19 @@ def test_the_names_of_folders_are_a_part_of_the_data(tmp_path: Path) -> None:
     assert {record.labels for record in load(config).train} == {("a",), ("b",)}
     (tmp_path / "train/b").rename(tmp_path / "train/c")
     assert {record.labels for record in load(config).train} == {("a",), ("c",)}
+
+
+def test_the_names_of_brats_files_are_a_part_of_the_data(tmp_path: Path) -> None:
+    """Finds a cache that keeps the old ids of a renamed file, although predictions and errors are listed by id."""
+    for name in ("a", "b"):
+        (tmp_path / f"train/{name}.txt").parent.mkdir(exist_ok=True)
+        (tmp_path / f"train/{name}.txt").write_text(f"Ada {name} ran.\n")
+        (tmp_path / f"train/{name}.ann").write_text("T1\tPER 0 3\tAda\n")
+    config = DataConfig(source=FilesConfig(folder=str(tmp_path), train="train", dev="train", reader=SpansConfig()))
+    assert [record.id for record in load(config).train] == ["a.1", "b.1"]
+    for suffix in (".txt", ".ann"):
+        (tmp_path / "train/b").with_suffix(suffix).rename((tmp_path / "train/c").with_suffix(suffix))
+    assert [record.id for record in load(config).train] == ["a.1", "c.1"]
 
 
 def test_a_missing_file_names_the_nearest_and_a_missing_folder_itself(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from dice_ray.data.guess.spans import guess_spans
 from dice_ray.data.guess.tables import guess_columnar, guess_json_lines, guess_table
 from dice_ray.data.guess.tagged import guess_conll, guess_conllu, guess_parallel, guess_word_tag
 from dice_ray.data.readers.base import UTF_8, lines, unreadable
+from dice_ray.data.readers.json_rows import parted
 from dice_ray.data.readers.opened import SUFFIXES, binary_format
 from dice_ray.errors import DataError, InputError, UnknownNameError, one_line, shown
 
@@ -78,7 +79,7 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     """Guess the reader and the task of a file.
 
     Args:
-        path: The file, or a folder that is read whole.
+        path: The file, or a folder that is read whole; `data.json#train` is one list of a JSON document.
         given: What is not to be guessed.
 
     Raises:
@@ -95,9 +96,10 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         encoding = UTF_8 if given.encoding is None else checked_encoding(given.encoding)
         found = guess_classes(path, encoding) if are_classes(path) else _guess_brat(path, encoding)
         return found if given.positive is None else with_positive(found, given.positive)
-    if not path.is_file():
+    file, key = parted(path)
+    if not file.is_file() or (key is not None and binary_format(file)):
         raise DataError(f"there must be a file {path}, and there is none")
-    binary = binary_format(path)  # whatever its name
+    binary = binary_format(file)  # whatever its name
     if binary is not None and binary not in COLUMNAR:
         raise unreadable(path, "the file", "text, Parquet or Arrow", f"a file of {binary}")
     if path.suffix == ".ann":
@@ -108,13 +110,15 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
     if given.encoding is not None:
         encoding, why_encoding = checked_encoding(given.encoding), ""
     else:
-        encoding, why_encoding = (UTF_8, "") if binary else guess_encoding(path)
-    if not binary and not any(text.strip() for _, text in lines(path, encoding)):
-        raise DataError(f"{path}: the file must hold rows, and it is empty")
+        encoding, why_encoding = (UTF_8, "") if binary else guess_encoding(file)
+    if not binary and not any(text.strip() for _, text in lines(file, encoding)):
+        raise DataError(f"{file}: the file must hold rows, and it is empty")
     guessers = GUESSERS
     if binary:
         _check_only(COLUMNAR[binary], path, given)
         guessers = {binary: partial(guess_columnar, reader=COLUMNAR[binary], given=given)}
+    elif key is not None:
+        guessers = {"JSON lines": partial(guess_json_lines, given=given)}
     elif given.columns:
         guessers = {name: partial(guesser, given=given) for name, guesser in WITH_COLUMNS.items()}
     if given.format is not None and not binary:

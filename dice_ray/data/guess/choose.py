@@ -14,8 +14,10 @@ from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
 
+LABEL: Final = ("label", "labels", "gold_label", "gold", "class", "classes", "category", "target")
+"""Names that say nothing but that the column is the label."""
 LABELS: Final = (
-    *("label", "labels", "gold_label", "gold", "class", "classes", "category", "target", "is_duplicate", "quality"),
+    *(*LABEL, "is_duplicate", "quality"),
     *("sentiment", "polarity", "intent", "topic", "relation", "answer", "rating", "stars", "score"),
 )
 ANNOTATED: Final = "annotations."
@@ -31,8 +33,11 @@ PAIRS: Final = (
 INFERENCES: Final = frozenset(["entailment", "neutral", "contradiction", "e", "n", "c", "-"])
 """Labels of pairs of a premise and a hypothesis."""
 POSITIVES: Final = frozenset(
-    ["1", "1.0", "true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
+    ["true", "yes", "y", "t", "positive", "pos", "spam", "toxic", "duplicate", "paraphrase", "entailment"]
 )
+ONES: Final = frozenset(["1", "1.0"])
+ZEROS: Final = frozenset(["0", "0.0", "-1", "-1.0", "false"])
+"""The labels beside which 1 is positive; beside a 2, for example, it is a number like any other."""
 MIN_ONE_HOT: Final = 3
 """The columns of 0 and 1 from which they are labels of one task; of fewer, one is the label and the other a feature."""
 MAX_LABELS: Final = 200
@@ -43,6 +48,7 @@ NUMBER: Final = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 MIN_IMBALANCE: Final = 1.5
 """The ratio of the more frequent to the rarer label from which the rarer one is taken as positive."""
 SEPARATORS: Final = (",", "|", ";")
+ID_NOTE: Final = " Predictions repeat the ids; without `id`, they count lines."
 
 
 @dataclass(frozen=True)
@@ -109,8 +115,11 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     if given.label is None and _is_scale(values[label]):
         return f"the column {label!r} holds numbers on a scale, not classes: no task learns them"
     texts = own_texts or [column for column, cells in values.items() if column != label and are_texts(cells)]
+    # Also columns that are 0 in all of these rows: a rare label may occur in later ones.
     one_hot = [column for column, cells in free.items() if isinstance(column, str) and _are_flags(cells)]
-    if given.label is None and len(one_hot) >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
+    num_both = sum(column in labels for column in one_hot)
+    is_label = given.label is not None or _rank(label, LABEL) < len(LABEL)
+    if not is_label and num_both >= MIN_ONE_HOT and len(texts) == 1 and label in one_hot:
         written = {"text": texts[0], "one_hot": one_hot, **id_}
         return {"text": written}, " Each column of 0 and 1 is a label; --label-column reads one of them." + _note(
             [], id_
@@ -137,10 +146,14 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
     pair_labels = [record.label for record in attempt.records if isinstance(record, PairRecord)]
     text_labels = [record.labels for record in attempt.records if isinstance(record, TextRecord)]
     counts = Counter(pair_labels or [label for labels in text_labels for label in labels])
-    positive = next(
-        (label for label in counts if label.lower() in POSITIVES), min(counts, key=lambda label: counts[label])
-    )
-    rarity = "The name of a positive label" if positive.lower() in POSITIVES else "The rarer label"
+    rarer = min(counts, key=lambda label: counts[label])
+    names = POSITIVES | (ONES if any(label.lower() in ZEROS for label in counts) else set())
+    is_unbalanced = max(counts.values()) >= MIN_IMBALANCE * counts[rarer]
+    # The F1 of a more frequent label is high for a model that has learned nothing; but pairs are by convention scored
+    # by the label that names the relation, which is the more frequent one in MRPC.
+    candidates = counts if pair_labels or not is_unbalanced else [rarer]
+    positive = next((label for label in candidates if label.lower() in names), rarer)
+    rarity = "The name of a positive label" if positive.lower() in names else "The rarer label"
     other_labels = " and ".join(repr(label) for label in counts if label != positive)
     reason = f"{rarity}; the other one is {other_labels}."
     what = "Two texts" if pair_labels else "A text"
@@ -152,9 +165,9 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
     if any(len(labels) != 1 for labels in text_labels):
         task: Nested = {"labels": "several"}
         summary = "A text has any number of labels."
-    elif len(counts) == 2 and counts.total() - counts[positive] >= MIN_IMBALANCE * counts[positive]:
+    elif len(counts) == 2 and is_unbalanced:
         task, summary = {"positive": positive}, f"{what} with one of two labels."
-    elif len(counts) > 2 and max(counts.values()) >= MIN_IMBALANCE * min(counts.values()):
+    elif len(counts) > 2 and is_unbalanced:
         task, summary = {"score": "macro_f1"}, f"{what} with one of {len(counts)} labels."
     else:
         task, summary = {}, f"{what} with one of {len(counts)} labels, about equally frequent."
@@ -208,8 +221,9 @@ def _is_scale(cells: Sequence[Any]) -> bool:
 
 
 def _are_flags(cells: Sequence[Any]) -> bool:
-    """Whether the values say for each row if a label applies, with -1 for rows without labels."""
-    return {str(cell).lower() for cell in cells} - {"-1"} in ({"0", "1"}, {"false", "true"}, {"0.0", "1.0"})
+    """Whether the values say for each row if a label applies, with -1 for rows without labels; all may be 0."""
+    found = {str(cell).lower() for cell in cells} - {"-1"}
+    return any({no} <= found <= {no, yes} for no, yes in (("0", "1"), ("0.0", "1.0"), ("false", "true")))
 
 
 def _distinct(cells: Sequence[Any]) -> set[str]:
@@ -272,4 +286,4 @@ def _are_ids(column: Column, cells: Sequence[Any], num_rows: int) -> bool:
 def _note(others: Sequence[Column], id_: Nested) -> str:
     """What else could be chosen."""
     note = f" Other candidate columns: {', '.join(map(repr, others))}." if others else ""
-    return note + (" Predictions repeat the ids; without `id`, they count lines." if id_ else "")
+    return note + (ID_NOTE if id_ else "")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import codecs
 import re
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.readers.base import UTF_8, known_encoding, readable, unreadable
+from dice_ray.data.readers.base import UTF_8, blocks, known_encoding, readable, unreadable
 from dice_ray.errors import DataError, InputError, shown
 
 BLOCK: Final = 2**20
@@ -84,6 +85,20 @@ def guess_encoding(path: Path) -> tuple[str, str]:
         others = "If letters of the first records are wrong, it is another encoding: see --encoding."
         return name, f"{name}, as the bytes are not UTF-8, and all words are plausible in it. {others}"
     return _by_plausibility(path, foreign)
+
+
+def refuse_other_encoding(file: Path, train: Path, encoding: str) -> None:
+    """Raise a DataError if a file has clearly another encoding than the one guessed for the training file."""
+    try:
+        own, _ = guess_encoding(file)
+    except DataError:  # several are plausible, that of the training file may be one of them
+        return
+    # A text may be the same in both, such as one in ASCII.
+    if own != encoding and any(one != other for one, other in zip_longest(blocks(file, own), blocks(file, encoding))):
+        raise DataError(
+            f"all files must have one encoding, and {train} looks like {encoding}, but {file} like {own}: store them "
+            "in one encoding, such as UTF-8, or name the right one by --encoding"
+        )
 
 
 def _is_western(foreign: bytes) -> bool:

@@ -157,8 +157,12 @@ def _read(path: Path, encoding: str, delimiter: str, quoting: bool) -> tuple[lis
 def _has_header(rows: Sequence[Sequence[str]], given: Given) -> bool:
     """Whether the first row is a header: it has a known column name, or its label occurs in no other row."""
     names = {name for name in given.columns if not name.isdecimal()}
-    if any(cell.strip().lower() in NAMES or cell in names for cell in rows[0]):
+    if any(cell in names for cell in rows[0]):
         return True
+    for number, cell in enumerate(rows[0]):
+        # A name that recurs below it is a label, such as `question`.
+        if cell.strip().lower() in NAMES and all(row[number] != cell for row in rows[1:]):
+            return True
     if choose_words(_named(rows, header=True)):
         return True
     chosen = choose(_named(rows[1:], header=False))
@@ -179,6 +183,8 @@ def _named(rows: Sequence[Sequence[str]], header: bool) -> list[Mapping[Column, 
 
 def guess_json_lines(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Guess | str:
     """JSON lines, or a document with a list of rows, or with one for each split."""
+    if parted(path)[1] is not None:
+        return _guess_rows(path, encoding, given)
     if first_character(path, encoding) not in ("{", "["):
         return "it does not begin with { or ["
     lists = lists_of_splits(keys) if len(keys := row_lists(path, encoding)) > 1 else {}

@@ -68,6 +68,7 @@ class Bad:
 
 RowResult: TypeAlias = Kept | Drop | Bad
 UNLABELLED = "no label"
+NO_TEXT = "no text"
 Labels: TypeAlias = Literal["read", "ignored"]
 """With `ignored`, labels are neither needed nor read: the records have none, and are used for predictions only."""
 

@@ -6,13 +6,13 @@ import ast
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
 from dice_ray.data.readers.base import Bad, Kept, Labels, NotJsonError, RowResult, parse_json
 from dice_ray.data.records import PairRecord, Record, TextRecord
-from dice_ray.settings import Branch, Choice
+from dice_ray.settings import Branch
 
 ID: Final = "id"
 """The column that predictions take the ids from where the data have no column of ids."""
@@ -32,6 +32,8 @@ class ColumnsBranch(Branch, ABC):
     """
 
     record_type: ClassVar[type[Record]]
+    texts: ClassVar[tuple[str, ...]]
+    """The uses of the columns of texts."""
 
     id: Column | None = None
 
@@ -53,6 +55,10 @@ class ColumnsBranch(Branch, ABC):
         """Whether a cell can hold several labels: an empty one then means that no label applies, not a missing one."""
         return False
 
+    def has_text(self, values: Mapping[str, Any]) -> bool:
+        """Whether a text is not empty; of a pair, one of them may be."""
+        return any(values[use].strip() for use in self.texts)
+
     def yields(self) -> type[Record]:
         """The type of the records."""
         return self.record_type
@@ -73,6 +79,7 @@ class PairColumns(ColumnsBranch):
 
     name = "pair"
     record_type = PairRecord
+    texts = ("first", "second")
 
     first: Column = "sentence1"
     second: Column = "sentence2"
@@ -102,6 +109,7 @@ class TextColumns(ColumnsBranch):
 
     name = "text"
     record_type = TextRecord
+    texts = ("text",)
 
     text: Column = "sentence"
     label: Column = "label"
@@ -129,8 +137,9 @@ class TextColumns(ColumnsBranch):
 
     def labels(self, cell: str) -> list[str]:
         if self.lists and isinstance(found := literal(cell), list):
-            return [str(label) for label in found]
-        cells = cell.split(self.separator) if self.separator else [cell]
+            cells = [str(label) for label in found]
+        else:
+            cells = cell.split(self.separator) if self.separator else [cell]
         return [label.strip() for label in cells if label.strip()]
 
     def holds_several(self, cell: object) -> bool:
@@ -159,6 +168,3 @@ def literal(cell: str) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return cell
     return value if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else cell
-
-
-ColumnsConfig: TypeAlias = Annotated[PairColumns | TextColumns, Choice()]

@@ -103,6 +103,11 @@ def flat(row: Any) -> Any:
     return row | {key: value for key, value in nested.items() if key not in row}
 
 
+def not_cancelled(annotations: list[Any]) -> list[Any]:
+    """The annotations of a task in Label Studio without those that the annotator cancelled."""
+    return [each for each in annotations if not (isinstance(each, dict) and each.get("was_cancelled"))]
+
+
 def _is_choices(value: Any) -> bool:
     return isinstance(value, dict) and [*value] == ["choices"] and isinstance(value["choices"], list)
 
@@ -111,8 +116,8 @@ def _choices(annotations: list[Any]) -> dict[str, list[Any]]:
     """The choices in the first annotation of Label Studio that is not cancelled, as `annotations.NAME`."""
     results = [
         each["result"]
-        for each in annotations
-        if isinstance(each, dict) and isinstance(each.get("result"), list) and not each.get("was_cancelled")
+        for each in not_cancelled(annotations)
+        if isinstance(each, dict) and isinstance(each.get("result"), list)
     ]
     found = dict[str, list[Any]]()
     for item in results[0] if results else ():

@@ -48,7 +48,7 @@ def compression(path: Path) -> str | None:
 
 def binary_format(path: Path) -> str | None:
     """The name of a binary format; None for text, compressed text, and what is not known."""
-    return _named(path, BINARY)
+    return _named(path, BINARY) or ("Excel (export it as CSV)" if _is_excel(path) else None)
 
 
 @contextmanager
@@ -114,6 +114,16 @@ def _opened_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[byte
 def _is_extra(member: zipfile.ZipInfo) -> bool:
     """Whether a member is a folder, or metadata that macOS adds."""
     return member.is_dir() or member.filename.startswith("__MACOSX/") or member.filename.endswith(".DS_Store")
+
+
+def _is_excel(path: Path) -> bool:
+    if _named(path, COMPRESSED) != "zip":
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (OSError, zipfile.BadZipFile, NotImplementedError):  # of which `opened` says what is wrong
+        return False
 
 
 def _named(path: Path, formats: dict[bytes, str]) -> str | None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow as pa
 
 from dice_ray.data.readers.base import (
+    NO_TEXT,
     UNLABELLED,
     Bad,
     Drop,
@@ -212,8 +213,10 @@ def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> R
         isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item)) for item in values_of_label
     ):
         return Bad(line, f"a label as {columns.used().get('label', 'label')!r}", shown(label))
-    texts = [item if isinstance(item, str) else json.dumps(item) for item in values_of_label]
-    labels = texts if isinstance(label, list) else [part for text in texts for part in columns.labels(text)]
+    texts = [item.strip() if isinstance(item, str) else json.dumps(item) for item in values_of_label]
+    labels = [part for text in texts for part in ([text] if isinstance(label, list) else columns.labels(text)) if part]
     if not labels and (label is None or not columns.holds_several(label)):
         return Drop(line, UNLABELLED)
+    if not columns.has_text(values):
+        return Drop(line, NO_TEXT)
     return columns.record(line, {use: value for use, value in values.items() if use != "label"}, labels)

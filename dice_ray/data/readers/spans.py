@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from dice_ray.data.readers.base import (
+    UNLABELLED,
     Bad,
     Drop,
     Kept,
@@ -23,7 +24,7 @@ from dice_ray.data.readers.base import (
     blocks,
     unreadable,
 )
-from dice_ray.data.readers.json_rows import json_rows
+from dice_ray.data.readers.json_rows import json_rows, not_cancelled
 from dice_ray.data.readers.tags import in_order
 from dice_ray.data.records import NestedRecord, Record, TaggedRecord, WordSpan
 from dice_ray.errors import shown
@@ -146,6 +147,8 @@ class SpansConfig(SpanSettings, TextReaderBranch):
                 yield row
             elif isinstance(row, dict) and row.get("answer", "accept") != "accept" and labels == "read":
                 yield Drop(line, "a text that the annotator did not accept")
+            elif labels == "read" and _is_unlabelled(row):
+                yield Drop(line, UNLABELLED)
             elif (found := annotated(row)) is None:
                 yield Bad(line, f"a text under one of {', '.join(TEXTS)}", shown(row))
             else:
@@ -216,6 +219,15 @@ def annotated(row: Any) -> Annotated | None:
     return None if text is None else Annotated(text, _spans(row))
 
 
+def _is_unlabelled(row: Any) -> bool:
+    """Whether a row is a task of Label Studio that has no annotation, or only cancelled ones."""
+    annotations = row.get("annotations") if isinstance(row, dict) else None
+    if not isinstance(annotations, list) or not_cancelled(annotations):
+        return False
+    # In other formats an empty list means that the text has no span.
+    return bool(annotations) or isinstance(row.get("data"), dict)
+
+
 def _text(row: Mapping[str, Any]) -> str | tuple[str, ...] | None:
     value = next((row[key] for key in TEXTS if key in row), None)
     if isinstance(value, dict):
@@ -237,7 +249,8 @@ def _spans(row: Any) -> list[AnnotatedSpan] | None:
     if values is None:
         return None
     if any(isinstance(value, dict) and "result" in value for value in values):  # Label Studio: the first annotation
-        first = values[0].get("result", []) if isinstance(values[0], dict) else None
+        values = not_cancelled(values)
+        first = values[0].get("result", []) if values and isinstance(values[0], dict) else None
         if not (isinstance(first, list) and all(isinstance(item, dict) for item in first)):
             return None
         values = [item.get("value") for item in first if item.get("type") in (None, "labels")]

@@ -11,7 +11,17 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
+from dice_ray.data.readers.base import (
+    NO_TEXT,
+    UNLABELLED,
+    Bad,
+    Drop,
+    Kept,
+    Labels,
+    RowResult,
+    TextReaderBranch,
+    unreadable,
+)
 from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns, literal
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
@@ -23,6 +33,9 @@ from dice_ray.settings import Choice
 TableColumnsConfig: TypeAlias = Annotated[
     PairColumns | TextColumns | WordColumns | TaggedColumns | SpanColumns | SpanRows | QuestionColumns, Choice()
 ]
+# By default `csv` refuses fields of over 131,072 characters, which documents have. Some limit must stay: with a quote
+# that never closes, the rest of the file would be read into memory.
+csv.field_size_limit(2**24)
 WORDS = frozenset({"words", "tags"})
 LISTS = WORDS | {"spans", "answers", "start"}
 """The uses of columns whose cells may hold lists, as JSON or Python write them."""
@@ -94,6 +107,9 @@ class TablesConfig(TextReaderBranch):
         labels = columns.labels(label) if isinstance(label, str) else label or []
         if "label" in values and not labels and not columns.holds_several(label):
             return Drop(line, UNLABELLED)
+        # To predict, each row is kept.
+        if "label" in values and not columns.has_text(values):
+            return Drop(line, NO_TEXT)
         result = columns.record(line, values, labels)
         return replace(result, note=SWALLOWED) if isinstance(result, Kept) and SWALLOWED in values else result
 

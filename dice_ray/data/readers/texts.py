@@ -10,7 +10,17 @@ from typing import Final, Literal
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import UNLABELLED, Drop, Kept, Labels, RowResult, TextReaderBranch, blocks, unreadable
+from dice_ray.data.readers.base import (
+    NO_TEXT,
+    UNLABELLED,
+    Drop,
+    Kept,
+    Labels,
+    RowResult,
+    TextReaderBranch,
+    blocks,
+    unreadable,
+)
 from dice_ray.data.records import TextRecord
 
 TWO_PARTS: Final = re.compile(r"([^\W\d]\w*):\w+ +(?=\S)")
@@ -38,7 +48,7 @@ class FasttextConfig(TextReaderBranch):
         for line, text in self.lines(path):
             rest, found = self._parted(text.strip())
             if not rest:
-                yield Drop(line, "no text")
+                yield Drop(line, NO_TEXT)
             elif labels == "ignored":
                 yield Kept(line, TextRecord(str(line), rest, ()))
             elif not found:
@@ -90,7 +100,7 @@ class FoldersConfig(TextReaderBranch):
 
     def _text(self, place: str, file: Path, labels: tuple[str, ...]) -> RowResult:
         text = "".join(blocks(file, self.encoding)).strip()
-        return Kept(place, TextRecord(place, text, labels)) if text else Drop(place, "no text")
+        return Kept(place, TextRecord(place, text, labels)) if text else Drop(place, NO_TEXT)
 
 
 def classes_in(folder: Path) -> dict[str, list[Path]]:

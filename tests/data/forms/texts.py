@@ -345,7 +345,7 @@ TEXTS: Final[dict[str, Form]] = {
     "CoLA": Form(
         "in_domain_train.tsv",
         table(*[("ab"[n % 2], label, "" if label else "*", said) for n, (said, label) in enumerate(labelled(1, 0, 1))]),
-        CLASSES,
+        f"{CLASSES} positive=0",
         f"{SAID} -> 1",
     ),
     "SST trees": Form("train.txt", SST, CLASSES, "It works0 -> 3"),

@@ -186,7 +186,7 @@ def test_trees_give_sentences_or_phrases_of_five_classes_or_two(tmp_path: Path) 
 def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
     rows = [
         {"id": 7, "sentence": "a\u2028b", "label": 115},
-        {"id": "8", "sentence": "", "label": ["x", "y", "x"]},
+        {"id": "8", "sentence": "b", "label": ["x", "y", "x"]},
         {"id": 9, "sentence": "c", "label": "x|z"},
         {"id": 10, "sentence": "d", "label": None},
     ]
@@ -198,7 +198,7 @@ def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
     )
     assert results == [
         Kept(1, TextRecord("7", "a\u2028b", ("115",))),
-        Kept(2, TextRecord("8", "", ("x", "y"))),
+        Kept(2, TextRecord("8", "b", ("x", "y"))),
         Kept(3, TextRecord("9", "c", ("x", "z"))),
         Drop(4, "no label"),
         Drop(5, "no key 'label' for the label"),

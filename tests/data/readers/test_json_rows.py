@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dice_ray.config.starter import start
 from dice_ray.data.guess import guess
 from dice_ray.data.readers import base
 from dice_ray.data.readers.base import Bad, Drop, Kept, blocks
@@ -85,6 +86,19 @@ def test_several_lists_of_rows_are_an_error_that_names_them(tmp_path: Path) -> N
     path.write_text(json.dumps({"old": ROWS, "new": ROWS}))
     with pytest.raises(DataError, match="one list of rows in the document, found 'old', 'new': name the list of each"):
         guess(path)
+
+
+def test_a_list_of_a_document_is_guessed_by_its_key(tmp_path: Path) -> None:
+    """The error of several lists named this form, and init said that there was no such file."""
+    texts = [{"text": f"a nice day {number}", "label": "ab"[number % 2]} for number in range(40)]
+    (tmp_path / "a.json").write_text(json.dumps({"rows": texts, "classes": [{"id": 0}, {"id": 1}]}))
+    found = guess(tmp_path / "a.json#rows")
+    assert found.reader == {"jsonl": {"columns": {"text": {"text": "text", "label": "label"}}}}
+    starter = start(tmp_path / "a.json#rows")
+    assert "a.json#rows" in starter.text
+    assert starter.inspection.load.read["train"].kept == 40
+    with pytest.raises(DataError, match=r"there must be a file .*b\.json#rows, and there is none"):
+        guess(tmp_path / "b.json#rows")
 
 
 @pytest.mark.parametrize("indent", [None, 2])

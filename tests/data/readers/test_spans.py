@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dice_ray.data.guess import guess
-from dice_ray.data.readers.base import Bad, Drop, Kept, RowResult
+from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, RowResult
 from dice_ray.data.readers.spans import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING, SpansConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.readers.words import SpanRows
@@ -103,6 +103,19 @@ def test_malformed_rows_are_bad_and_rejected_texts_are_dropped(tmp_path: Path) -
     found = read(tmp_path / "a.jsonl", *rows)
     assert [type(row) for row in found] == [Bad, Bad, Bad, Bad, Drop, Drop]
     assert [row.place for row in found] == [1, 2, 3, 4, 5, 6]
+
+
+def test_tasks_of_label_studio_without_an_annotation_are_unlabelled(tmp_path: Path) -> None:
+    """Read as texts without names, the open tasks of a project teach the model to find none."""
+    good, cancelled = FORMS["Label Studio"]["annotations"][0], {"result": [], "was_cancelled": True}
+    tasks = [
+        {"data": {"text": TEXT}, "annotations": each}
+        for each in ([], [cancelled], [cancelled, good], [{"result": []}, good])
+    ]
+    found = read(tmp_path / "a.jsonl", *tasks, {"text": TEXT, "annotations": []})
+    assert found[:2] == [Drop(1, UNLABELLED), Drop(2, UNLABELLED)]
+    assert tags_of(found) == [" ".join(TAGS), "O O O O O O", "O O O O O O"]
+    assert len(tags_of(read(tmp_path / "a.jsonl", *tasks, labels="ignored"))) == 4
 
 
 def test_overlapping_spans_are_all_read_where_asked_for(tmp_path: Path) -> None:

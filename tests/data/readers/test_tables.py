@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from dice_ray.data.guess import guess
 from dice_ray.data.readers.base import Bad, Drop, Kept
 from dice_ray.data.readers.columns import PairColumns, TextColumns
 from dice_ray.data.readers.rows import JsonlConfig
@@ -129,6 +130,16 @@ def test_a_zip_archive_of_several_files_is_refused(tmp_path: Path) -> None:
         list(TablesConfig(quoting=False).read(path))
 
 
+def test_a_file_of_excel_is_named(tmp_path: Path) -> None:
+    """It was a zip archive of several files, with the advice to unpack it."""
+    with zipfile.ZipFile(tmp_path / "a.xlsx", "w") as archive:
+        for name in ("[Content_Types].xml", "xl/workbook.xml", "xl/worksheets/sheet1.xml"):
+            archive.writestr(name, "<x/>")
+    for read in (lambda path: guess(path), lambda path: list(TablesConfig(quoting=False).read(path))):
+        with pytest.raises(DataError, match=r"found a file of Excel \(export it as CSV\)"):
+            read(tmp_path / "a.xlsx")
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "utf-16-le", "UTF8"])
 def test_a_table_in_another_encoding(encoding: str, tmp_path: Path) -> None:
     reader = TablesConfig(quoting=False, encoding=encoding)
@@ -169,6 +180,31 @@ def test_a_row_without_a_label_is_a_drop_and_a_row_of_another_width_is_bad(tmp_p
     assert len(found) == 4
 
 
+def test_rows_without_a_text_are_counted_drops_but_are_predicted(tmp_path: Path) -> None:
+    """Empty texts with labels were kept without a word, and a model learned their labels as those of no text."""
+    path = written(tmp_path, HEAD + "a\t\t1\n \t\t0\n\tb\t1\n")
+    found = list(TablesConfig(quoting=False).read(path))
+    assert [(type(row), row.place) for row in found] == [(Kept, 2), (Drop, 3), (Kept, 4)]
+    assert found[1] == Drop(3, "no text")
+    texts = TextColumns(text="sentence2", label="label")
+    assert [type(row) for row in TablesConfig(quoting=False, columns=texts).read(path)] == [Drop, Drop, Kept]
+    assert len(list(TablesConfig(quoting=False, columns=texts).read(path, "ignored"))) == 3
+    path.write_text('{"sentence2": " ", "label": 1}\n{"sentence2": "", "label": []}\n{"sentence2": "", "label": null}')
+    found = list(JsonlConfig(columns=texts).read(path))
+    assert found == [Drop(1, "no text"), Drop(2, "no text"), Drop(3, "no label")]
+    assert [type(row) for row in JsonlConfig(columns=texts).read(path, "ignored")] == [Kept] * 3
+
+
+def test_labels_in_a_list_have_no_space_around_them_and_empty_ones_are_none(tmp_path: Path) -> None:
+    """In a list, " a", "a" and "" were three labels, and one in a cell with separators."""
+    path = written(tmp_path, '{"sentence": "t", "label": [" a", "a", "", "b "]}\n{"sentence": "t", "label": [""]}', "a")
+    records = [row.record for row in JsonlConfig(columns=TextColumns()).read(path) if isinstance(row, Kept)]
+    assert [record.labels for record in records if isinstance(record, TextRecord)] == [("a", "b"), ()]
+    path = written(tmp_path, "sentence\tlabel\nt\t[' a', 'a', '', 'b ']\n")
+    (row,) = TablesConfig(quoting=False, columns=TextColumns(lists=True)).read(path)
+    assert row == Kept(2, TextRecord("2", "t", ("a", "b")))
+
+
 def test_an_empty_cell_of_several_labels_says_that_none_applies(tmp_path: Path) -> None:
     path = written(tmp_path, "sentence\tlabel\na\tx|y\nb\t\nc\t |\n")
     found = list(TablesConfig(quoting=False, columns=TextColumns(separator="|")).read(path))
@@ -189,7 +225,19 @@ def test_quoted_fields_come_back_as_csv_wrote_them(
         writer.writerows([("sentence1", "sentence2", "label"), *((*row, "1") for row in rows)])
     found = list(TablesConfig(quoting=True, delimiter=",").read(path))
     records = [row.record for row in found if isinstance(row, Kept)]
-    assert [(record.first, record.second) for record in records if isinstance(record, PairRecord)] == rows
+    expected = [row for row in rows if "".join(row).strip()]
+    assert [(record.first, record.second) for record in records if isinstance(record, PairRecord)] == expected
+
+
+def test_a_long_field_is_read_and_does_not_decide_the_quoting(tmp_path: Path) -> None:
+    """The limit of `csv`, 131,072 characters, made one long text the reason to read a whole file without quoting."""
+    rows = [(f'it said ""no"" to {number}', "ab"[number % 2]) for number in range(200)] + [("word " * 30_000, "a")]
+    text = "".join(f'"{text}",{label}\n' for text, label in rows)
+    path = written(tmp_path, f"text,label\n{text}", "long.csv")
+    found = guess(path)
+    assert found.reader["tables"]["quoting"] is True
+    assert isinstance(found.records[0], TextRecord)
+    assert (len(found.records), found.records[0].text) == (201, 'it said "no" to 0')
 
 
 @pytest.mark.parametrize(
