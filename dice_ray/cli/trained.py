@@ -99,6 +99,7 @@ def export(
 ) -> None:
     """Write a run's best checkpoint and its tokenizer as a plain Hugging Face folder, or push them to the hub."""
     from dice_ray import api
+    from dice_ray.api.trained import max_length
 
     name = api.export(run, folder, push=push, public=public)
     if as_json:
@@ -113,4 +114,6 @@ def export(
             "No Hugging Face class has the heads of this run: heads.safetensors holds them, task.json their classes."
         )
     else:
-        typer.echo("The exported model gives the same logits as the run.")
+        typer.echo(
+            f"The exported model gives the same logits as the run for texts of at most {max_length(run)} tokens."
+        )

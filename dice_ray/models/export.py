@@ -31,11 +31,14 @@ def export(
     folder: Path,
     *,
     is_multi_label: bool = False,
+    is_position: bool = False,
 ) -> str:
     """Write the folder and return the name of the auto class that loads it.
 
     Heads over tokens and texts become those of the stock class of the encoder's family if it gives the same logits,
-    which is checked on an example. Otherwise the folder is for `AutoModel`, with the heads in a separate file.
+    which is checked on an example. Otherwise the folder is for `AutoModel`, with the heads in a separate file, as for
+    starts and ends that are classified by token: users of the class for questions take a softmax over positions, by
+    which another span may be the best.
     """
     from safetensors.torch import save_file
 
@@ -43,7 +46,7 @@ def export(
     tokenizer.save_pretrained(folder)
     name, heads = ENCODER, list(model.heads.values())
     if all(type(head) is TokenHead for head in heads):
-        name = TOKENS if len(heads) == 1 else QUESTIONS if list(model.heads) == ["start", "end"] else ENCODER
+        name = TOKENS if len(heads) == 1 else QUESTIONS if is_position else ENCODER
     stock = None if name == ENCODER else _stock(name, model, tokenizer, classes)
     if len(heads) == 1 and type(heads[0]) is TextHead:
         name, stock = TEXTS, stock_classifier(model, tokenizer, classes, is_multi_label=is_multi_label)

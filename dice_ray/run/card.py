@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from dice_ray.config.schema import RunConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.models.export import ENCODER, HEADS, TEXTS, TOKENS
 from dice_ray.run.folder import TASK
 from dice_ray.run.trained import Trained
+from dice_ray.tasks.tagging import TaggingConfig
 
 FILE = "README.md"
 PIPELINES = {TEXTS: "text-classification", TOKENS: "token-classification"}
 USE = {
     TEXTS: """from transformers import pipeline
 
-classify = pipeline("text-classification", model="FOLDER", top_k=None)
+classify = pipeline("text-classification", model="FOLDER", top_k=None, truncation=True)
 print(classify({example}))""",
     TOKENS: """from transformers import pipeline
 
 tag = pipeline("token-classification", model="FOLDER")
-print(tag("Anna lives in Berlin"))""",
+print(tag({example}, is_split_into_words=True))""",
     ENCODER: """from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 from transformers.utils import cached_file
@@ -27,7 +29,7 @@ from transformers.utils import cached_file
 tokenizer, encoder = AutoTokenizer.from_pretrained("FOLDER"), AutoModel.from_pretrained("FOLDER")
 # NAME.output.weight and NAME.output.bias of each linear head
 heads = load_file(cached_file("FOLDER", "heads.safetensors"))
-hidden = encoder(**tokenizer("A text.", return_tensors="pt")).last_hidden_state""",
+hidden = encoder(**tokenizer("A text.", truncation=True, return_tensors="pt")).last_hidden_state""",
 }
 POOLED = {
     "auto": "the hidden state of the classification token",
@@ -36,6 +38,8 @@ POOLED = {
     "mean": "the mean of the hidden states of all tokens",
 }
 PAIR = '{"text": "The first sentence.", "text_pair": "The second."}'
+WORDS = {"word": '["Anna", "lives", "in", "Berlin"]', "character": '["B", "e", "r", "l", "i", "n"]'}
+"""An example for taggers, by the unit that they tag."""
 
 
 def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float]) -> str:
@@ -60,7 +64,7 @@ def card(best: Trained, name: str, auto_class: str, scores: Mapping[str, float])
         f"## Data\n\n{data} (digest `{best.digest}`). Items of the training split by class: {', '.join(counts)}.",
         f"## Scores\n\n{_scores(name, scores)}",
         *_threshold(best),
-        f"## Use\n\n{_use(config.data.yields() is PairRecord, auto_class, config.model.pooling)}",
+        f"## Use\n\n{_use(config, auto_class)}\n\n{_length(config)}",
         f"## Intended use\n\nFor data like {data}, with the same classes. The scores hold for that data; on texts "
         "of another kind, time or language the model was not measured. Its probabilities need not be calibrated: "
         "`dice-ray evaluate` gives the calibration error.",
@@ -86,11 +90,14 @@ def _threshold(best: Trained) -> list[str]:
     ]
 
 
-def _use(is_pair: bool, auto_class: str, pooling: str) -> str:
+def _use(config: RunConfig, auto_class: str) -> str:
     code = USE.get(
         auto_class, f'from transformers import {auto_class}\n\nmodel = {auto_class}.from_pretrained("FOLDER")'
     )
-    text = f"```python\n{code.replace('{example}', PAIR if is_pair else repr('A text.'))}\n```"
+    example = PAIR if config.data.yields() is PairRecord else repr("A text.")
+    if isinstance(config.task, TaggingConfig):
+        example = WORDS[config.task.unit]
+    text = f"```python\n{code.replace('{example}', example)}\n```"
     if auto_class == TEXTS:
         return (
             f"{text}\n\nThe head is linear in the first token. The stock class has a dense layer before its output, "
@@ -99,6 +106,19 @@ def _use(is_pair: bool, auto_class: str, pooling: str) -> str:
     if auto_class == ENCODER:
         return (
             f"{text}\n\nNo class of transformers has this head: `{HEADS}` holds its weights, `{TASK}` its classes. "
-            f"A head over texts is applied to {POOLED[pooling]} (padding left out), one over tokens to each of them."
+            f"A head over texts is applied to {POOLED[config.model.pooling]} (padding left out), one over tokens to "
+            "each of them."
         )
     return text
+
+
+def _length(config: RunConfig) -> str:
+    reads = f"The model reads at most {config.task.max_length} tokens."
+    if config.data.yields() is PairRecord:
+        return f"{reads} Of a longer pair the longer text is truncated, as in the run."
+    is_text = config.task.name == "text_classification"
+    combines = "averages their probabilities" if is_text else "joins their predictions"
+    return (
+        f"{reads} Of a longer text `dice-ray predict` reads overlapping windows of that length and {combines}; "
+        "transformers reads the first one alone."
+    )

@@ -158,8 +158,15 @@ class Trained:
         folder.mkdir(parents=True, exist_ok=True)
         values = _task_values(self.task, self.facts) | {"decisions": self.decisions}
         (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
+        self.tokenizer.model_max_length = self.config.task.max_length  # pipelines truncate at it
+        term = self.facts[0]
         return export(
-            merged(self.model), self.tokenizer, self.task.classes, folder, is_multi_label=bool(self.facts[0].labels)
+            merged(self.model),
+            self.tokenizer,
+            self.task.classes,
+            folder,
+            is_multi_label=bool(term.labels),
+            is_position=term.link == "position",
         )
 
     def copy(self, to: Path) -> None:

@@ -83,7 +83,7 @@ def test_heads_of_start_and_end_are_those_of_question_answering(tmp_path: Path) 
     model, tokenizer = built("bert", TokenHead(32, 1, 0.1), **TINY)
     end = TokenHead(32, 1, 0.1)
     both = EncoderWithHeads(model.encoder, {"start": model.heads["tag"], "end": end}).eval()
-    assert export(both, tokenizer, ("none", "answer"), tmp_path) == "AutoModelForQuestionAnswering"
+    assert export(both, tokenizer, ("none", "answer"), tmp_path, is_position=True) == "AutoModelForQuestionAnswering"
     stock = AutoModelForQuestionAnswering.from_pretrained(tmp_path)
     batch = dict(tokenizer(TEXTS, padding=True, return_tensors="pt"))
     theirs, ours = stock(**batch), both(batch, {})

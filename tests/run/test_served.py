@@ -57,12 +57,18 @@ FILES = {
 }
 
 
+def trained_run(folder: Path, kind: str, **settings: Any) -> trained.Trained:
+    """A run of generated data, with these settings of its task."""
+    source = {"synthetic": {"kind": kind, "size": 60}}
+    task = {name: {**values, **settings} for name, values in TASKS[kind][0].items()}
+    preset = {"task": task, "data": {"source": source}, "training": {"epochs": 1, "batch_size": 16}}
+    list(train.evaluations(resolve([Layer("preset", preset)]), folder / "run"))
+    return trained.load(folder / "run")
+
+
 def packed(folder: Path, kind: str) -> tuple[trained.Trained, Path]:
     """A run of generated data, and it as a model."""
-    source = {"synthetic": {"kind": kind, "size": 60}}
-    preset = {"task": TASKS[kind][0], "data": {"source": source}, "training": {"epochs": 1, "batch_size": 16}}
-    list(train.evaluations(resolve([Layer("preset", preset)]), folder / "run"))
-    return trained.load(folder / "run"), served.pack(folder / "run", folder / "model")
+    return trained_run(folder, kind), served.pack(folder / "run", folder / "model")
 
 
 @pytest.mark.parametrize("kind", list(FILES))
@@ -122,6 +128,50 @@ def test_an_export_predicts_in_a_pipeline_of_transformers_as_its_run_does(tmp_pa
     assert "| dev/best_f1 | 0.5000 |" in text
     code = text.partition("```python\n")[2].partition("```")[0].replace("FOLDER", str(tmp_path / "plain"))
     exec(compile(code, "card", "exec"), {})
+
+
+@pytest.mark.parametrize("kind", ["pairs", "texts"])
+def test_a_pipeline_reads_as_much_of_a_long_text_as_the_run(tmp_path: Path, kind: str) -> None:
+    """Finds an export without the run's length: its pipeline reads longer texts whole, or fails after 512 tokens."""
+    from transformers import pipeline
+
+    run = trained_run(tmp_path, kind, max_length=32)
+    run.export(tmp_path / "plain")
+    classify = pipeline("text-classification", model=str(tmp_path / "plain"), top_k=None, truncation=True)
+    long = "the router is broken " * 200
+    if kind == "pairs":  # a text would be read in windows
+        (wanted,) = served.ServedRun(run).predict([{"sentence1": long, "sentence2": "it is urgent"}]).to_dict("records")
+        found: Any = classify([{"text": long, "text_pair": "it is urgent"}])
+        scores = {each["label"]: each["score"] for each in found[0]}
+        assert scores["1"] == pytest.approx(wanted["probability_1"], abs=1e-5)
+    else:
+        assert classify(long) == classify("the router is broken " * 8)
+    text = card(run, "mine", "AutoModelForSequenceClassification", {})
+    assert "truncation=True" in text
+    assert "at most 32 tokens" in text
+    assert ("averages their probabilities" in text) == (kind == "texts")
+
+
+@pytest.mark.parametrize(
+    ("unit", "example"),
+    [("word", '["Anna", "lives", "in", "Berlin"]'), ("character", '["B", "e", "r", "l", "i", "n"]')],
+)
+def test_the_card_of_a_tagger_passes_what_its_run_tags(tmp_path: Path, unit: str, example: str) -> None:
+    """Finds an example that passes words to a model of characters, or a text that the tokenizer splits otherwise."""
+    run = trained_run(tmp_path, "tagging", unit=unit)
+    text = card(run, "mine", run.export(tmp_path / "plain"), {}).replace("FOLDER", str(tmp_path / "plain"))
+    assert f"tag({example}, is_split_into_words=True)" in text
+    assert "joins their predictions" in text
+    exec(compile(text.partition("```python\n")[2].partition("```")[0], "card", "exec"), {})
+
+
+@pytest.mark.parametrize(
+    ("formulation", "auto_class"), [("position", "AutoModelForQuestionAnswering"), ("token", "AutoModel")]
+)
+def test_questions_are_a_stock_class_over_positions_only(tmp_path: Path, formulation: str, auto_class: str) -> None:
+    """Finds token probabilities in a class whose users take a softmax over positions: the best span is another one."""
+    run = trained_run(tmp_path, "questions", formulation=formulation)
+    assert run.export(tmp_path / "plain") == auto_class
 
 
 def test_a_tagger_of_a_stock_class_is_loaded_by_transformers_too(tmp_path: Path) -> None:
