@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ def query(*spans: tuple[int, int]) -> str:
     return json.dumps([names | {"start_position": starts, "end_position": ends}])
 
 
-def table(lines: list[tuple[str, ...]], delimiter: str) -> str:
+def table(lines: Sequence[tuple[str, ...]], delimiter: str) -> str:
     return "\n".join(delimiter.join(line) for line in lines) + "\n"
 
 
