@@ -350,8 +350,7 @@ def test_the_positive_label_of_two(
 ) -> None:
     """With 1 as a positive name beside 2 too, F1 was that of 90 % of the records, or these "about equally frequent"."""
     lines = [(text, f"{text} too", label) for text, label in rows(*labels, size=200)]
-    lines = [(first, "sentence2", "label"), *lines]
-    (tmp_path / "a.tsv").write_text(table(lines, "\t"))
+    (tmp_path / "a.tsv").write_text(table([(first, "sentence2", "label"), *lines], "\t"))
     found = guess(tmp_path / "a.tsv")
     assert found.task == task
     (name,) = found.task
