@@ -184,6 +184,10 @@ def test_train_prints_its_evaluations_and_the_next_commands(trained_here: Traine
     assert "mine" in run("report", "train").stdout
 
 
+HEAR_SIGHUP = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+"""Run in a process before its command, which would ignore SIGHUP where the tests run below `nohup`."""
+
+
 def interrupted(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
     """Interrupt a command, which must end soon and in order: its exit status, and the command that continues it."""
     began = time.monotonic()
@@ -215,7 +219,7 @@ def test_a_signal_ends_a_run_at_a_checkpoint_and_names_the_command_that_resumes_
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=partial(signal.signal, signal.SIGHUP, signal.SIG_DFL),  # which the tests ignore if run below nohup
+        preexec_fn=HEAR_SIGHUP,
     ) as process:
         assert process.stdout is not None
         while not (line := process.stdout.readline()).startswith("epoch"):
@@ -231,7 +235,7 @@ def test_a_terminal_that_is_gone_changes_no_exit_status(tmp_path: Path) -> None:
     settings = ("--set", "data.source.synthetic.size=100", "--set", "training.epochs=500", "--name", "mine")
     master, terminal = os.openpty()
     with subprocess.Popen(
-        [DICE_RAY, "train", "synthetic_pairs", *settings], stdout=terminal, stderr=terminal
+        [DICE_RAY, "train", "synthetic_pairs", *settings], stdout=terminal, stderr=terminal, preexec_fn=HEAR_SIGHUP
     ) as process:
         os.close(terminal)
         output = b""
