@@ -96,15 +96,6 @@ def export(run: str, folder: str | Path | None = None, *, push: str | None = Non
     return auto_class
 
 
-def max_length(run: str) -> int:
-    """The number of tokens that a run reads at once."""
-    from dice_ray.run.folder import stored_config
-
-    config = stored_config(places.place(run).folder)
-    assert config is not None
-    return config.task.max_length
-
-
 @dataclass(frozen=True)
 class Scored:
     """The scores of a run's best checkpoint.

@@ -32,7 +32,7 @@ def predict(
         typer.Option(
             metavar="auto|tuned|NUMBER",
             help="Threshold above which a record is positive: the one tuned on dev, or a number; `auto` is the tuned "
-            "one if dev has enough positives to show that it has a higher F1, and F1 is the run's score, else 0.5.",
+            "one if the run's score is an F1 or a ranking, and dev shows that its F1 is higher; else 0.5.",
         ),
     ] = "auto",
     as_json: JsonOption = False,
@@ -99,7 +99,6 @@ def export(
 ) -> None:
     """Write a run's best checkpoint and its tokenizer as a plain Hugging Face folder, or push them to the hub."""
     from dice_ray import api
-    from dice_ray.api.trained import max_length
 
     name = api.export(run, folder, push=push, public=public)
     if as_json:
@@ -114,6 +113,4 @@ def export(
             "No Hugging Face class has the heads of this run: heads.safetensors holds them, task.json their classes."
         )
     else:
-        typer.echo(
-            f"The exported model gives the same logits as the run for texts of at most {max_length(run)} tokens."
-        )
+        typer.echo("The exported model gives the same logits as the run, up to the length that its README.md names.")

@@ -90,10 +90,8 @@ def valid_items(link: Link, targets: Tensor, mask: Tensor | None = None) -> Tens
     """`valid_N`, true where an item counts; None if all do, which is checked on the CPU only."""
     valid_N = targets.reshape(-1) != IGNORE_INDEX
     if mask is not None:
-        mask_N = (
-            mask.reshape(len(valid_N), mask.shape[-1]).bool().any(-1) if link == "position" else mask.reshape(-1).bool()
-        )
-        valid_N = valid_N & mask_N
+        is_kept = mask.bool().any(-1) if link == "position" else mask.bool()
+        valid_N = valid_N & is_kept.reshape(-1)
     elif is_readable(targets) and bool(valid_N.all()):
         return None
     return valid_N

@@ -1,4 +1,4 @@
-"""Scores of items with any number of labels: micro over all labels, macro over the labels, and the constant."""
+"""Scores of items with any number of labels: micro and macro over all labels, and the constant."""
 
 from __future__ import annotations
 

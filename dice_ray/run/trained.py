@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -110,9 +111,9 @@ class Trained:
         """The threshold of predictions; None for a task without one.
 
         Args:
-            choice: A number, `tuned` for the one tuned on dev, or `auto`: the tuned one only where dev shows that it is
-                better in the run's score (`metrics.classification.threshold_decisions`), else 0.5, or 0 for the
-                no-answer threshold of questions.
+            choice: A number, `tuned` for the one tuned on dev, or `auto`: the tuned one only where the run's
+                score allows it and dev shows that its F1 is higher (`metrics.classification.threshold_decisions`), else
+                0.5, or 0 for the no-answer threshold of questions.
 
         Raises:
             InputError: The task has no threshold, or the choice is none of these.
@@ -139,7 +140,7 @@ class Trained:
                 )
             return Threshold(value, support, f"as chosen; tuned on {on} it is {tuned:.6g}")
         score = self.config.task.objective()
-        if untuned == UNTUNED_THRESHOLD and score not in AT_TUNED_THRESHOLD:
+        if score not in AT_TUNED_THRESHOLD:
             why = f"the tuned one, {tuned:.6g}, is tuned for F1, and the run's score is {score}"
         elif support is None:
             why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"
@@ -161,11 +162,12 @@ class Trained:
         folder.mkdir(parents=True, exist_ok=True)
         values = _task_values(self.task, self.facts) | {"decisions": self.decisions}
         (folder / TASK).write_text(json.dumps(values, ensure_ascii=False, indent=1), encoding="utf-8")
-        self.tokenizer.model_max_length = self.config.task.max_length  # pipelines truncate at it
+        tokenizer = copy.copy(self.tokenizer)
+        tokenizer.model_max_length = self.config.task.max_length  # pipelines truncate at it
         term = self.facts[0]
         return export(
             merged(self.model),
-            self.tokenizer,
+            tokenizer,
             self.task.classes,
             folder,
             is_multi_label=bool(term.labels),

@@ -135,7 +135,7 @@ def test_an_export_is_pushed_to_the_hub_as_it_is_written(trained_here: Trained, 
     assert result.stdout == (
         "Written: pushed; load it with AutoModelForSequenceClassification.from_pretrained\n"
         'Pushed: me/mine; load it with AutoModelForSequenceClassification.from_pretrained("me/mine")\n'
-        "The exported model gives the same logits as the run for texts of at most 128 tokens.\n"
+        "The exported model gives the same logits as the run, up to the length that its README.md names.\n"
     ), result.stderr
     assert hub.files == {("me/mine", file.name): file.read_bytes() for file in Path("pushed").iterdir()}
     assert hub.repositories == {"me/mine": "public"}
@@ -552,7 +552,7 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     exported = run("export", "mine", "plain")
     assert exported.stdout == (
         "Written: plain; load it with AutoModelForSequenceClassification.from_pretrained\n"
-        "The exported model gives the same logits as the run for texts of at most 128 tokens.\n"
+        "The exported model gives the same logits as the run, up to the length that its README.md names.\n"
     )
     assert {"config.json", "model.safetensors", "tokenizer.json", "README.md", "task.json"} <= {
         path.name for path in Path("plain").iterdir()

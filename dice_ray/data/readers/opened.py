@@ -48,7 +48,7 @@ def compression(path: Path) -> str | None:
 
 def binary_format(path: Path) -> str | None:
     """The name of a binary format; None for text, compressed text, and what is not known."""
-    return _named(path, BINARY) or ("Excel (export it as CSV)" if _is_excel(path) else None)
+    return _named(path, BINARY)
 
 
 @contextmanager
@@ -63,6 +63,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         if kind == "zip":
             with zipfile.ZipFile(path) as archive:
                 members = [member for member in archive.infolist() if not _is_extra(member)]
+                if "xl/workbook.xml" in archive.namelist():
+                    raise OSError("a file of Excel: export it as CSV")
                 if len(members) != 1:
                     names = ", ".join(member.filename for member in members[:5])
                     raise OSError(f"{len(members)} files ({names}): unpack it")
@@ -114,16 +116,6 @@ def _opened_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[byte
 def _is_extra(member: zipfile.ZipInfo) -> bool:
     """Whether a member is a folder, or metadata that macOS adds."""
     return member.is_dir() or member.filename.startswith("__MACOSX/") or member.filename.endswith(".DS_Store")
-
-
-def _is_excel(path: Path) -> bool:
-    if _named(path, COMPRESSED) != "zip":
-        return False
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return "xl/workbook.xml" in archive.namelist()
-    except (OSError, zipfile.BadZipFile, NotImplementedError):  # of which `opened` says what is wrong
-        return False
 
 
 def _named(path: Path, formats: dict[bytes, str]) -> str | None:
