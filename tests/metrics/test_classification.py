@@ -165,6 +165,7 @@ def test_a_threshold_for_f1_is_not_used_where_another_score_decides(score: str, 
     probabilities = draw.beta(1, 6, 4000)
     labels = (draw.random(4000) < probabilities).astype(int)
     decided = threshold_decisions(probabilities, labels, score)
+    assert decided["threshold"] < 0.4
     assert decided["threshold_used"] == (decided["threshold"] if is_used else 0.5)
 
 
