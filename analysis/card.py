@@ -103,7 +103,9 @@ def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:
     variants = column(compared.cells, "tags.variant").dropna().unique()
     stored: Mapping[str, Any] = findings.data.get(str(variants[0]) if len(variants) else "", {})
     rarest = {
-        split: f", {found['count']:,} of them {found['label']} (the rarest class)"
+        split: f", {found['count']:,} {found['label']}"
+        if found.get("together")
+        else f", {found['count']:,} of them {found['label']} (the rarest class that is scored)"
         for split, found in stored.get("rarest", {}).items()
     }
     sizes = {split: f"{stored['sizes'][split]:,} rows" for split in ("dev", "test") if split in stored.get("sizes", {})}

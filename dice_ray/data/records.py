@@ -220,10 +220,17 @@ ENOUGH_ITEMS: Final = 20
 
 @dataclass(frozen=True)
 class Rarest:
-    """The class with the fewest items in a split, and their number."""
+    """The class with the fewest items in a split, and their number.
+
+    Attributes:
+        label: The class; `words` or `questions` if the score does not tell classes apart.
+        count: The number of its items.
+        together: Whether all items have this label: words, questions, or spans of one type.
+    """
 
     label: str
     count: int
+    together: bool = False
 
 
 @dataclass(frozen=True)

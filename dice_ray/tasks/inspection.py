@@ -99,9 +99,10 @@ def rarest(task: TaskBranch, classes: Iterable[str], splits: Mapping[str, Sequen
         classes: The classes of the training split, all of which a split should have.
         splits: Dev and test, by name.
     """
+    classes = tuple(classes)
     by_split = {split: task.support(records, classes) for split, records in splits.items() if records}
     return {
-        split: Rarest(label, count)
+        split: Rarest(label, count, together=len(counts) == 1 and label not in classes)
         for split, counts in by_split.items()
         for label, count in sorted(counts.items(), key=itemgetter(1))[:1]
     }

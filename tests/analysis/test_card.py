@@ -49,8 +49,8 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
         "use": "plain, since no arm is shown to be better",
         "design": "as given: no search; each arm has the settings of its definition",
         "data": "tiny",
-        "dev": "1,000 rows, 98 of them refund (the rarest class)",
-        "test": "1,200 rows, 103 of them refund (the rarest class)",
+        "dev": "1,000 rows, 98 of them refund (the rarest class that is scored)",
+        "test": "1,200 rows, 103 of them refund (the rarest class that is scored)",
         "metric": "test/f1",
         "seeds": "5",
         "certainty": "covers other seeds on this test set, with the settings of this study; not other settings",
@@ -202,14 +202,18 @@ def test_every_outcome_has_an_answer() -> None:
 
 
 def test_each_variant_has_its_card_and_sizes() -> None:
-    """Finds the sizes of one variant on the card of another."""
-    small = {"sizes": {"dev": 10, "test": 20}, "rarest": {}}
+    """Finds the sizes of one variant on the card of another, and all words called the rarest class."""
+    small = {"sizes": {"dev": 10, "test": 20}, "rarest": {"test": {"label": "words", "count": 300, "together": True}}}
     frames = [found(CLOSE, variant=name).frame for name in ("whole", "small")]
     frame = pd.concat([frames[0], frames[1][frames[1]["kind"] == "cell"]], ignore_index=True)
     findings = replace(found(CLOSE, {"whole": DATA, "small": small}), frame=frame)
     whole, other = cards(findings)
-    assert (whole.name, whole.facts["test"]) == ("whole", "1,200 rows, 103 of them refund (the rarest class)")
-    assert (other.name, other.facts["test"]) == ("small", "20 rows")
+    assert (whole.name, whole.facts["test"]) == (
+        "whole",
+        "1,200 rows, 103 of them refund (the rarest class that is scored)",
+    )
+    assert (other.name, other.facts["test"]) == ("small", "20 rows, 300 words")
+    assert other.facts["dev"] == "10 rows"
 
 
 def test_a_study_of_an_older_version_names_seeds_and_arms() -> None:

@@ -79,11 +79,11 @@ def test_the_rarest_class_is_one_that_the_score_counts() -> None:
         (SentencePairConfig(), PAIRS[:1], ("0", "1"), Rarest("1", 0)),
         (TextClassificationConfig(score="macro_f1"), TEXTS, missing, Rarest("d", 0)),
         (several, TEXTS, missing[:3], Rarest("c", 1)),
-        (TaggingConfig(), TAGGED, ("O", "B-PER", "I-PER"), Rarest("PER", 2)),
+        (TaggingConfig(), TAGGED, ("O", "B-PER", "I-PER"), Rarest("PER", 2, together=True)),
         (TaggingConfig(), TAGGED, ("O", "B-PER", "I-LOC"), Rarest("LOC", 0)),
         (TaggingConfig(tags="plain", background="O"), TAGGED, ("O", "B-PER", "I-PER"), Rarest("I-PER", 1)),
-        (TaggingConfig(tags="plain"), TAGGED, ("O", "B-PER", "I-PER"), Rarest("words", 8)),
-        (ExtractiveQAConfig(), questions, ("none", "answer"), Rarest("questions", 2)),
+        (TaggingConfig(tags="plain"), TAGGED, ("O", "B-PER", "I-PER"), Rarest("words", 8, together=True)),
+        (ExtractiveQAConfig(), questions, ("none", "answer"), Rarest("questions", 2, together=True)),
         (MrcNerConfig(), typed, ("T", "U"), Rarest("U", 0)),
     ):
         assert rarest(task, classes, {"dev": records, "test": ()}) == {"dev": expected}
