@@ -225,7 +225,7 @@ class Rarest:
     Attributes:
         label: The class; `words` or `questions` if the score does not tell classes apart.
         count: The number of its items.
-        together: Whether all items have this label: words, questions, or spans of one type.
+        together: Whether all items have this label and no other class is known: words, questions, or spans of one type.
     """
 
     label: str
