@@ -24,12 +24,13 @@ from analysis.summary import summary
 from analysis.tables.base import ReportTable, in_latex, in_markdown
 from analysis.tables.budget import at_equal_budget, variance_components
 from analysis.tables.classes import by_class
+from analysis.tables.data_sets import across_data_sets, across_data_sets_of
 from analysis.tables.errors import confusion, worst_items
 from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
 from analysis.tables.pareto import pareto_front
 from analysis.tables.ratios import scores_by_ratio
 from analysis.tables.runs import trained_alone, without_score
-from analysis.tables.study import across_data_sets, comparison, left_out
+from analysis.tables.study import comparison, left_out
 from analysis.tables.sweep import best_trials, by_loss
 from dice_ray.errors import RunError, one_line
 
@@ -204,12 +205,14 @@ def _digest(file: Path) -> str:
 def side_by_side(experiments: Mapping[str, Findings]) -> Report:
     """The report of several experiments: first the tables that compare them, then the parts of each under its name."""
     reports = {name: report(findings) for name, findings in experiments.items()}
-    shared = [*arms_side_by_side(experiments), *losses_side_by_side(experiments)]
+    studies = {name: comparisons(findings) for name, findings in experiments.items()}
+    compared = [each for of_study in studies.values() for each in of_study]
+    shared = [*arms_side_by_side(studies), *across_data_sets_of(compared), *losses_side_by_side(experiments)]
     return Report(
         ", ".join(experiments),
         (*shared, *(_named(name, table) for name, each in reports.items() for table in each.tables)),
         (
-            *ranks_of([each for findings in experiments.values() for each in comparisons(findings)]),
+            *ranks_of(compared),
             *(_named(name, figure) for name, each in reports.items() for figure in each.figures),
         ),
         tuple(f"{name}: {sentence}" for name, each in reports.items() for sentence in each.summary),

@@ -169,6 +169,10 @@ def in_latex(text: object) -> str:
     return re.sub(r"(?<!\w)-(?=\d)", "$-$", one_line(text).translate(_LATEX))
 
 
+HOLM_P: Final = "Holm p"
+"""The heading of corrected p values."""
+
+
 def shown_p(p: float) -> str:
     """A p value with three decimals; an empty string for NaN."""
     if math.isnan(p):

@@ -14,10 +14,9 @@ from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.naming import named, on_place
 from analysis.statistics import ALPHA
-from analysis.tables.base import Mark, ReportTable, shown_p
+from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
 from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
 
-HOLM_P: Final = "Holm p"
 MEANINGS: Final = {
     LOSS: "which arm it is, over all settings",
     SETTINGS: "the settings{varied}, over all arms",

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from analysis.columns import losses, parent_tag, scores
-from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.comparison import CONSTANT, Comparison
 from analysis.findings import Findings
 from analysis.tables.base import ReportTable, ScoreFormat
 
 
-def arms_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable]:
+def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[ReportTable]:
     """Each arm over several studies: its score, and its difference to the baseline of the same study."""
     columns: dict[str, Comparison] = {}
-    for name, findings in experiments.items():
-        compared = comparisons(findings)
+    for name, compared in studies.items():
         columns |= {f"{name}, {each.place}" if len(compared) > 1 else name: each for each in compared}
     if len(columns) < 2:
         return []

@@ -1,4 +1,4 @@
-"""The tables of a study: its arms against the baseline, over data sets, and the arms that could not run."""
+"""The tables of a study: its arms against the baseline, and the arms that could not run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-import numpy as np
 import pandas as pd
 
 from analysis.best_arm import TUNED
@@ -14,13 +13,11 @@ from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.naming import named, on_place
-from analysis.new_data import over_data_sets
-from analysis.statistics import ALPHA, Difference, holm
-from analysis.tables.base import Mark, ReportTable, ScoreFormat, shown_p
+from analysis.statistics import ALPHA
+from analysis.tables.base import HOLM_P, Mark, ReportTable, ScoreFormat, shown_p
 from analysis.verdict import score_format, verdict
 from analysis.wording import headline, is_one_search
 
-HOLM_P: Final = "Holm p"
 ON_NEW_DATA: Final = "on new data"
 HOLM_P_ON_NEW_DATA: Final = "Holm p, new data"
 PR_AUC: Final = "PR-AUC"
@@ -212,61 +209,6 @@ def _missing(cells: pd.DataFrame) -> Iterator[str]:
             arms_by_missing.setdefault(", ".join(map(str, missing)), []).append(arm)
     for missing_seeds, arms in arms_by_missing.items():
         yield f"Missing: no cell of seed {missing_seeds} for {', '.join(arms)}."
-
-
-def across_data_sets(findings: Findings) -> list[ReportTable]:
-    """Each arm against the baseline over data sets, with one difference for each; only with two data sets or more."""
-    by_arm: dict[str, dict[str, list[Difference]]] = {}
-    baseline, metric = "", ""
-    for compared in comparisons(findings):
-        baseline, metric = compared.baseline, compared.metric
-        data_set = str(column(compared.cells, "tags.data").iloc[0])
-        for arm in compared.arms:
-            if arm.difference and arm.difference.interval.num:
-                by_arm.setdefault(arm.name, {}).setdefault(data_set, []).append(arm.difference)
-    if len({data_set for by_data in by_arm.values() for data_set in by_data}) < 2:
-        return []
-    rows: list[dict[str, Any]] = []
-    for name, by_data in by_arm.items():
-        means = [float(np.mean([difference.interval.mean for difference in of])) for of in by_data.values()]
-        across, better = over_data_sets(means, len(by_arm)), sum(mean > 0 for mean in means)
-        rows.append(
-            {"arm": name, "difference": float(np.mean(means)), "better_on": better, "data_sets": across.num}
-            | {"least": across.least, "p": across.p}
-        )
-    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["holm_p"] = p
-    scale = ScoreFormat(percent=all(score_format(compared).percent for compared in comparisons(findings)))
-    shown = pd.DataFrame(
-        {
-            "arm": row["arm"],
-            f"{scale.heading(metric)} minus {baseline}": scale.show(row["difference"], "+"),
-            "better on": f"{row['better_on']} of {row['data_sets']}",
-            HOLM_P: shown_p(row["holm_p"])
-            if row["data_sets"] >= row["least"]
-            else f"impossible below {row['least']} data sets",
-        }
-        for row in rows
-    )
-    note = (
-        "One mean difference for each data set (over its variants, if it has several). Wilcoxon's signed-rank test "
-        "over data sets (Demsar 2006), only if its smallest possible p, 2^(1-n) with n data sets, is at most .05 over "
-        "the number of rows."
-    )
-    notes = (note, *_without_difference(comparisons(findings)))
-    return [ReportTable("across_data_sets", "Over data sets", pd.DataFrame(rows), shown, notes)]
-
-
-def _without_difference(compared: Sequence[Comparison]) -> Iterator[str]:
-    """The data sets, encoders and variants on which arms have no difference, as where their runs failed."""
-    tested = [(each.place, arm) for each in compared for arm in each.arms if arm.difference]
-    known = {(place, arm.name) for place, arm in tested if arm.difference and arm.difference.interval.num}
-    arms_by_missing: dict[str, list[str]] = {}
-    for name in dict.fromkeys(arm.name for _, arm in tested):
-        if missing := [each.place for each in compared if (each.place, name) not in known]:
-            arms_by_missing.setdefault("; ".join(missing), []).append(name)
-    for places, arms in arms_by_missing.items():
-        yield f"Missing: no difference to {compared[0].baseline} on {places} for {', '.join(arms)}."
 
 
 def left_out(findings: Findings) -> list[ReportTable]:

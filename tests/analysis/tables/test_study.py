@@ -1,4 +1,4 @@
-"""The tables of a study: two questions, who wins, what is tuned, missing or left out, and data sets together."""
+"""The tables of a study: two questions, who wins, and what is tuned, missing or left out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from analysis.item_counts import of_all_counts
 from analysis.new_data import over_seeds_and_items
 from analysis.statistics import ALPHA, holm_of, t_interval
 from analysis.tables.base import ReportTable
-from analysis.tables.study import across_data_sets, comparison, left_out
+from analysis.tables.study import comparison, left_out
 from tests.analysis.cells import items, study
 
 RNG = np.random.default_rng(0)
@@ -405,69 +405,6 @@ def test_variants_are_compared_by_themselves() -> None:
         f"test/f1 by arm on {place}" for place in ("qqp, original", "qqp, + positive", "qqp, mini, original")
     ]
     assert rows(tables[1])["dice"]["mean"] == pytest.approx(0.445)
-    assert not across_data_sets(Findings(frame))
-
-
-def several(num: int, *others: str) -> Findings:
-    rng = np.random.default_rng(2)
-    arms = ("cross_entropy", "dice", *others)
-    frames = [
-        study({arm: rng.normal(0.1 * (arm == "dice"), 0.01, 3).tolist() for arm in arms}, data=f"d{n}")
-        for n in range(num)
-    ]
-    return Findings(pd.concat(frames))
-
-
-def test_data_sets_together_only_where_it_is_possible() -> None:
-    (table,) = across_data_sets(several(5))
-    assert table.shown["Holm p"].tolist() == ["impossible below 6 data sets"]
-    (table,) = across_data_sets(several(6))
-    (row,) = table.data.to_dict("records")
-    assert (row["better_on"], row["data_sets"]) == (6, 6)
-    assert row["holm_p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
-    assert row["holm_p"] <= ALPHA
-
-
-def test_over_data_sets_each_arm_more_makes_it_harder() -> None:
-    (table,) = across_data_sets(several(6, "focal"))
-    assert table.shown["Holm p"].tolist() == ["impossible below 7 data sets"] * 2
-    (table,) = across_data_sets(several(7, "focal"))
-    dice = next(row for row in table.data.to_dict("records") if row["arm"] == "dice")
-    assert dice["holm_p"] == pytest.approx(2 * stats.wilcoxon([1, 2, 3, 4, 5, 6, 7]).pvalue)
-
-
-@pytest.mark.parametrize(("least", "shown"), [(0.01, ("test/f1 (%)", "+5.00")), (-0.01, ("test/f1", "+0.05"))])
-def test_over_data_sets_is_in_percent_only_if_the_scores_of_all_of_them_are(
-    least: float, shown: tuple[str, str]
-) -> None:
-    """Finds a mean difference that is 100 times the one in the table of a data set, because it is small."""
-    dice, focal = [0.35, 0.36], [least, least]
-    frames = [study({"cross_entropy": [0.3, 0.31], "dice": dice, "focal": focal}, data=data) for data in "ab"]
-    (table,) = across_data_sets(Findings(pd.concat(frames)))
-    assert table.shown[f"{shown[0]} minus cross_entropy"].tolist()[0] == shown[1]
-
-
-def test_a_data_set_on_which_an_arm_failed_is_none_of_its_data_sets() -> None:
-    frame = several(7).frame.reset_index(drop=True)
-    frame.loc[(frame["arm"] == "dice") & (frame["tags.data"] == "d0"), "state"] = "failed"
-    (table,) = across_data_sets(Findings(frame))
-    (row,) = table.data.to_dict("records")
-    assert (row["better_on"], row["data_sets"]) == (6, 6)
-    assert row["p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
-    assert "Missing: no difference to cross_entropy on d0 for dice." in table.notes
-    assert "Missing" not in across_data_sets(several(7))[0].text()
-
-
-def test_over_data_sets_names_the_variants_that_an_arm_lacks() -> None:
-    """Finds an arm whose mean difference is over fewer variants, or which has none at all, without a word of it."""
-    scores = {"cross_entropy": [0.5, 0.6], "dice": [0.7, 0.7], "focal": [0.6, 0.7], "tversky": [math.nan, math.nan]}
-    frames = [study(scores, data=data, variant=variant) for data in "ab" for variant in ("1:1", "1:100")]
-    frames[1].loc[frames[1]["arm"] == "dice", "state"] = "failed"
-    (table,) = across_data_sets(Findings(pd.concat(frames, ignore_index=True)))
-    assert table.notes[1:] == (
-        "Missing: no difference to cross_entropy on a, 1:100 for dice.",
-        "Missing: no difference to cross_entropy on a, 1:1; a, 1:100; b, 1:1; b, 1:100 for tversky.",
-    )
 
 
 def test_arms_left_out_stand_with_their_reason() -> None:

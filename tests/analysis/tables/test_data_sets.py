@@ -1,0 +1,119 @@
+"""The arms over data sets: of one study, or of several studies with the same baseline."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.findings import Findings
+from analysis.report import side_by_side
+from analysis.statistics import ALPHA
+from analysis.tables.data_sets import across_data_sets
+from tests.analysis import frames
+from tests.analysis.cells import study
+
+
+def several(num: int, *others: str) -> Findings:
+    rng = np.random.default_rng(2)
+    arms = ("cross_entropy", "dice", *others)
+    studies = [
+        study({arm: rng.normal(0.1 * (arm == "dice"), 0.01, 3).tolist() for arm in arms}, data=f"d{n}")
+        for n in range(num)
+    ]
+    return Findings(pd.concat(studies))
+
+
+def test_data_sets_together_only_where_it_is_possible() -> None:
+    (table,) = across_data_sets(several(5))
+    assert table.shown["Holm p"].tolist() == ["impossible below 6 data sets"]
+    (table,) = across_data_sets(several(6))
+    (row,) = table.data.to_dict("records")
+    assert (row["better_on"], row["data_sets"]) == (6, 6)
+    assert row["holm_p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
+    assert row["holm_p"] <= ALPHA
+
+
+def test_over_data_sets_each_arm_more_makes_it_harder() -> None:
+    (table,) = across_data_sets(several(6, "focal"))
+    assert table.shown["Holm p"].tolist() == ["impossible below 7 data sets"] * 2
+    (table,) = across_data_sets(several(7, "focal"))
+    dice = next(row for row in table.data.to_dict("records") if row["arm"] == "dice")
+    assert dice["holm_p"] == pytest.approx(2 * stats.wilcoxon([1, 2, 3, 4, 5, 6, 7]).pvalue)
+
+
+@pytest.mark.parametrize(("least", "shown"), [(0.01, ("test/f1 (%)", "+5.00")), (-0.01, ("test/f1", "+0.05"))])
+def test_over_data_sets_is_in_percent_only_if_the_scores_of_all_of_them_are(
+    least: float, shown: tuple[str, str]
+) -> None:
+    """Finds a mean difference that is 100 times the one in the table of a data set, because it is small."""
+    dice, focal = [0.35, 0.36], [least, least]
+    studies = [study({"cross_entropy": [0.3, 0.31], "dice": dice, "focal": focal}, data=data) for data in "ab"]
+    (table,) = across_data_sets(Findings(pd.concat(studies)))
+    assert table.shown[f"{shown[0]} minus cross_entropy"].tolist()[0] == shown[1]
+
+
+def test_a_data_set_on_which_an_arm_failed_is_none_of_its_data_sets() -> None:
+    frame = several(7).frame.reset_index(drop=True)
+    frame.loc[(frame["arm"] == "dice") & (frame["tags.data"] == "d0"), "state"] = "failed"
+    (table,) = across_data_sets(Findings(frame))
+    (row,) = table.data.to_dict("records")
+    assert (row["better_on"], row["data_sets"]) == (6, 6)
+    assert row["p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
+    assert "Missing: no difference to cross_entropy on d0 for dice." in table.notes
+    assert "Missing" not in across_data_sets(several(7))[0].text()
+
+
+def test_over_data_sets_names_the_variants_that_an_arm_lacks() -> None:
+    """Finds an arm whose mean difference is over fewer variants, or which has none at all, without a word of it."""
+    scores = {"cross_entropy": [0.5, 0.6], "dice": [0.7, 0.7], "focal": [0.6, 0.7], "tversky": [math.nan, math.nan]}
+    studies = [study(scores, data=data, variant=variant) for data in "ab" for variant in ("1:1", "1:100")]
+    studies[1].loc[studies[1]["arm"] == "dice", "state"] = "failed"
+    (table,) = across_data_sets(Findings(pd.concat(studies, ignore_index=True)))
+    assert table.notes[1:] == (
+        "Missing: no difference to cross_entropy on a, 1:100 for dice.",
+        "Missing: no difference to cross_entropy on a, 1:1; a, 1:100; b, 1:1; b, 1:100 for tversky.",
+    )
+
+
+def test_arms_on_fewer_data_sets_do_not_make_the_test_of_the_others_harder() -> None:
+    """Finds seven data sets that are too few because of rows that cannot be tested, and such rows called missing."""
+    frame = several(7, "focal").frame.reset_index(drop=True)
+    on_first = frame["tags.data"] == "d0"
+    frame["metrics.test/f1_tuned"] = frame["metrics.test/f1"].where(on_first)
+    (table,) = across_data_sets(Findings(frame))
+    shown = dict(zip(table.shown["arm"], table.shown["Holm p"], strict=True))
+    assert shown["dice"] == "0.031"
+    assert shown["dice (tuned threshold)"] == "impossible below 8 data sets"
+    assert "Missing" not in table.text()
+
+
+def of_two_arms(metric: str, data: str, baseline: str = "cross_entropy") -> Findings:
+    scores = {"cross_entropy": (0.5, 0.52), "dice": (0.6, 0.61)}
+    return frames.study(
+        [
+            {"arm": arm, "seed": seed, "tags.data": data, f"metrics.{metric}": score}
+            for arm, of_arm in scores.items()
+            for seed, score in enumerate(of_arm)
+        ],
+        metric=metric,
+        baseline=baseline,
+    )
+
+
+def test_studies_of_different_metrics_are_compared_over_their_data_sets() -> None:
+    """Finds that each contrast is read by the metric of one of the studies, and a heading that names that one."""
+    metrics = ("test/f1", "test/accuracy", "test/span_f1", "test/macro_f1", "test/accuracy", "test/f1")
+    studies = {f"s{n}": of_two_arms(metric, f"d{n}") for n, metric in enumerate(metrics)}
+    table = {each.name: each for each in side_by_side(studies).tables}["across_data_sets"]
+    assert table.shown.to_numpy().tolist() == [["dice", "+9.50", "6 of 6", "0.031"]]
+    assert table.shown.columns[1] == "score (%) minus cross_entropy"
+    assert "The data sets differ in their metric: test/accuracy, test/f1, test/macro_f1, test/span_f1." in table.notes
+
+
+def test_studies_with_different_baselines_are_not_compared_over_their_data_sets() -> None:
+    studies = {name: of_two_arms("test/f1", f"on {name}", name) for name in ("cross_entropy", "dice")}
+    assert "across_data_sets" not in {each.name for each in side_by_side(studies).tables}
