@@ -1,16 +1,14 @@
-"""Uncertainty of a difference beyond this test set: over seeds and test items, and over data sets."""
+"""Uncertainty of a difference beyond this test set: over seeds and test items."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics import ALPHA, Difference, Interval, StandardError
+from analysis.statistics import Difference, Interval, StandardError
 
 NUM_RESAMPLES: Final = 1000
 
@@ -68,32 +66,3 @@ def _resampled(parts_2SI2: NDArray[np.floating], seed: int) -> NDArray[np.floati
     sums = (weights_BU @ unique).reshape(NUM_RESAMPLES, 2, num_seeds, 2)
     scores_B2S = ratio(sums)
     return np.asarray((scores_B2S[:, 0] - scores_B2S[:, 1]).mean(-1))
-
-
-@dataclass(frozen=True)
-class AcrossDataSets:
-    """Whether an arm beats the baseline over data sets.
-
-    Attributes:
-        p: Of Wilcoxon's signed-rank test; NaN if the test is not run.
-        num: The number of data sets.
-        least: The fewest data sets with which any result could be significant.
-    """
-
-    p: float
-    num: int
-    least: int
-
-
-def over_data_sets(differences: Sequence[float], num_arms: int) -> AcrossDataSets:
-    """Wilcoxon's signed-rank test over data sets (Demsar 2006), one mean difference each.
-
-    With n data sets the smallest possible p is 2^(1-n): if that is above .05 over the number of arms, it is not run.
-    """
-    # 2^(1-n) <= ALPHA/num_arms, solved for n: Holm compares the smallest p with ALPHA/num_arms.
-    num, least = len(differences), math.ceil(1 + math.log2(num_arms / ALPHA))
-    if num < least or np.allclose(differences, 0):
-        return AcrossDataSets(math.nan, num, least)
-    from scipy import stats
-
-    return AcrossDataSets(float(stats.wilcoxon(differences).pvalue), num, least)

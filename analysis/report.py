@@ -14,6 +14,7 @@ from analysis import html_page
 from analysis.budget_wording import cards_at_budget
 from analysis.card import Card, cards
 from analysis.comparison import comparisons
+from analysis.data_sets import sentence_over_data_sets
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
 from analysis.figures.ranks import ranks_of
@@ -215,7 +216,10 @@ def side_by_side(experiments: Mapping[str, Findings]) -> Report:
             *ranks_of(compared),
             *(_named(name, figure) for name, each in reports.items() for figure in each.figures),
         ),
-        tuple(f"{name}: {sentence}" for name, each in reports.items() for sentence in each.summary),
+        (
+            *sentence_over_data_sets(compared),
+            *(f"{name}: {sentence}" for name, each in reports.items() for sentence in each.summary),
+        ),
         tuple(origin for each in reports.values() for origin in each.origins),
         tuple(
             replace(card, name=f"{name}: {card.name}" if card.name else name)

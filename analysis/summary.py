@@ -11,6 +11,7 @@ from analysis.budget import at_budget
 from analysis.budget_wording import sentences_at_budget
 from analysis.columns import column, states
 from analysis.comparison import comparisons
+from analysis.data_sets import sentence_over_data_sets
 from analysis.findings import Findings
 from analysis.importance import LEAST_TRIALS, too_few
 from analysis.paper.tables import why_not_on_paper_data
@@ -22,6 +23,7 @@ from analysis.wording import sentences
 def summary(findings: Findings) -> Iterator[str]:
     """The sentences, the most important first."""
     compared = comparisons(findings)
+    yield from sentence_over_data_sets(compared)
     for comparison in compared:
         prefix = f"On {comparison.place}: " if len(compared) > 1 else ""
         yield from (f"{prefix}{sentence}" for sentence in sentences(verdict(comparison)))

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from analysis.item_counts import item_parts, of_all_counts
-from analysis.new_data import over_data_sets, over_seeds_and_items, ratio
+from analysis.new_data import over_seeds_and_items, ratio
 from analysis.statistics import Difference, paired_difference
 
 
@@ -128,13 +128,3 @@ def test_items_that_share_a_document_are_resampled_with_it() -> None:
             covered[name] += interval.low <= 0 <= interval.high
     assert covered["by item"] / num_studies < 0.8
     assert 0.92 <= covered["by document"] / num_studies <= 0.99
-
-
-def test_over_data_sets_only_where_it_could_tell() -> None:
-    five = over_data_sets([0.1, 0.2, 0.3, 0.4, 0.5], num_arms=1)
-    assert (five.num, five.least) == (5, 6)
-    assert math.isnan(five.p)
-    assert 2.0 ** (1 - five.least) <= 0.05 < 2.0 ** (2 - five.least)
-    six = over_data_sets([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], num_arms=1)
-    assert six.p == pytest.approx(2**-5)
-    assert over_data_sets([0.1] * 6, num_arms=5).least == 8

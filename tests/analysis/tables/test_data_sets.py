@@ -12,6 +12,7 @@ from scipy import stats
 from analysis.findings import Findings
 from analysis.report import side_by_side
 from analysis.statistics import ALPHA
+from analysis.summary import summary
 from analysis.tables.data_sets import across_data_sets
 from tests.analysis import frames
 from tests.analysis.cells import study
@@ -35,6 +36,18 @@ def test_data_sets_together_only_where_it_is_possible() -> None:
     assert (row["better_on"], row["data_sets"]) == (6, 6)
     assert row["holm_p"] == pytest.approx(stats.wilcoxon([1, 2, 3, 4, 5, 6]).pvalue)
     assert row["holm_p"] <= ALPHA
+
+
+def test_the_summary_says_which_arms_are_worse_over_data_sets_and_nothing_where_none_is_tested() -> None:
+    frame = several(6).frame.reset_index(drop=True)
+    frame.loc[frame["arm"] == "dice", "metrics.test/f1"] -= 0.2
+    sentence = next(summary(Findings(frame)))
+    assert sentence.startswith(
+        "Over data sets (Wilcoxon, Holm p <= 0.05), significantly better than cross_entropy: no arm"
+    )
+    assert "; worse: dice -" in sentence
+    assert sentence.endswith(" (better on 0 of 6).")
+    assert not any("Wilcoxon" in sentence for sentence in summary(several(5)))
 
 
 def test_over_data_sets_each_arm_more_makes_it_harder() -> None:
@@ -108,7 +121,12 @@ def test_studies_of_different_metrics_are_compared_over_their_data_sets() -> Non
     """Finds that each contrast is read by the metric of one of the studies, and a heading that names that one."""
     metrics = ("test/f1", "test/accuracy", "test/span_f1", "test/macro_f1", "test/accuracy", "test/f1")
     studies = {f"s{n}": of_two_arms(metric, f"d{n}") for n, metric in enumerate(metrics)}
-    table = {each.name: each for each in side_by_side(studies).tables}["across_data_sets"]
+    made = side_by_side(studies)
+    assert made.summary[0] == (
+        "Over data sets (Wilcoxon, Holm p <= 0.05), significantly better than cross_entropy: "
+        "dice +9.50 (better on 6 of 6); worse: no arm."
+    )
+    table = {each.name: each for each in made.tables}["across_data_sets"]
     assert table.shown.to_numpy().tolist() == [["dice", "+9.50", "6 of 6", "0.031"]]
     assert table.shown.columns[1] == "score (%) minus cross_entropy"
     assert "The data sets differ in their metric: test/accuracy, test/f1, test/macro_f1, test/span_f1." in table.notes

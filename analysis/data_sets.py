@@ -1,0 +1,105 @@
+"""The arms over data sets: a mean difference to the baseline for each, and Wilcoxon's signed-rank test."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from analysis.columns import column
+from analysis.comparison import Comparison
+from analysis.statistics import ALPHA, holm
+from analysis.tables.base import ScoreFormat
+from analysis.verdict import score_format
+
+
+@dataclass(frozen=True)
+class OverDataSets:
+    """An arm against the baseline over data sets.
+
+    Attributes:
+        arm: Its name.
+        means: Its mean difference on each data set, over the variants of the data set.
+        least: The fewest data sets with which any result could be significant.
+        p: Of the test; NaN if it is not run.
+        holm_p: The same, corrected for the arms that are tested.
+    """
+
+    arm: str
+    means: tuple[float, ...]
+    least: int
+    p: float
+    holm_p: float = math.nan
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.means))
+
+    @property
+    def better_on(self) -> int:
+        return sum(mean > 0 for mean in self.means)
+
+
+def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
+    """Each arm against the baseline; none unless all have the same baseline, on two data sets or more."""
+    # Differences to other baselines are of other contrasts.
+    if len({each.baseline for each in compared}) != 1:
+        return []
+    by_arm: dict[str, dict[str, list[float]]] = {}
+    for each in compared:
+        data_set = str(column(each.cells, "tags.data").iloc[0])
+        for arm in each.arms:
+            if arm.difference and arm.difference.interval.num:
+                by_arm.setdefault(arm.name, {}).setdefault(data_set, []).append(arm.difference.interval.mean)
+    if len({data_set for by_data in by_arm.values() for data_set in by_data}) < 2:
+        return []
+    arms = []
+    for name, by_data in by_arm.items():
+        means = [float(np.mean(of_variants)) for of_variants in by_data.values()]
+        # Arms on fewer data sets, as at a tuned threshold, are not tested unless this one is, and must not make its
+        # test harder.
+        num_arms = sum(len(other) >= len(by_data) for other in by_arm.values())
+        least, p = least_data_sets(num_arms), math.nan
+        if len(means) >= least and not np.allclose(means, 0):
+            from scipy import stats
+
+            p = float(stats.wilcoxon(means).pvalue)
+        arms.append(OverDataSets(name, tuple(means), least, p))
+    return [replace(arm, holm_p=p) for arm, p in zip(arms, holm([arm.p for arm in arms]), strict=True)]
+
+
+def least_data_sets(num_arms: int) -> int:
+    """The fewest data sets with which one of these arms could be significant after Holm's correction.
+
+    >>> [least_data_sets(num_arms) for num_arms in (1, 2, 3, 4, 6, 7)]
+    [6, 7, 7, 8, 8, 9]
+    """
+    # With n data sets the smallest possible p is 2^(1-n), and Holm compares the smallest p with ALPHA/num_arms.
+    return math.ceil(1 + math.log2(num_arms / ALPHA))
+
+
+def sentence_over_data_sets(compared: Sequence[Comparison]) -> Iterator[str]:
+    """Which arms are better or worse than the baseline over data sets; nothing if no arm can be tested."""
+    tested = [arm for arm in over_data_sets(compared) if not math.isnan(arm.p)]
+    if not tested:
+        return
+    scale = format_over_data_sets(compared)
+    found = {
+        sign: ", ".join(
+            f"{arm.arm} {scale.show(arm.mean, '+')} (better on {arm.better_on} of {len(arm.means)})"
+            for arm in tested
+            if arm.holm_p <= ALPHA and np.sign(np.median(arm.means)) == sign
+        )
+        for sign in (1, -1)
+    }
+    yield (
+        f"Over data sets (Wilcoxon, Holm p <= {ALPHA}), significantly better than {compared[0].baseline}: "
+        f"{found[1] or 'no arm'}; worse: {found[-1] or 'no arm'}."
+    )
+
+
+def format_over_data_sets(compared: Sequence[Comparison]) -> ScoreFormat:
+    """In percent only if the scores of all data sets are."""
+    return ScoreFormat(percent=all(score_format(each).percent for each in compared))
