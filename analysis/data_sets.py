@@ -21,7 +21,7 @@ class OverDataSets:
 
     Attributes:
         arm: Its name.
-        means: Its mean difference on each data set, over the variants of the data set.
+        means: Its mean difference on each data set, over its variants, encoders and studies.
         least: The fewest data sets with which any result could be significant.
         p: Of the test; NaN if it is not run.
         holm_p: The same, corrected for the arms that are tested.
@@ -38,8 +38,19 @@ class OverDataSets:
         return float(np.mean(self.means))
 
     @property
+    def median(self) -> float:
+        return float(np.median(self.means))
+
+    @property
     def better_on(self) -> int:
         return sum(mean > 0 for mean in self.means)
+
+    @property
+    def is_better(self) -> bool:
+        """In the direction that the test finds: that of the sum of signed ranks, which one outlier does not decide."""
+        from scipy import stats
+
+        return float(np.sum(stats.rankdata(np.abs(self.means)) * np.sign(self.means))) > 0
 
 
 def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
@@ -58,8 +69,8 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
     arms = []
     for name, by_data in by_arm.items():
         means = [float(np.mean(of_variants)) for of_variants in by_data.values()]
-        # Arms on fewer data sets, as at a tuned threshold, are not tested unless this one is, and must not make its
-        # test harder.
+        # Arms on fewer data sets, as at a tuned threshold, are not in the family of this one: if they have enough to be
+        # tested, it has too.
         num_arms = sum(len(other) >= len(by_data) for other in by_arm.values())
         least, p = least_data_sets(num_arms), math.nan
         if len(means) >= least and not np.allclose(means, 0):
@@ -86,17 +97,18 @@ def sentence_over_data_sets(compared: Sequence[Comparison]) -> Iterator[str]:
     if not tested:
         return
     scale = format_over_data_sets(compared)
-    found = {
-        sign: ", ".join(
-            f"{arm.arm} {scale.show(arm.mean, '+')} (better on {arm.better_on} of {len(arm.means)})"
-            for arm in tested
-            if arm.holm_p <= ALPHA and np.sign(np.median(arm.means)) == sign
+    significant = [arm for arm in tested if arm.holm_p <= ALPHA]
+    better, worse = (
+        ", ".join(
+            f"{arm.arm} (median {scale.show(arm.median, '+')}, better on {arm.better_on} of {len(arm.means)})"
+            for arm in significant
+            if arm.is_better == is_better
         )
-        for sign in (1, -1)
-    }
+        for is_better in (True, False)
+    )
     yield (
         f"Over data sets (Wilcoxon, Holm p <= {ALPHA}), significantly better than {compared[0].baseline}: "
-        f"{found[1] or 'no arm'}; worse: {found[-1] or 'no arm'}."
+        f"{better or 'no arm'}; worse: {worse or 'no arm'}."
     )
 
 
