@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, TypeVar
 from analysis import html_page
 from analysis.budget_wording import cards_at_budget
 from analysis.card import Card, cards
-from analysis.comparison import comparisons
+from analysis.comparison import Comparison, comparisons
 from analysis.data_sets import sentence_over_data_sets
 from analysis.figures import FIGURES
 from analysis.figures.base import Figure
@@ -205,8 +205,11 @@ def _digest(file: Path) -> str:
 
 def side_by_side(experiments: Mapping[str, Findings]) -> Report:
     """The report of several experiments: first the tables that compare them, then the parts of each under its name."""
-    reports = {name: report(findings) for name, findings in experiments.items()}
-    studies = {name: comparisons(findings) for name, findings in experiments.items()}
+    reports: dict[str, Report] = {}
+    studies: dict[str, tuple[Comparison, ...]] = {}
+    for name, findings in experiments.items():
+        # One experiment after the other: `comparisons` keeps the latest alone.
+        reports[name], studies[name] = report(findings), comparisons(findings)
     compared = [each for of_study in studies.values() for each in of_study]
     shared = [*arms_side_by_side(studies), *across_data_sets_of(compared), *losses_side_by_side(experiments)]
     return Report(

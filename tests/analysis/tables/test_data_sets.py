@@ -38,6 +38,12 @@ def test_data_sets_together_only_where_it_is_possible() -> None:
     assert row["holm_p"] <= ALPHA
 
 
+def test_variants_and_encoders_are_no_data_sets() -> None:
+    scores = {"cross_entropy": [0.7, 0.71], "dice": [0.8, 0.79]}
+    tags = ({"variant": "original"}, {"variant": "+ positive"}, {"variant": "original", "encoder": "mini"})
+    assert not across_data_sets(Findings(pd.concat([study(scores, data="qqp", **each) for each in tags])))
+
+
 def test_the_summary_says_which_arms_are_worse_over_data_sets_and_nothing_where_none_is_tested() -> None:
     frame = several(6).frame.reset_index(drop=True)
     frame.loc[frame["arm"] == "dice", "metrics.test/f1"] -= 0.2
@@ -141,6 +147,15 @@ def test_studies_of_different_metrics_are_compared_over_their_data_sets() -> Non
     assert table.shown.to_numpy().tolist() == [["dice", "+9.50", "+9.50", "6 of 6", "0.031"]]
     assert table.shown.columns[1] == "score (%) minus cross_entropy"
     assert "The data sets differ in their metric: test/accuracy, test/f1, test/macro_f1, test/span_f1." in table.notes
+
+
+def test_an_arm_that_one_of_two_studies_on_a_data_set_lacks_is_named() -> None:
+    """Finds an arm whose mean difference is over fewer studies than that of the others, without a word of it."""
+    studies = {"a": of_two_arms("test/f1", "x"), "b": of_two_arms("test/f1", "x"), "c": of_two_arms("test/f1", "y")}
+    frame = studies["b"].frame
+    studies["b"] = Findings(frame.assign(state=frame["state"].mask(frame["arm"] == "dice", "failed")))
+    table = {each.name: each for each in side_by_side(studies).tables}["across_data_sets"]
+    assert "Missing: no difference to cross_entropy on x for dice." in table.notes
 
 
 def test_studies_with_different_baselines_are_not_compared_over_their_data_sets() -> None:
