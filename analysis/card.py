@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from analysis.columns import column, parent_tag
+from analysis.columns import parent_tag
 from analysis.comparison import Comparison, comparisons
 from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
@@ -100,8 +99,7 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
 
 def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:
     """The rows of dev and test and their rarest class, as stored at the start of the study."""
-    variants = column(compared.cells, "tags.variant").dropna().unique()
-    stored: Mapping[str, Any] = findings.data.get(str(variants[0]) if len(variants) else "", {})
+    stored = findings.data_of(compared.cells)
     rarest = {
         split: f", {found['count']:,} {found['label']}"
         if found.get("together")

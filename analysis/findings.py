@@ -78,6 +78,11 @@ class Findings:
         stored = [json.loads(text) for text in texts]
         return {variant: of for each in stored for variant, of in ({"": each} if "sizes" in each else each).items()}
 
+    def data_of(self, cells: pd.DataFrame) -> Mapping[str, Any]:
+        """What the study stored of the data of cells, which have one variant; empty if it stored nothing."""
+        variants = column(cells, "tags.variant").dropna().unique()
+        return self.data.get(str(variants[0]) if len(variants) else "", {})
+
     @property
     def _cells(self) -> pd.DataFrame:
         return self.frame[self.frame["kind"] == "cell"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from analysis.columns import losses
 from analysis.figures.base import COLORS, QUIET, Figure
-from analysis.paper.tables import is_on_paper_data
+from analysis.paper.tables import on_paper_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -83,7 +83,7 @@ def figure_1(points: int = 199) -> Figure1:
 def signs_of_dsc(findings: Findings) -> list[Figure]:
     """Figure 1, for studies on a data set of the paper that trained the self-adjusting dice loss."""
     has_dsc = (losses(findings.frame) == "self_adjusting_dice").any()
-    return [figure_1()] if has_dsc and is_on_paper_data(findings) else []
+    return [figure_1()] if has_dsc and on_paper_data(findings) else []
 
 
 def derivative(name: str, loss: Loss, points: int) -> Derivative:

@@ -2,7 +2,8 @@
 
 A report has Table 2 and Figure 1 for every study on a data set of the paper, and each of the Tables 3 to 10 for a study
 on its data and task. The preset says which data set of the paper its data are (`tracking.published`): a folder or file
-of that name may hold a part of them only, whose scores do not belong beside the printed ones.
+of that name may hold a part of them only, whose scores do not belong beside the printed ones. Neither do those of a
+study whose training file has fewer than nine tenths of the published records.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from analysis.columns import by_seed, collapsed, column, constant, losses, score
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.paper.printed import Block, PrintedRow, PrintedTable
-from analysis.paper.tables_3_to_10 import TABLE_8, TABLE_10, TABLES
+from analysis.paper.tables_3_to_10 import RECORDS, TABLE_8, TABLE_10, TABLES
 from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
 from analysis.tables.base import Mark, ReportTable, ScoreFormat
 from dice_ray.losses import LossConfig
@@ -36,19 +37,27 @@ SYMBOLS: Final = {
     "self_adjusting_dice": "DSC",
 }
 """The names in the paper's Table 2, by our names of the losses."""
-DATA_SETS: Final = frozenset(block.data for printed in TABLES for block in printed.blocks)
+DATA_SETS: Final = frozenset(RECORDS)
 """The data sets of the Tables 3 to 10, as presets name them."""
 
 
-def is_on_paper_data(findings: Findings) -> bool:
-    """Whether a study was run on a data set of the paper."""
-    return any(_data(compared) in DATA_SETS for compared in comparisons(findings))
+LEAST_WHOLE: Final = 0.9
+"""The least share of the published training records that counts as the whole data set: releases differ a little."""
+
+
+def on_paper_data(findings: Findings) -> tuple[Comparison, ...]:
+    """The comparisons of a study that were made on a data set of the paper, with all of its training records."""
+    named = [each for each in comparisons(findings) if _data(each) in DATA_SETS]
+    return tuple(each for each in named if not _missing_records(each, findings))
 
 
 def why_not_on_paper_data(findings: Findings) -> str:
     """A sentence on why the paper's tables are left out of a study on data that seem to be the paper's; else empty."""
-    if is_on_paper_data(findings):
+    if on_paper_data(findings):
         return ""
+    parts = dict.fromkeys(part for each in comparisons(findings) if (part := _missing_records(each, findings)))
+    if parts:
+        return f"The paper's tables are left out: {', '.join(parts)}."
     names = [_only(compared, "tags.data") for compared in comparisons(findings)]
     alike = dict.fromkeys(name for name in names if any(data in name for data in DATA_SETS))
     if not alike:
@@ -61,7 +70,7 @@ def why_not_on_paper_data(findings: Findings) -> str:
 
 def formulas(findings: Findings) -> list[ReportTable]:
     """Table 2: the formulas of the losses in a study."""
-    if not is_on_paper_data(findings):
+    if not on_paper_data(findings):
         return []
     ran = set(losses(findings.frame[findings.frame["kind"] == "cell"]).dropna())
     union, *_ = get_args(LossConfig)
@@ -83,9 +92,7 @@ def formulas(findings: Findings) -> list[ReportTable]:
 
 def paper_tables(findings: Findings) -> list[ReportTable]:
     """Tables 3 to 10: the printed scores in the printed layout, with ours in the rows of the same loss."""
-    if not is_on_paper_data(findings):
-        return []
-    compared = comparisons(findings)
+    compared = on_paper_data(findings)
     return [table for printed in TABLES if (table := _table(printed, compared))]
 
 
@@ -254,6 +261,16 @@ def _alphas(comparison: Comparison) -> dict[str, str]:
 
 def _data(comparison: Comparison) -> str:
     return _only(comparison, "tags.published")
+
+
+def _missing_records(comparison: Comparison, findings: Findings) -> str:
+    """What a part of a data set of the paper lacks; empty for a whole one, other data, and where it was not stored."""
+    stored = findings.data_of(comparison.cells).get("read", {}).get("train", {}).get("rows")
+    published = RECORDS.get(_data(comparison))
+    if stored is None or published is None or stored >= LEAST_WHOLE * published:
+        return ""
+    name = _only(comparison, "tags.data")
+    return f"the training file of {name} has {stored:,} of the {published:,} published records"
 
 
 def _imbalance(comparison: Comparison) -> str:

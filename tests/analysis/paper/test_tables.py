@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, get_args
 
@@ -12,10 +13,12 @@ from scipy import stats
 
 from analysis.findings import Findings
 from analysis.paper.tables import DATA_SETS, formulas, paper_tables
+from analysis.paper.tables_3_to_10 import TABLES
 from analysis.statistics import t_interval
 from analysis.summary import summary
 from analysis.tables.base import ReportTable, ScoreFormat
 from dice_ray.config.schema import PaperData
+from dice_ray.tracking.schema import DATA_FILE
 from tests.analysis.cells import study
 
 ARMS = {
@@ -209,5 +212,17 @@ def test_a_part_of_published_data_is_not_beside_the_paper(data: str) -> None:
     assert not [each for each in summary(Findings(study(ARMS, data="mine"))) if "paper" in each]
 
 
+@pytest.mark.parametrize(("records", "is_whole"), [(679, False), (3_668, False), (3_669, True), (4_076, True)])
+def test_files_that_were_cut_are_not_beside_the_paper(records: int, is_whole: bool) -> None:
+    """Finds a part of a data set in the files of its preset, whose name alone would put it into Table 7."""
+    frame = study(ARMS, data="mrpc", published="mrpc", encoder="minilm", task="sentence_pair")
+    stored = {"read": {"train": {"rows": records}}, "sizes": {}}
+    found = Findings(frame, lambda runs, file: {"study": json.dumps(stored)} if file == DATA_FILE else {})
+    assert bool(paper_tables(found)) == bool(formulas(found)) == is_whole
+    left_out = [sentence for sentence in summary(found) if "paper" in sentence]
+    why = f"the training file of mrpc has {records:,} of the 4,076 published records"
+    assert left_out == ([] if is_whole else [f"The paper's tables are left out: {why}."])
+
+
 def test_presets_can_name_every_data_set_of_the_tables() -> None:
-    assert set(get_args(PaperData)) == DATA_SETS
+    assert set(get_args(PaperData)) == DATA_SETS == {block.data for printed in TABLES for block in printed.blocks}
