@@ -38,6 +38,15 @@ def counted(number: float, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
+def gib(size: int) -> str:
+    """A number of bytes in GiB.
+
+    >>> gib(3 * 2**29)
+    '1.50 GiB'
+    """
+    return f"{size / 2**30:.2f} GiB"
+
+
 def num_items(value: object, most: int) -> int:
     """How many values a value holds, itself and what lies inside of its lists and mappings, counted up to `most`.
 

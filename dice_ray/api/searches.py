@@ -209,8 +209,8 @@ def resume(
             raise InputError(f"{name} has tried all that its space holds: no trial can be added")
         more = {"seeds": plan.seeds if seeds is None else seeds, "top": plan.top if top is None else top}
         if more["seeds"] < plan.seeds or more["top"] < plan.top:
-            planned = f"{plan.seeds} and {plan.top}"
-            raise InputError(f"--seeds and --top must be at least those of {name}, {planned}, got {seeds} and {top}")
+            planned, got = f"{plan.seeds} and {plan.top}", f"{more['seeds']} and {more['top']}"
+            raise InputError(f"--seeds and --top must be at least those of {name}, {planned}, got {got}")
         plan = plan.model_copy(update={"trials": plan.trials + more_trials, **more})
     elif more_trials or seeds or top:
         raise InputError(f"{name} is a study, which has no trials to add: it grows by arms, variants and seeds")

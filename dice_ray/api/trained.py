@@ -28,9 +28,10 @@ def predict(
 ) -> Predictions:
     """The predictions of a run's best checkpoint for a file, in the format of the run's data; labels are not read.
 
-    `Predictions.threshold` is the threshold they were made with. By default it is the one tuned on dev only where dev
-    has enough positives to show, on held-out folds, that it is better than 0.5; else 0.5 (0 for the no-answer threshold
-    of questions). The reason: a threshold tuned on a few positives can label every record positive.
+    `Predictions.threshold` is the threshold they were made with. By default it is the one tuned on dev only where the
+    run's score is an F1 or a ranking, and dev has enough positives to show, on held-out folds, that it is better than
+    0.5; else 0.5 (0 for the no-answer threshold of questions). The reason: a threshold tuned on a few positives can
+    label every record positive.
 
     Args:
         run: The name of a run, `SWEEP/TRIAL`, `STUDY/ARM/SEED`, or the path of a run's folder.

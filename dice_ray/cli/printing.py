@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dice_ray.cli.layout import WIDTH, clock, folded, table
-from dice_ray.errors import RunError, UnknownNameError, counted, one_line
+from dice_ray.errors import RunError, UnknownNameError, counted, gib, one_line
 
 if TYPE_CHECKING:
     from analysis.report import Report
@@ -204,8 +204,8 @@ def print_estimate(estimate: Estimate, price_per_hour: float | None, *, as_json:
     _print_fact(f"runs        {estimate.num_runs}{ended}")
     _print_fact(f"at once     {estimate.num_at_once}, each with {counted(needs.all_cpus, 'CPU')}{gpus}{workers}")
     _print_fact(f"time        about {_range(least, most, clock)}{less} ({each})")
-    _print_fact(f"memory      {_gib(estimate.memory)} of {_gib(estimate.free_memory)} ({_memory_per_process(run)})")
-    _print_fact(f"disk        {_gib(estimate.disk)} of {_gib(estimate.free_disk)}")
+    _print_fact(f"memory      {gib(estimate.memory)} of {gib(estimate.free_memory)} ({_memory_per_process(run)})")
+    _print_fact(f"disk        {gib(estimate.disk)} of {gib(estimate.free_disk)}")
     if hourly is not None:
         cost = _range(hourly * least, hourly * most, "{:.2f}".format)
         _print_fact(f"cost        about {cost}{less} at {price_per_hour:g} per hour")
@@ -226,9 +226,5 @@ def _range(least: float, most: float, write: Callable[[Any], str]) -> str:
 
 
 def _memory_per_process(run: Rehearsal) -> str:
-    gpu = f", {_gib(run.peak_gpu_memory)} of a GPU" if run.peak_gpu_memory else ""
-    return f"{_gib(run.peak_memory)} per process{gpu}"
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.2f} GiB"
+    gpu = f", {gib(run.peak_gpu_memory)} of a GPU" if run.peak_gpu_memory else ""
+    return f"{gib(run.peak_memory)} per process{gpu}"

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dice_ray.errors import RunError, first_line, one_line, reason_of
+from dice_ray.errors import RunError, first_line, gib, one_line, reason_of
 from dice_ray.remote import opened, store_url, without_password
 from dice_ray.run import cluster
 from dice_ray.run.machine_facts import Check, MachineFacts, described, differing, find_contents
@@ -181,7 +181,7 @@ def _machine(node: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str
 
 
 def _resources(machine: str, answer: MachineFacts, node: cluster.Node) -> Check:
-    found = f"{node.cpus} CPUs, {node.gpus} GPUs, {_gib(node.memory)} of memory"
+    found = f"{node.cpus} CPUs, {node.gpus} GPUs, {gib(node.memory)} of memory"
     torch = answer.versions["torch"]
     must = (
         f"it has GPUs, and torch {torch} is a build without CUDA: install torch from PyPI or pytorch.org's CUDA index"
@@ -206,10 +206,6 @@ def _folder(machine: str, answer: MachineFacts, place: str, *, is_seen_here: boo
 
 def _disk(needs: Needs) -> Check:
     free = shutil.disk_usage(needs.folder).free
-    found = f"{_gib(free)} free" + (f" for {_gib(needs.disk)} of checkpoints" if needs.disk else "")
-    must = f"{needs.folder} must have {_gib(needs.disk)} free for checkpoints, got {_gib(free)}: delete old runs there"
+    found = f"{gib(free)} free" + (f" for {gib(needs.disk)} of checkpoints" if needs.disk else "")
+    must = f"{needs.folder} must have {gib(needs.disk)} free for checkpoints, got {gib(free)}: delete old runs there"
     return Check("disk", DRIVER, found, must if needs.disk > free else "")
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.2f} GiB"

@@ -208,13 +208,14 @@ def stored_digest(folder: Path) -> str | None:
     return stored_task(folder)["data"] if (folder / TASK).exists() else None
 
 
-def check_digest(stored: str, current: str, subject: str) -> None:
+def check_digest(stored: str, current: str, subject: str, instead: str) -> None:
     """The data must be those of the run's start: a new dev split may hold rows that the run was trained on.
 
     Args:
         stored: Digest of the data at the run's start.
         current: Digest of the data now.
         subject: What needs the data, as the message begins.
+        instead: What else can be done than to restore the old data.
 
     Raises:
         RunError: The data were changed.
@@ -222,5 +223,5 @@ def check_digest(stored: str, current: str, subject: str) -> None:
     if stored != current:
         raise RunError(
             f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
-            f"{current} now): restore the old data, choose another name, or name a file to score. {REDRAWN}"
+            f"{current} now): restore the old data, or {instead}. {REDRAWN}"
         )

@@ -95,7 +95,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     first_steps = resolve([Layer("the run", nested(config)), values_layer("the rehearsal", one_worker)])
     prepared = prepare(config)
     num_steps = batches.num_steps(len(prepared.train.rows), training.epochs, training.batch_size)
-    num_evaluations = min(num_steps, training.evaluations or math.ceil(training.epochs))
+    num_evaluations = batches.num_evaluations(num_steps, training.epochs, training.evaluations)
     check_machine(config)
     parts = build(config)
     marks = [time.monotonic()]

@@ -108,5 +108,5 @@ def _checked(config: RunConfig, folder: Path, digest: str) -> Iterator[None]:
         store.fetch(folder)
         check_config(config, folder)
         if (stored := stored_digest(folder)) is not None:
-            check_digest(stored, digest, f"the run {folder.name}")
+            check_digest(stored, digest, f"the run {folder.name}", "choose another name")
         yield

@@ -193,7 +193,7 @@ class Trained:
                 raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
             return self.encoded(self._labelled_file(Path(data)))
         splits = sources.load(self.config.data, self.config.task.positive_label(), self.config.data_name)
-        check_digest(self.digest, splits.digest, f"to score {data}, the run")
+        check_digest(self.digest, splits.digest, f"to score {data}, the run", "name a file to score")
         records = getattr(splits, data)
         if not records:
             raise DataError(f"the data must have a {data} split to be scored on: it has none")

@@ -6,6 +6,7 @@ with another number of workers takes the same steps. Workers only divide a step 
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -16,6 +17,11 @@ POOL = 16
 def num_steps(num_rows: int, epochs: float, batch_size: int) -> int:
     """Optimizer steps of a run, each of `batch_size` rows; a step may span the end of an epoch."""
     return max(1, round(epochs * num_rows / batch_size))
+
+
+def num_evaluations(num_steps: int, epochs: float, evaluations: int | None) -> int:
+    """Evaluations of a run with this number of steps: by default one an epoch, and never more than steps."""
+    return min(num_steps, evaluations or math.ceil(epochs))
 
 
 class Steps:

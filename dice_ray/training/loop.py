@@ -122,7 +122,7 @@ def fit(
     """
     rows, device = parts.train.rows, parts.numerics.device
     num_steps = batches.num_steps(len(rows), config.epochs, config.batch_size)
-    num_evaluations = min(num_steps, config.evaluations or math.ceil(config.epochs))
+    num_evaluations = batches.num_evaluations(num_steps, config.epochs, config.evaluations)
     evaluated = {round(num_steps * (index + 1) / num_evaluations) for index in range(num_evaluations)}
 
     gradient = Gradient(

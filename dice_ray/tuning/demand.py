@@ -74,10 +74,10 @@ class Demand:
             what = f"{name} x launch.threads" if self.workers else "launch.threads"
             raise RunError(f"each trial needs {counted(least * self.threads, 'CPU')} ({what}), got {cpus} in all")
         if (fitting := self._processes(nodes)) < least:
-            found = ", ".join(f"{node.cpus} and {node.gpus}" for node in nodes)
+            found = "; ".join(f"{counted(node.cpus, 'CPU')} and {counted(node.gpus, 'GPU')}" for node in nodes)
             raise RunError(
-                f"one machine must have the {counted(self.threads, 'CPU')} (launch.threads) and "
-                f"{counted(self.gpus, 'GPU')} (launch.gpus) of a process, and {least} must fit: {fitting} do on {found}"
+                f"each process needs {counted(self.threads, 'CPU')} (launch.threads) and {counted(self.gpus, 'GPU')} "
+                f"(launch.gpus) on one machine; a trial needs {least} of them, and there is room for {fitting}: {found}"
             )
         return max(1, self.fitting(nodes))  # one with fewer workers than it wants
 

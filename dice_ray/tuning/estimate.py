@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice_ray.data import sources
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, gib
 from dice_ray.remote import without_password
 from dice_ray.run import cluster, doctor
 from dice_ray.run.driver import Driver
@@ -151,14 +151,14 @@ def _check(result: Estimate) -> None:
     run = result.rehearsal
     if result.memory > result.free_memory:
         raise RunError(
-            f"{result.num_at_once} trials at once need {_gib(result.memory)} of memory ({_gib(run.peak_memory)} a "
-            f"process), but {_gib(result.free_memory)} are free: with a larger launch.threads fewer run at once, with "
+            f"{result.num_at_once} trials at once need {gib(result.memory)} of memory ({gib(run.peak_memory)} a "
+            f"process), but {gib(result.free_memory)} are free: with a larger launch.threads fewer run at once, with "
             "a smaller training.tokens each needs less"
         )
     if result.disk > result.free_disk:
         raise RunError(
-            f"{result.folder} needs {_gib(result.disk)} on its disk for checkpoints ({_gib(run.weights)} for the "
-            f"weights of one), but {_gib(result.free_disk)} are free"
+            f"{result.folder} needs {gib(result.disk)} on its disk for checkpoints ({gib(run.weights)} for the "
+            f"weights of one), but {gib(result.free_disk)} are free"
         )
 
 
@@ -174,7 +174,3 @@ def _last_end(seconds: Sequence[float], num_at_once: int) -> float:
     for each in seconds:
         heapq.heapreplace(ends, ends[0] + each)
     return max(ends)
-
-
-def _gib(size: int) -> str:
-    return f"{size / 2**30:.2f} GiB"

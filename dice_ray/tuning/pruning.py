@@ -54,6 +54,7 @@ def replay(study: optuna.Study, scores: Sequence[float]) -> None:
     asked = study
     if isinstance(study.pruner, SuccessiveHalvingPruner) and study.pruner._min_resource is not None:
         # Which rungs a trial has completed does not depend on the others. With them, n trials would take n^2 steps.
+        # `_min_resource` is an internal of Optuna 5.
         asked = PartOfStudy(study, [])
     number = len(study.get_trials(deepcopy=False)) - 1
     for step in range(1, len(scores) + 1):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
 import optuna
-from optuna.samplers._ga import BaseGASampler
+from optuna.samplers._ga import BaseGASampler  # internal of Optuna 5
 from optuna.trial import FixedTrial, TrialState
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler

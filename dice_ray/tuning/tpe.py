@@ -13,7 +13,7 @@ from typing import Any, Final
 from optuna import Study
 from optuna.distributions import BaseDistribution
 from optuna.samplers import TPESampler
-from optuna.samplers._tpe.sampler import _split_trials
+from optuna.samplers._tpe.sampler import _split_trials  # internal of Optuna 5
 from optuna.trial import FrozenTrial, TrialState
 
 from dice_ray.tuning.part_of_study import PartOfStudy

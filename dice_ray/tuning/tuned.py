@@ -142,10 +142,9 @@ def _with_equal_weights(plan: StudyPlan) -> StudyPlan:
     if _config(plan, plan.baseline).loss.name != "cross_entropy":
         return plan
     _check_name(plan, control)
-    of_baseline = {path: value for path, value in plan.arms[plan.baseline].items() if not _is_of_loss(path)}
     made = plan.model_copy(
         update={
-            "arms": plan.arms | {control: of_baseline | EQUAL_WEIGHTS},
+            "arms": plan.arms | {control: _apart_from_loss(plan.arms[plan.baseline]) | EQUAL_WEIGHTS},
             "controls": {control: plan.baseline},
         }
     )

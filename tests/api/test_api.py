@@ -127,7 +127,7 @@ def test_a_sweep_goes_on_with_no_fewer_reruns(seeds: int | None, top: int | None
     plan_file.store(
         SweepPlan(name="sw", layers=layers, space="a:b", trials=1, seeds=2, top=3), Path("dice_ray_runs/sw")
     )
-    with pytest.raises(InputError, match=r"--seeds and --top must be at least those of sw, 2 and 3"):
+    with pytest.raises(InputError, match=rf"must be at least those of sw, 2 and 3, got {seeds or 2} and {top or 3}$"):
         api.resume("sw", seeds=seeds, top=top)
 
 

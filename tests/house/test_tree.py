@@ -26,6 +26,7 @@ def test_every_file_says_what_it_is() -> None:
     [
         ("module.py", '"""One thing, and\nanother. More.\n\nFurther."""\n', "One thing, and another"),
         ("module.py", '"""conll.py reads v1.2 files."""\n', "conll.py reads v1.2 files"),
+        ("module.py", '"""Dice (eq. 5 of Li et al. 2020). More."""\n', "Dice (eq. 5 of Li et al. 2020)"),
         ("module.py", "import os\n", ""),
         ("preset.yaml", "# Table 2 of the paper. Took\n# an hour.\ntask: tagging\n", "Table 2 of the paper"),
     ],

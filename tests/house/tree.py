@@ -21,7 +21,7 @@ def first_sentence(file: Path) -> str:
     else:
         text = "\n".join(line.lstrip("# ") for line in source.splitlines() if line.startswith("#"))
     paragraph = " ".join(text.split("\n\n")[0].split())
-    return re.split(r"\.(?: |$)", paragraph)[0]
+    return re.split(r"(?<!\beq)(?<!\bal)\.(?: |$)", paragraph)[0]  # not within `eq. 5` or `et al. 2019`
 
 
 def tree() -> str:

@@ -102,18 +102,18 @@ def test_trials_share_the_cpus_that_would_be_idle(
         (
             Demand(3, 0, 2, 2),
             [Node(4, 0), Node(2, 0)],
-            r"one machine must have the 3 CPUs .* and 2 must fit: 1 do on 4 and 0, 2 and 0",
+            r"each process needs 3 CPUs .* needs 2 of them, and there is room for 1: 4 CPUs and 0 GPUs; 2 CPUs and",
         ),
         (Demand(4), [Node(3, 0)], r"each trial needs 4 CPUs \(launch.threads\), got 3 in all"),
         (
             Demand(2, 1),
             [Node(4, 0), Node(1, 1)],
-            r"one machine must have the 2 CPUs .* and 1 GPU .* and 1 must fit: 0 do on 4 and 0, 1 and 1",
+            r"each process needs 2 CPUs .* and 1 GPU .* room for 0: 4 CPUs and 0 GPUs; 1 CPU and 1 GPU$",
         ),
         (
             Demand(4),
             [Node(3, 0), Node(3, 0)],
-            r"one machine must have the 4 CPUs .* and 1 must fit: 0 do on 3 and 0, 3 and 0",
+            r"each process needs 4 CPUs .* room for 0: 3 CPUs and 0 GPUs; 3 CPUs and 0 GPUs$",
         ),
     ],
 )
