@@ -25,9 +25,11 @@ class BestArm:
         runner_up: The row of another arm that is closest to it.
         difference: To the runner-up over seeds; its p is Holm-corrected over the best row against each such row.
         new_data: The same on new data; None if that is not known.
-        wins: Whether it is significantly better than every row of another arm over seeds.
-        wins_on_new_data: The same on new data.
-        by_seed: The differences to the runner-up, in the order of the seeds.
+        wins: Whether it is significantly better over seeds than every row of another arm, or ahead by the same with
+            each seed, which cannot be tested.
+        wins_on_new_data: Whether it is significantly better than each on new data.
+        untested: The rows that it is ahead of by the same with each seed.
+        open: The rows over which its lead is not significant, with the differences to each, in the order of the seeds.
     """
 
     name: str
@@ -36,7 +38,8 @@ class BestArm:
     new_data: Difference | None
     wins: bool
     wins_on_new_data: bool
-    by_seed: tuple[float, ...]
+    untested: tuple[str, ...]
+    open: Mapping[str, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -100,12 +103,18 @@ def best_of(rows: Sequence[ArmScores]) -> BestArm | None:
     differences = holm_of([first.minus(other) for other in others])
     on_new_data = [first.minus_on_new_data(other) for other in others]
     known = holm_of([difference for difference in on_new_data if difference])
+    behind = [each.is_ahead or (each.is_constant and each.interval.mean > 0) for each in differences]
     return BestArm(
         first.name,
         others[0].name,
         differences[0],
         known[0] if on_new_data[0] else None,
-        wins=not fewest and all(difference.is_ahead for difference in differences),
+        wins=not fewest and all(behind),
         wins_on_new_data=not fewest and len(known) == len(others) and all(difference.is_ahead for difference in known),
-        by_seed=first.differences_to(others[0]),
+        untested=tuple(other.name for other, each in zip(others, differences, strict=True) if each.is_constant),
+        open={
+            other.name: first.differences_to(other)
+            for other, is_behind in zip(others, behind, strict=True)
+            if not is_behind
+        },
     )

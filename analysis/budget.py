@@ -112,7 +112,7 @@ class AtBudget:
 
     @property
     def outcome(self) -> BudgetOutcome:
-        if not any(arm.differences for arm in self.arms):
+        if len(self.arms) < 2:
             return "nothing"
         num_scored = len(self.arms) * self.num_draws * self.num_seeds - sum(self.num_failed.values())
         if sum(self.num_collapsed.values()) == num_scored:

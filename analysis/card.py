@@ -12,7 +12,7 @@ from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import ToldApart, Verdict, verdict
-from analysis.wording import arm_to_use, certainty, controls, design, is_one_search, question
+from analysis.wording import arm_to_use, certainty, controls, design, has_failed_control, is_one_search, question
 from dice_ray.errors import RunError, counted, one_line
 
 
@@ -92,8 +92,9 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
     settle, is_command = _settle(made, findings)
     facts = {label: text for label, text in facts.items() if text}
     use = arm_to_use(made)
-    if is_one_search(compared) and (made.winner or made.different):
-        use += " (the settings that its search found, not the loss)"
+    if made.different:
+        use += " (the settings that its search found, not the loss)" if is_one_search(compared) else ""
+        use += " (no evidence about its loss: the control failed)" if has_failed_control(compared) else ""
     return Card(name, question(made), made.answer, use, facts, settle, is_command)
 
 

@@ -39,7 +39,7 @@ class Arm:
         name: The arm's name, with the suffix `TUNED` for its scores at the tuned threshold.
         score: The mean over its seeds.
         difference: To the baseline at the same kind of threshold, over the seeds that both have; None for the baseline
-            itself and the constant predictor. Its p is Holm-corrected over all rows.
+            itself and the constant predictor. Its p is Holm-corrected, over the rows with `FEW_SEEDS` seeds or more.
         ahead: The number of these seeds in which it is above the baseline.
         new_data: The same difference on new data; None also if that is not known.
         pr_auc: The mean area under the precision-recall curve, which does not depend on the threshold; two-class tasks
@@ -114,6 +114,12 @@ class Comparison:
     num_replaced: int
     rarest_class: tuple[str, int] | None
     controls: tuple[Control, ...] = ()
+
+    @property
+    def num_tests(self) -> int:
+        """How many differences from the baseline Holm's correction counts: those over `FEW_SEEDS` seeds that vary."""
+        differences = [arm.difference for arm in self.arms if arm.difference]
+        return sum(each.interval.num >= FEW_SEEDS and not math.isnan(each.p) for each in differences)
 
     @property
     def at_threshold(self) -> str:
@@ -236,9 +242,9 @@ def _rows(
 
 
 def _corrected(arms: Sequence[Arm]) -> list[Arm]:
-    """The arms with p values Holm-corrected over all rows, on this test set and on new data separately."""
-    differences = iter(holm_of([arm.difference for arm in arms if arm.difference]))
-    on_new_data = iter(holm_of([arm.new_data for arm in arms if arm.new_data]))
+    """The arms with Holm-corrected p values, on this test set and on new data separately."""
+    differences = iter(_holm_of_compared([arm.difference for arm in arms if arm.difference]))
+    on_new_data = iter(_holm_of_compared([arm.new_data for arm in arms if arm.new_data]))
     return [
         replace(
             arm,
@@ -247,6 +253,16 @@ def _corrected(arms: Sequence[Arm]) -> list[Arm]:
         )
         for arm in arms
     ]
+
+
+def _holm_of_compared(differences: Sequence[Difference]) -> list[Difference]:
+    """Holm's correction over the rows that share `FEW_SEEDS` seeds with the baseline; of the others, over all rows.
+
+    Those with fewer seeds are never called significant, and must not keep the others from being so.
+    """
+    compared = iter(holm_of([each for each in differences if each.interval.num >= FEW_SEEDS]))
+    of_all = holm_of(differences)
+    return [next(compared) if each.interval.num >= FEW_SEEDS else each for each in of_all]
 
 
 def _rarest_class(cells: pd.DataFrame, classes: Mapping[str, pd.DataFrame]) -> tuple[str, int] | None:

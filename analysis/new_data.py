@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.statistics import Difference, Interval, StandardError
+from analysis.statistics import NO_SPREAD, Difference, Interval, StandardError
 
 NUM_RESAMPLES: Final = 1000
 
@@ -34,13 +34,14 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
         seed: The seed of the resampling.
 
     Returns:
-        A difference with NaN bounds and p for fewer than two seeds or items.
+        A difference with NaN bounds and p for fewer than two seeds or items, or where it is the same with all seeds,
+        which is not tested on this test set either.
     """
     assert parts.shape == baseline.shape, "the same seeds and items"
     num_seeds, num_items, _ = parts.shape
     differences_S = ratio(parts.sum(1)) - ratio(baseline.sum(1))
     mean = float(differences_S.mean())
-    if num_seeds < 2 or num_items < 2:
+    if num_seeds < 2 or num_items < 2 or np.ptp(differences_S) < NO_SPREAD:
         return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
     of_items = float(np.var(_resampled(np.stack([parts, baseline]), seed), ddof=1))

@@ -63,7 +63,7 @@ class Difference:
         from scipy import special
 
         if not errors or max(error.size for error in errors) < NO_SPREAD:
-            return cls(Interval(mean, math.nan, math.nan, num), math.nan)
+            return cls(Interval(mean, math.nan, math.nan, num), math.nan, errors, bound)
         p = max(float(2 * special.stdtr(error.freedom, -abs(mean) / max(error.size, NO_SPREAD))) for error in errors)
         return cls(Interval(mean, math.nan, math.nan, num), p, errors, bound).corrected(p, ALPHA)
 
@@ -85,6 +85,12 @@ class Difference:
     def is_ahead(self) -> bool:
         """Whether it is significant and above 0."""
         return self.is_significant and self.interval.mean > 0
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same with all of at least `FEW_SEEDS` seeds and not 0: no t test can judge it."""
+        is_tested = not self.errors or not math.isnan(self.p)
+        return not is_tested and self.interval.num >= FEW_SEEDS and abs(self.interval.mean) >= NO_SPREAD
 
 
 def limits_of(metric: str) -> tuple[float, float]:

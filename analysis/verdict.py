@@ -71,10 +71,12 @@ class Verdict:
             class. `too_few_seeds`: no row shares `FEW_SEEDS` seeds with the baseline. `no_difference`: no compared row
             differs significantly from the baseline. `different`: some do, and there is no winner.
         num_seeds: The fewest seeds that a compared row shares with the baseline; without one, the most of any row.
+        most_seeds: The most seeds that a row shares with the baseline.
         compared: The rows that share enough seeds with the baseline.
         not_compared: Those that do not.
         different: The compared rows that differ significantly from the baseline.
         winner: The row that wins, and its lead over the closest row of another arm.
+        wins_on_new_data: Whether it wins on new data too.
         why_no_winner: The reason why the leading row does not win.
         more: The seeds that would answer the question; None if it is answered, or if seeds alone do not answer it.
         too_small: The difference that not even `MOST_SEEDS` would show; else empty.
@@ -83,10 +85,12 @@ class Verdict:
     comparison: Comparison
     outcome: Outcome
     num_seeds: int = 0
+    most_seeds: int = 0
     compared: tuple[Arm, ...] = ()
     not_compared: tuple[Arm, ...] = ()
     different: tuple[Arm, ...] = ()
     winner: BestArm | None = None
+    wins_on_new_data: bool = False
     why_no_winner: str = ""
     more: MoreSeeds | None = None
     too_small: str = ""
@@ -105,25 +109,29 @@ def verdict(comparison: Comparison) -> Verdict:
     if not most:
         return Verdict(comparison, "nothing")
     if all(_is_constant(arm, comparison) for arm in scored):
-        return Verdict(comparison, "all_collapsed", most)
+        return Verdict(comparison, "all_collapsed", most, most)
     not_compared = tuple(arm for arm in comparison.arms if arm.difference and shared[arm.name] < FEW_SEEDS)
     if most < FEW_SEEDS:
         lacking = MoreSeeds(comparison.cells["seed"].nunique() + FEW_SEEDS - most)
-        return Verdict(comparison, "too_few_seeds", most, not_compared=not_compared, more=lacking)
+        return Verdict(comparison, "too_few_seeds", most, most, not_compared=not_compared, more=lacking)
     compared = tuple(arm for arm in scored if shared.get(arm.name, 0) >= FEW_SEEDS)
     different = tuple(arm for arm in compared if arm.difference and arm.difference.is_significant)
     why_no_winner, is_close = _why_no_winner(comparison, compared)
     winner = comparison.best if different and not why_no_winner else None
     outcome: Outcome = "winner" if winner else "different" if different else "no_difference"
+    in_table = _in_table(winner, comparison, compared) if winner else []
     more, too_small = _more_seeds(comparison, compared) if is_close or not different else (None, "")
     return Verdict(
         comparison,
         outcome,
         min(shared[arm.name] for arm in compared),
+        most,
         compared,
         not_compared,
         different,
         winner,
+        bool(winner and winner.wins_on_new_data)
+        and all(arm.new_data and arm.new_data.is_significant for arm in in_table),
         why_no_winner,
         more,
         too_small,
@@ -155,10 +163,9 @@ def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[s
     leader = next(arm for arm in comparison.arms if arm.name == best.name)
     rivals = [arm for arm in (*rows_of_baseline(comparison), *compared) if _arm_of(arm) != _arm_of(leader)]
     highest = _highest(rivals)
-    if highest.score.mean > leader.score.mean:
+    if highest.score.mean > leader.score.mean + NO_SPREAD:
         return f"{best.name} leads on the shared seeds, but {highest.name} has a higher mean over its own", False
-    # The winner must be told apart by the p values of the table too, which are corrected over other tests.
-    in_table = [leader] if leader.difference else [arm for arm in compared if is_tuned(arm) == is_tuned(leader)]
+    in_table = _in_table(best, comparison, compared)
     if not best.wins or not all(arm.difference and arm.difference.is_significant for arm in in_table):
         lead = score_format(comparison).show(best.difference.interval.mean, "+")
         return f"{best.name} leads, {lead} over {best.runner_up}, but not significantly over every other arm", True
@@ -170,24 +177,35 @@ def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[s
     return "", False
 
 
-def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, str]:
-    """The seeds that would show the lead of the best arm over its runner-up; if no arm is better, over the baseline.
+def _in_table(best: BestArm, comparison: Comparison, compared: tuple[Arm, ...]) -> list[Arm]:
+    """The rows whose p values in the table must tell the best row apart too: they are corrected over other tests."""
+    leader = next(arm for arm in comparison.arms if arm.name == best.name)
+    return [leader] if leader.difference else [arm for arm in compared if is_tuned(arm) == is_tuned(leader)]
 
-    Without them, the difference that is too small; empty if it has no spread, as that of arms with equal scores.
+
+def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, str]:
+    """The seeds that would show the lead of the best arm over each row that it does not beat yet.
+
+    If no arm is better than the baseline, those that would show the difference of the highest. Without them, the
+    difference that is too small; empty if it has no spread, as that of arms with equal scores.
     """
-    num_tests, show = sum(arm.difference is not None for arm in comparison.arms), score_format(comparison).show
-    best, highest = comparison.best, _highest(compared)
-    if best and any(arm.difference and arm.difference.is_ahead for arm in compared):
-        by_seed, rows = best.by_seed, [best.name, best.runner_up]
-        shows = f"a lead as large as that of {best.name} over {best.runner_up}: {show(best.difference.interval.mean)}"
+    show, best, highest = score_format(comparison).show, comparison.best, _highest(compared)
+
+    def needed(by_seed: Sequence[float], num_tests: int) -> float:
+        return seeds_needed(by_seed, max(num_tests, 1), comparison.test_per_train) or math.inf
+
+    if best and best.open and any(arm.difference and arm.difference.is_ahead for arm in compared):
+        # Holm's correction tested the first of them that was not beaten at this level.
+        num, rival = max((needed(by_seed, len(best.open)), name) for name, by_seed in best.open.items())
+        by_seed, rows = best.open[rival], [best.name, rival]
+        shows = f"a lead as large as that of {best.name} over {rival}: {show(float(np.mean(by_seed)))}"
     else:
-        by_seed, rows = highest.by_seed, [highest.name]
+        num, by_seed, rows = needed(highest.by_seed, comparison.num_tests), highest.by_seed, [highest.name]
         shows = f"a difference as large as that of {with_differences([highest], show)}"
-    num = seeds_needed(by_seed, num_tests, comparison.test_per_train)
-    if num is None:
+    if math.isinf(num):
         return None, shows if len(by_seed) > 1 and np.ptp(by_seed) >= NO_SPREAD else ""
     names = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, *rows))
-    return MoreSeeds(num, tuple(names), shows), ""
+    return MoreSeeds(int(num), tuple(names), shows), ""
 
 
 def _highest(rows: Sequence[Arm]) -> Arm:

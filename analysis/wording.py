@@ -17,9 +17,11 @@ from dice_ray.errors import counted
 
 ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
 
+CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
+
 
 def headline(of: Verdict) -> str:
-    """The outcome in one sentence, after a warning if each arm was tuned by a search of its own."""
+    """The outcome in one sentence, after warnings of what keeps it from being about the losses."""
     return next(sentences(of))
 
 
@@ -29,6 +31,8 @@ def arm_to_use(of: Verdict) -> str:
         return of.winner.name
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
+    if (constant := _constant(of)) and not of.different:
+        return f"not known: {_names(constant)} differs by the same with each seed, which cannot be tested"
     at_half = _better_only_at_half(of)
     better = [arm for arm in _better(of.different) if is_useful(arm, of.comparison)]
     if names := _names([arm for arm in better if arm not in at_half]):
@@ -41,6 +45,11 @@ def arm_to_use(of: Verdict) -> str:
         return f"{baseline[-1].name}, since no arm is shown to be better at its tuned threshold{instead}"
     worse = " and some are worse" if of.different else ""
     return f"{baseline[0].name}, since no arm is shown to be better{worse}"
+
+
+def _constant(of: Verdict) -> list[Arm]:
+    """The compared rows that differ from the baseline by the same with each seed, of which no test says anything."""
+    return [arm for arm in of.compared if arm.difference and arm.difference.is_constant]
 
 
 def _better(rows: Sequence[Arm]) -> list[Arm]:
@@ -124,10 +133,16 @@ def question(of: Verdict) -> str:
 def sentences(of: Verdict) -> Iterator[str]:
     """The headline, what it rests on, and what it does not show."""
     of_verdict = _sentences(of)
-    if is_one_search(of.comparison):
-        # In the same sentence, so that no list of headlines shows the outcome without it.
-        yield f"{ONE_SEARCH}. {next(of_verdict)}"
+    warnings = [ONE_SEARCH] if is_one_search(of.comparison) else []
+    warnings += [CONTROL_FAILED] if has_failed_control(of.comparison) else []
+    # In the same sentence, so that no list of headlines shows the outcome without them.
+    yield ". ".join([*warnings, next(of_verdict)])
     yield from of_verdict
+
+
+def has_failed_control(comparison: Comparison) -> bool:
+    """Whether a control differs significantly from the baseline, whose loss it has."""
+    return any(control.is_passed is False for control in comparison.controls)
 
 
 def _sentences(of: Verdict) -> Iterator[str]:
@@ -146,12 +161,16 @@ def _sentences(of: Verdict) -> Iterator[str]:
             f"{FEW_SEEDS} are needed. Run {FEW_SEEDS - of.num_seeds} more."
         )
     elif of.outcome == "no_difference":
-        seeds = counted(of.num_seeds, "seed")
+        fewest = "" if of.num_seeds == of.most_seeds else f"{of.num_seeds} to "
+        seeds = f"{fewest}{counted(of.most_seeds, 'seed')}"
         yield f"No difference shown: over {seeds}, no arm differs significantly from {baseline}."
     elif of.outcome == "winner":
         yield _of_winner(of)
     yield from (f"Control {text}." for text in controls(of))
     yield from _of_different(of)
+    if constant := _constant(of):
+        names = with_differences(constant, score_format(comparison).show)
+        yield f"The same difference from {baseline} with each seed, which cannot be tested: {names}."
     if of.outcome == "different":
         yield f"No winner: {of.why_no_winner}."
     if of.compared and of.not_compared:
@@ -187,7 +206,7 @@ def _of_winner(of: Verdict) -> str:
     if of.comparison.test_per_train:
         where = _where(of.comparison)
     else:
-        where = "on this test set" + (" and on new data" if best.wins_on_new_data else ", not shown on new data")
+        where = "on this test set" + (" and on new data" if of.wins_on_new_data else ", not shown on new data")
     among = "compared" if of.not_compared else "other"
     # The lead is the difference of two means of the table only if both rows ran on the same seeds.
     rows = {arm.name: arm for arm in of.comparison.arms}
@@ -195,8 +214,10 @@ def _of_winner(of: Verdict) -> str:
     is_shared = {shared} == {rows[name].score.num for name in (best.name, best.runner_up)}
     over = "" if is_shared else f" on the {counted(shared, 'seed')} that both have"
     lead = score_format(of.comparison).show(best.difference.interval.mean, "+")
+    untested = ", ".join(best.untested)
     return (
-        f"Winner: {best.name}, significantly better than every {among} arm {where}; {lead} over {best.runner_up}{over}."
+        f"Winner: {best.name}, significantly better than every {among} arm {where}; {lead} over {best.runner_up}{over}"
+        f"{f' (not tested: the lead over {untested} is the same with each seed)' if untested else ''}."
     )
 
 
@@ -227,25 +248,30 @@ def _better_and_worse(of: Verdict, rows: Sequence[Arm]) -> str:
 def _of_levels(of: Verdict) -> str:
     """What is compared on how many seeds, and the scores of the baseline and the constant predictor."""
     comparison, show = of.comparison, score_format(of.comparison)
-    levels = [f"{arm.name} has {show.show_interval(arm.score)}" for arm in rows_of_baseline(comparison)[:1]]
+    baseline = rows_of_baseline(comparison)[:1]
+    levels = [f"{arm.name} has {show.show_interval(arm.score)}" for arm in baseline]
     levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
-    seeds = f", {counted(of.num_seeds, 'seed')}" if of.num_seeds else ""
+    seeds = "".join(f", {counted(arm.score.num, 'seed')}" for arm in baseline if arm.score.num)
     return f"{show.heading(comparison.metric)}{on_place(comparison.place)}{seeds}: {', '.join(filter(None, levels))}."
 
 
 def _of_power(of: Verdict) -> Iterator[str]:
     """Which differences these seeds can show, and how many would show the one that was seen."""
-    num_tests = sum(arm.difference is not None for arm in of.comparison.arms)
-    visible = {arm.name: smallest_visible(arm.by_seed, num_tests, of.comparison.test_per_train) for arm in of.compared}
-    known = sorted((value, name) for name, value in visible.items() if not math.isnan(value))
-    if known:
-        of_format, (low, easiest), (high, hardest) = score_format(of.comparison), known[0], known[-1]
+    num_tests, ratio = of.comparison.num_tests, of.comparison.test_per_train
+    visible = [
+        (smallest_visible(arm.by_seed, num_tests, ratio), arm.name, arm.difference.bound)
+        for arm in of.compared
+        if arm.difference and not math.isnan(arm.difference.p)
+    ]
+    if visible:
+        (low, easiest, bound), (high, hardest, bound_of_hardest) = min(visible), max(visible)
+        show = score_format(of.comparison).show
         # The spread of a few seeds of which one collapsed asks for differences that no score can have.
-        is_possible = not of_format.percent or high < 1
-        largest = f", {of_format.show(high)} for {hardest}" if is_possible else f"; for {hardest}, no possible one"
+        least = f"at least {show(low)} for {easiest}" if low < bound else "no possible one"
+        largest = f", {show(high)} for {hardest}" if high < bound_of_hardest else f"; for {hardest}, no possible one"
         yield (
-            f"Difference from {of.comparison.baseline} that so many seeds show in 4 of 5 studies: at least "
-            f"{of_format.show(low)} for {easiest}{largest if hardest != easiest else ''}."
+            f"Difference from {of.comparison.baseline} that so many seeds show in 4 of 5 studies: {least}"
+            f"{largest if hardest != easiest and low < bound else ''}."
         )
     if of.more and of.more.shows:
         yield f"About {of.more.num} seeds would show {of.more.shows}."

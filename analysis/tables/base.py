@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
-from analysis.statistics import Interval
+from analysis.statistics import ALPHA, Interval
 from dice_ray.errors import one_line
 
 _LATEX: Final = str.maketrans(
@@ -174,9 +174,15 @@ HOLM_P: Final = "Holm p"
 
 
 def shown_p(p: float) -> str:
-    """A p value with three decimals; an empty string for NaN."""
+    """A p value with three decimals, more where it would else seem to be at most `ALPHA`; an empty string for NaN.
+
+    >>> shown_p(0.05), shown_p(0.05001), shown_p(1e-5)
+    ('0.050', '0.0501', '< 0.001')
+    """
     if math.isnan(p):
         return ""
+    if ALPHA < p < ALPHA + 0.0005:
+        return f"{math.ceil(10_000 * p) / 10_000:.4f}"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.budget import AtBudget, at_budget
-from analysis.budget_wording import format_at_budget, headline_at_budget
+from analysis.budget_wording import format_at_budget, headline_at_budget, is_decided
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.naming import named, on_place
@@ -43,7 +43,7 @@ def _table(name: str, of: AtBudget) -> ReportTable:
         rows = [(arm.name, arm.scores[budget - 1], arm.differences.get(budget)) for arm in of.arms]
         rows += [(CONSTANT, of.constant, None)] if of.constant else []
         for arm, score, difference in rows:
-            if difference and not difference.is_significant:
+            if difference and not (is_decided(of) and difference.is_significant):
                 marks |= {(len(shown), heading): "grey" for heading in (minus, HOLM_P)}
             numbers.append(
                 {"best_of": budget, "arm": arm, "mean": score.mean, "low": score.low, "high": score.high}

@@ -13,7 +13,7 @@ from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.naming import named, on_place
-from analysis.statistics import ALPHA
+from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.tables.base import HOLM_P, Mark, ReportTable, ScoreFormat, shown_p
 from analysis.verdict import score_format, verdict
 from analysis.wording import headline, is_one_search
@@ -113,7 +113,7 @@ def _tips(compared: Comparison) -> dict[str, str]:
         "seeds": "The number of runs with a score",
         f"minus {baseline}": f"The mean difference to {baseline} over the seeds that both have, with its interval",
         "ahead in": f"In how many of these seeds the arm is better than {baseline}",
-        HOLM_P: "The p value of this difference on this test set, corrected for the number of rows by Holm's method",
+        HOLM_P: "The p value of this difference on this test set, corrected for the compared rows by Holm's method",
         ON_NEW_DATA: "The interval of the same difference for other seeds and other test items of the same kind",
         HOLM_P_ON_NEW_DATA: "The p value of the difference on new data, corrected in the same way",
         PR_AUC: "The area under the precision-recall curve, which needs no threshold",
@@ -140,7 +140,8 @@ def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> di
 def _notes(compared: Comparison) -> Iterator[str]:
     yield (
         "Means over seeds with 95 % intervals. Differences are paired by seed; their p values and intervals are "
-        f"Holm-corrected over all rows: an interval excludes 0 exactly where p is at most {ALPHA}."
+        f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more: an interval excludes 0 exactly where p is at "
+        f"most {ALPHA}."
     )
     if compared.test_per_train:
         yield (

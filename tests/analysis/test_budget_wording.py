@@ -96,6 +96,10 @@ def test_few_runs_have_the_command_that_goes_on() -> None:
     )
 
 
+def test_one_setting_is_too_few_and_not_nothing() -> None:
+    assert headline_at_budget(at_budget(findings(DEV[:, :1], TEST[:, :1]))[0]).startswith("Too few runs")
+
+
 def test_runs_that_failed_or_collapsed_are_named() -> None:
     """A failed run that nobody sees makes an arm look bad for no reason."""
     failed = TEST.copy()

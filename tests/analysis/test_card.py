@@ -17,7 +17,7 @@ from analysis.outcome import note
 from analysis.report import report
 from analysis.statistics import paired_difference
 from analysis.verdict import ANSWERS, Outcome, verdict
-from analysis.wording import ONE_SEARCH
+from analysis.wording import ONE_SEARCH, headline
 from tests.analysis.frames import study
 
 CLOSE = {"plain": [0.70, 0.72, 0.69, 0.71, 0.70], "dice": [0.72, 0.70, 0.72, 0.71, 0.72]}
@@ -77,10 +77,10 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
 )
 def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(scores: list[float], says: str) -> None:
     """Finds a control that wins, that is corrected or counted with the arms, or that fails unsaid."""
-    plain = [0.71, 0.7, 0.7, 0.72, 0.69]
-    without = found({"plain": plain, "dice": [score + 0.1 for score in plain]}, tuned="search 0001, best of 6")
+    plain, dice = [0.71, 0.7, 0.7, 0.72, 0.69], [0.81, 0.8, 0.81, 0.82, 0.79]
+    without = found({"plain": plain, "dice": dice}, tuned="search 0001, best of 6")
     findings = found(
-        {"plain": plain, "dice": [score + 0.1 for score in plain], "control_dice": scores},
+        {"plain": plain, "dice": dice, "control_dice": scores},
         tuned="search 0001, best of 6",
     )
     findings.frame["tags.control"] = findings.frame["arm"].map({"control_dice": "dice"})
@@ -90,7 +90,10 @@ def test_the_control_of_a_tuned_study_is_no_arm_and_says_whether_it_passed(score
     assert control.difference == paired_difference(dict(enumerate(scores)), dict(enumerate(plain)))
     (card,), (card_without,) = cards(findings), cards(without)
     assert re.match(says, card.lines["control"])
-    assert {**card.lines, "control": ""} == {**card_without.lines, "control": ""}
+    failed = " (no evidence about its loss: the control failed)" if says.startswith("failed") else ""
+    assert {**card.lines, "control": ""} == {**card_without.lines, "control": "", "use": card_without.use + failed}
+    assert headline(verdict(compared)).startswith(f"{ONE_SEARCH}. CONTROL FAILED: no" if failed else f"{ONE_SEARCH}. ")
+    assert ("CONTROL FAILED" in headline(verdict(compared))) is bool(failed)
     assert f"Control {card.lines['control']}." in report(findings).summary
     assert "control" not in card_without.lines
 

@@ -135,15 +135,15 @@ def test_arms_by_their_mean_each_against_the_baseline(reports: dict[str, Report]
         *("dice", "focal", "cross_entropy", "constant predictor"),
         *("dice (tuned threshold)", "cross_entropy (tuned threshold)", NASTY),
     ]
-    # Holm's procedure tests it at .05/3: its p is the second smallest of four.
-    low, high = stats.ttest_rel(F1["dice"], F1["cross_entropy"]).confidence_interval(1 - 0.05 / 3)
+    # Holm's procedure tests it at .05/2: its p is the second smallest of three; focal has too few seeds to be counted.
+    low, high = stats.ttest_rel(F1["dice"], F1["cross_entropy"]).confidence_interval(1 - 0.05 / 2)
     expected = [np.mean(F1["dice"]), 0.052, low, high]
     assert picked(arms["dice"], "mean", "difference", "difference_low", "difference_high") == pytest.approx(expected)
     assert arms["constant predictor"]["mean"] == pytest.approx(2 / 3)
     assert math.isnan(arms["cross_entropy"]["difference"])
 
 
-def test_p_is_corrected_over_all_rows_against_the_baseline(reports: dict[str, Report]) -> None:
+def test_p_is_corrected_over_the_rows_with_enough_seeds(reports: dict[str, Report]) -> None:
     def p(scores: Sequence[float], baseline: Sequence[float]) -> float:
         return float(stats.ttest_rel(scores, baseline, nan_policy="omit").pvalue)
 
@@ -152,7 +152,8 @@ def test_p_is_corrected_over_all_rows_against_the_baseline(reports: dict[str, Re
     assert none < dice < tuned < focal
     arms = rows(reports["study"], "comparison")
     corrected = [arms[name]["holm_p"] for name in (NASTY, "dice", "dice (tuned threshold)", "focal")]
-    assert corrected == pytest.approx([4 * none, 3 * dice, 2 * tuned, focal])
+    # That of focal, with too few seeds, is corrected over all: it is the largest of four.
+    assert corrected == pytest.approx([3 * none, 2 * dice, tuned, focal])
     assert math.isnan(arms["cross_entropy"]["holm_p"])
     assert math.isnan(arms["constant predictor"]["holm_p"])
 

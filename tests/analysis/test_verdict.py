@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 import numpy as np
@@ -119,18 +120,89 @@ def test_an_arm_that_ran_on_hard_seeds_too_does_not_win_below_another_mean() -> 
     assert "No winner: dice leads on the shared seeds, but focal has a higher mean over its own." in sentences(made)
 
 
-def test_an_arm_that_is_not_significantly_ahead_in_the_table_does_not_win() -> None:
-    """The table corrects over an arm with too few seeds too, over which the winner is not compared."""
-    plain = around(0.7)
-    few = [*[score + gain for score, gain in zip(plain, (0.1, -0.1, 0.05, -0.02), strict=False)], *[math.nan] * 6]
-    gains = [0.023, -0.006, 0.033, -0.006, 0.023, 0.023, -0.006, 0.023, -0.001, 0.014]
-    scores = {"plain": plain, "dice": [a + b for a, b in zip(plain, gains, strict=True)], "tversky": around(0.2)}
-    assert of(scores, constant=0.0).outcome == "winner"
-    made = of({**scores, "focal": few}, constant=0.0)
-    assert made.outcome == "different"
-    assert any(
-        sentence.startswith("No winner: dice leads, +1.20 over plain, but not sig") for sentence in sentences(made)
+def test_arms_that_are_not_compared_cost_no_other_its_significance() -> None:
+    """Finds p values that are corrected over arms with too few seeds, or over arms without a score."""
+    scores = {"plain": around(0.7), "dice": around(0.71), "focal": around(0.702, spread=5)}
+    alone = of(scores)
+    nothing = [math.nan] * 10
+    more = of({**scores, **{name: [*around(0.9, 4), *nothing[4:]] for name in "abc"}, **dict.fromkeys("de", nothing)})
+    assert more.different == alone.different
+    assert [arm.name for arm in more.different] == ["dice"]
+    said = [sentence for sentence in sentences(more) if "4 of 5 studies" in sentence]
+    assert said == [sentence for sentence in sentences(alone) if "4 of 5 studies" in sentence]
+
+
+def test_seeds_are_counted_for_the_arm_that_is_not_beaten_yet() -> None:
+    """Finds seeds for the runner-up, which is beaten: another arm is far behind in the mean and has a collapsed run."""
+    dice = around(0.8)
+    made = of(
+        {
+            "plain": around(0.7),
+            "dice": dice,
+            "focal": around_each([score - 0.01 for score in dice]),
+            "tversky": [*around_each([score - 0.02 for score in dice[:9]]), 0.1],
+        }
     )
+    assert re.match(r"dice leads, \S+ over focal, but not significantly over every other arm", made.why_no_winner)
+    assert made.more is not None
+    assert made.more.arms == ("plain", "dice", "tversky")
+    assert made.more.num > 10
+    assert f"About {made.more.num} seeds would show a lead as large as that of dice over tversky: " in " ".join(
+        sentences(made)
+    )
+
+
+def test_the_same_difference_with_each_seed_is_named_and_not_taken_for_none() -> None:
+    made = of({"plain": [0.0] * 5, "dice": [1.0] * 5})
+    assert made.outcome == "no_difference"
+    said = "The same difference from plain with each seed, which cannot be tested: dice +100.00."
+    assert said in sentences(made)
+    assert arm_to_use(made) == "not known: dice differs by the same with each seed, which cannot be tested"
+    made = of({"plain": around(0.7, 5), "dice": [1.0] * 5, "tversky": [0.0] * 5})
+    assert re.fullmatch(
+        r"Winner: dice, significantly better than every other arm on this test set, not shown on new data; \S+ over "
+        r"plain \(not tested: the lead over tversky is the same with each seed\)\.",
+        headline(made),
+    )
+
+
+def test_a_winner_on_new_data_is_one_in_the_table_too() -> None:
+    """The table corrects the p values on new data over other tests than those of the best arm."""
+    made = of({"plain": around(0.7), "dice": around(0.8), "focal": around(0.6)}).comparison
+    assert made.best is not None
+    best = replace(made.best, wins_on_new_data=True)
+    for p, says in ((0.051, "on this test set, not shown on new data"), (0.05, "on this test set and on new data")):
+        arms = tuple(
+            replace(arm, new_data=replace(arm.difference, p=p)) if arm.difference else arm for arm in made.arms
+        )
+        assert says in headline(verdict(replace(made, arms=arms, best=best)))
+
+
+def test_no_difference_is_planned_that_no_score_can_have() -> None:
+    plain, steady = [0.9, 0.0, 0.91, 0.0, 0.92], [0.92, 0.93, 0.92, 0.91, 0.92]
+    made = of({"plain": plain, "dice": steady, "focal": [score + 0.002 for score in plain[:4]] + [0.921]})
+    (said,) = [sentence for sentence in sentences(made) if "4 of 5 studies" in sentence]
+    assert re.fullmatch(r".* in 4 of 5 studies: at least 0\.\d\d for focal; for dice, no possible one\.", said)
+    made = of({"plain": plain, "dice": steady, "focal": steady[::-1]})
+    assert any(sentence.endswith(" in 4 of 5 studies: no possible one.") for sentence in sentences(made))
+
+
+def test_arms_with_other_seeds_have_their_own_number_in_the_sentences() -> None:
+    made = of({"plain": around(0.7), "dice": around(0.7), "focal": [*around(0.7, 6), *[math.nan] * 4]})
+    assert headline(made).startswith("No difference shown: over 6 to 10 seeds, no arm")
+    assert any(sentence.startswith("test/f1 (%), 10 seeds: plain has") for sentence in sentences(made))
+
+
+def test_the_same_mean_is_no_higher_one() -> None:
+    """Finds a mean that rounding makes higher: the two arms have the same scores with other seeds."""
+    made = of(
+        {
+            "plain": around(0.7, 5),
+            "dice": [0.83, 0.80, 0.82, 0.83, 0.82],
+            "focal": [0.80, 0.82, 0.83, 0.83, 0.82],
+        }
+    )
+    assert re.match(r"(dice|focal) leads, \+0.00 over", made.why_no_winner)
 
 
 def test_two_arms_that_are_better_and_alike_do_not_win() -> None:
