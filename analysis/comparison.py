@@ -59,6 +59,15 @@ class Arm:
     failed: int | None = None
     by_seed: tuple[float, ...] = ()
 
+    @property
+    def arm(self) -> str:
+        """The arm whose scores these are, with the given or the tuned threshold."""
+        return self.name.removesuffix(TUNED)
+
+    @property
+    def at_tuned_threshold(self) -> bool:
+        return self.name.endswith(TUNED)
+
 
 @dataclass(frozen=True)
 class Control:
@@ -193,7 +202,7 @@ def compare(
                 )
             arms.append(arm)
     arms.sort(key=lambda arm: (arm.name != baseline, math.isnan(arm.score.mean), -arm.score.mean))
-    compared = {arm.name for arm in arms if arm.name.removesuffix(TUNED) == baseline or len(arm.by_seed) >= FEW_SEEDS}
+    compared = {arm.name for arm in arms if arm.arm == baseline or len(arm.by_seed) >= FEW_SEEDS}
     best = best_of([row for rows, _ in readings.values() for row in rows.values() if row.name in compared])
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))

@@ -70,9 +70,9 @@ class ByRatio:
         for ratio, compared in self.comparisons.items():
             for arm in compared.arms:
                 score = arm.pr_auc if name == PR_AUC else arm.score
-                is_kind = arm.name.endswith(TUNED) == bool(suffix) and (arm.name != CONSTANT or name == AT_HALF)
+                is_kind = arm.at_tuned_threshold == bool(suffix) and (arm.name != CONSTANT or name == AT_HALF)
                 if is_kind and score and not math.isnan(score.mean):
-                    own = arm.name.removesuffix(TUNED)
+                    own = arm.arm
                     scores.setdefault(own, {})[ratio] = score
                     if name != PR_AUC and arm.difference and arm.difference.is_significant:
                         significantly[own, ratio] = "better" if arm.difference.is_ahead else "worse"

@@ -145,7 +145,7 @@ def is_useful(arm: Arm, comparison: Comparison) -> bool:
 
 def _is_constant(arm: Arm, comparison: Comparison) -> bool:
     """Whether a row says no more than a predictor of one class: every run collapsed at .5, and no threshold helps."""
-    row = next((row for row in comparison.arms if row.name == arm.name.removesuffix(TUNED)), arm)
+    row = next((row for row in comparison.arms if row.name == arm.arm), arm)
     has_collapsed = row.collapsed is not None and row.collapsed >= row.score.num > 0
     return has_collapsed and (row is arm or not arm.score.mean > _constant_score(comparison) + NO_SPREAD)
 
@@ -161,7 +161,7 @@ def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[s
     if best is None:
         return "no two compared arms share a seed", False
     leader = next(arm for arm in comparison.arms if arm.name == best.name)
-    rivals = [arm for arm in (*rows_of_baseline(comparison), *compared) if _arm_of(arm) != _arm_of(leader)]
+    rivals = [arm for arm in (*rows_of_baseline(comparison), *compared) if arm.arm != leader.arm]
     highest = _highest(rivals)
     if highest.score.mean > leader.score.mean + NO_SPREAD:
         return f"{best.name} leads on the shared seeds, but {highest.name} has a higher mean over its own", False
@@ -180,7 +180,11 @@ def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[s
 def _in_table(best: BestArm, comparison: Comparison, compared: tuple[Arm, ...]) -> list[Arm]:
     """The rows whose p values in the table must tell the best row apart too: they are corrected over other tests."""
     leader = next(arm for arm in comparison.arms if arm.name == best.name)
-    return [leader] if leader.difference else [arm for arm in compared if is_tuned(arm) == is_tuned(leader)]
+    return (
+        [leader]
+        if leader.difference
+        else [arm for arm in compared if arm.at_tuned_threshold == leader.at_tuned_threshold]
+    )
 
 
 def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, str]:
@@ -213,15 +217,7 @@ def _highest(rows: Sequence[Arm]) -> Arm:
 
 
 def rows_of_baseline(comparison: Comparison) -> list[Arm]:
-    return [arm for arm in comparison.arms if _arm_of(arm) == comparison.baseline]
-
-
-def _arm_of(row: Arm) -> str:
-    return row.name.removesuffix(TUNED)
-
-
-def is_tuned(row: Arm) -> bool:
-    return row.name.endswith(TUNED)
+    return [arm for arm in comparison.arms if arm.arm == comparison.baseline]
 
 
 def score_format(comparison: Comparison) -> ScoreFormat:

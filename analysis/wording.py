@@ -12,7 +12,7 @@ from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.naming import on_place
 from analysis.power import MOST_SEEDS, collapse_bound, smallest_visible
 from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.verdict import Verdict, failures, is_tuned, is_useful, rows_of_baseline, score_format, with_differences
+from analysis.verdict import Verdict, failures, is_useful, rows_of_baseline, score_format, with_differences
 from dice_ray.errors import counted
 
 ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
@@ -62,15 +62,15 @@ def _better_only_at_half(of: Verdict) -> list[Arm]:
 
     A tuned threshold may do what their losses do.
     """
-    better, tuned = _better(of.different), {arm.name for arm in of.compared if is_tuned(arm)}
+    better, tuned = _better(of.different), {arm.name for arm in of.compared if arm.at_tuned_threshold}
     tuned -= {arm.name for arm in better}
     return [arm for arm in better if f"{arm.name}{TUNED}" in tuned]
 
 
 def _names(rows: Sequence[Arm]) -> str:
     """The arms, of which one with both its rows is named once, and the runs that failed."""
-    plain = {arm.name: arm for arm in rows if not is_tuned(arm)}
-    tuned = [arm for arm in rows if is_tuned(arm) and arm.name.removesuffix(TUNED) not in plain]
+    plain = {arm.name: arm for arm in rows if not arm.at_tuned_threshold}
+    tuned = [arm for arm in rows if arm.at_tuned_threshold and arm.arm not in plain]
     *others, last = [f"{arm.name}{failures(arm)}" for arm in (*plain.values(), *tuned)] or [""]
     return f"{', '.join(others)}{' or ' if others else ''}{last}"
 
@@ -150,7 +150,7 @@ def _sentences(of: Verdict) -> Iterator[str]:
     if of.outcome == "nothing":
         yield f"Nothing to compare: no arm has a score for a seed for which {baseline} has one."
     elif of.outcome == "all_collapsed":
-        num = sum(arm.score.num for arm in comparison.arms if arm.name != CONSTANT and not is_tuned(arm))
+        num = sum(arm.score.num for arm in comparison.arms if arm.name != CONSTANT and not arm.at_tuned_threshold)
         yield (
             f"This says nothing about the arms: all {num} runs with a score predict one class only. Change the "
             f"training until {baseline} is better than the {CONSTANT}, then compare."

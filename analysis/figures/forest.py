@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from analysis.best_arm import TUNED
 from analysis.comparison import Arm, comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.naming import named, on_place
@@ -126,7 +125,7 @@ def forests(findings: Findings) -> list[Figure]:
 
 def _row(arm: Arm) -> ForestRow | None:
     """The row of an arm, not at its tuned threshold, that shares a seed with the baseline."""
-    if arm.name.endswith(TUNED) or not arm.difference or not arm.difference.interval.num:
+    if arm.at_tuned_threshold or not arm.difference or not arm.difference.interval.num:
         return None
     new_data = arm.new_data.interval if arm.new_data else None
     return ForestRow(arm.name, arm.difference.interval, new_data, arm.by_seed, arm.difference.is_significant)

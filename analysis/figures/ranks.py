@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from analysis.best_arm import TUNED
 from analysis.columns import place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.figures.base import COLORS, QUIET, Figure
@@ -112,7 +111,7 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
             {"place": each.place, "arm": arm.name, "mean": arm.score.mean}
             for each in compared
             for arm in each.arms
-            if arm.name != CONSTANT and not arm.name.endswith(TUNED)
+            if arm.name != CONSTANT and not arm.at_tuned_threshold
         ],
         columns=["place", "arm", "mean"],
     )

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import numpy as np
 
-from analysis.best_arm import TUNED
 from analysis.comparison import CONSTANT, Comparison
 from analysis.figures.base import QUIET, Figure, Line, label_in, looks_of, on_hover
 from analysis.naming import named, on_place
 from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, by_ratio
 from analysis.statistics import FEW_SEEDS, Interval
 from analysis.tables.base import ScoreFormat
-from analysis.verdict import is_tuned, score_format
+from analysis.verdict import score_format
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -192,8 +191,8 @@ def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[RatioPanel, ...]:
     for ratio, compared in by_ratio.items():
         for arm in compared.arms:
             if arm.difference and arm.difference.interval.num:
-                of_panel = points.setdefault(AT_TUNED if is_tuned(arm) else AT_HALF, {})
-                of_panel.setdefault(arm.name.removesuffix(TUNED), {})[ratio] = arm.difference.interval
+                of_panel = points.setdefault(AT_TUNED if arm.at_tuned_threshold else AT_HALF, {})
+                of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.interval
     of_gain = ScoreFormat(percent=all(score_format(compared).percent for compared in by_ratio.values()))
     return tuple(
         RatioPanel(name, of_gain, tuple(Line.through(arm, of_arm) for arm, of_arm in sorted(points[name].items())))

@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from analysis.best_arm import TUNED
 from analysis.columns import collapsed
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
@@ -153,5 +152,5 @@ def _living(compared: Comparison, findings: Findings) -> list[tuple[str, str]]:
 
 
 def _best_first(compared: Comparison, names: set[str]) -> list[str]:
-    arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.name.endswith(TUNED)]
+    arms = [arm for arm in compared.arms if arm.name in names and arm.name != CONSTANT and not arm.at_tuned_threshold]
     return [arm.name for arm in sorted(arms, key=lambda arm: -arm.score.mean)]

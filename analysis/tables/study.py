@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.best_arm import TUNED
 from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.findings import Findings
@@ -48,7 +47,7 @@ def _in_order(compared: Comparison) -> tuple[list[Arm], dict[int, str]]:
     Folded are the scores at the tuned threshold, and the arms whose runs all predict one class only.
     """
     arms = sorted(compared.arms, key=lambda arm: (arm.name == CONSTANT, math.isnan(arm.score.mean), -arm.score.mean))
-    tuned = [arm for arm in arms if arm.name.endswith(TUNED)]
+    tuned = [arm for arm in arms if arm.at_tuned_threshold]
     dead = [arm for arm in arms if arm.collapsed and arm.collapsed == arm.score.num]
     first = [arm for arm in arms if arm not in tuned and arm not in dead]
     if all(arm.name == CONSTANT for arm in first):
@@ -159,7 +158,7 @@ def _notes(compared: Comparison) -> Iterator[str]:
         )
         if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
-    if any(arm.name.endswith(TUNED) for arm in compared.arms):
+    if any(arm.at_tuned_threshold for arm in compared.arms):
         yield (
             f"Scores at a tuned threshold are compared with {compared.baseline} at its tuned threshold, the others "
             f"with {compared.baseline}{compared.at_threshold}."

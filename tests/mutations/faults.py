@@ -212,7 +212,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("analysis/new_data.py", " or np.ptp(differences_S) < NO_SPREAD", "", "analysis/test_new_data.py"),
     Fault("analysis/paper/tables.py", "stored >= LEAST_WHOLE * published", "True", "analysis/paper/test_tables.py"),
     Fault("analysis/figures/ranks.py", "ascending=False", "ascending=True", "analysis/figures/test_ranks.py"),
-    Fault("analysis/figures/forest.py", "arm.name.endswith(TUNED) or", "", "analysis/figures/test_forest.py"),
+    Fault("analysis/figures/forest.py", "arm.at_tuned_threshold or", "", "analysis/figures/test_forest.py"),
     Fault("analysis/figures/study.py", "axes.autoscale(False)", "pass", "analysis/figures/test_study.py"),
     Fault("analysis/comparison.py", "failed=int(runs.sum()) - len(row.scores)", "failed=0", "analysis/test_report.py"),
     Fault("analysis/comparison.py", "arms.append(Arm(CONSTANT, predictor))", "pass", "analysis/test_report.py"),
