@@ -98,13 +98,12 @@ def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list
         presets: Names of presets, or paths of YAML files.
         settings: Settings over each preset, as `data.dev_share=0.2`.
     """
-    from dice_ray.data import sources
     from dice_ray.tasks import inspection
 
     found = []
     for preset in presets:
         config = validate(preset, settings).with_data_name(Path(preset).stem)
-        splits = sources.load(config.data, config.task.positive_label(), config.data_name)
+        splits = config.splits()
         found.append(inspection.inspect(Path(preset).stem, config.task, splits))
     return found
 

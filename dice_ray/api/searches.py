@@ -14,7 +14,7 @@ from dice_ray.api.planned import run_plan, with_automatic
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
 from dice_ray.api.runs import train_config
-from dice_ray.api.studies import check_test, command_of, data_digest, layers_by_variant, read_study, with_losses
+from dice_ray.api.studies import check_test, command_of, layers_by_variant, read_study, with_losses
 from dice_ray.api.tables import preset_of
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.user_code import address_of
@@ -290,7 +290,8 @@ def ablate(
     for variant, (data_name, layers) in layers_by_variant(presets, settings, encoders, file.variants).items():
         config = resolve(layers).with_data_name(data_name)
         check_test(config)
-        variants[variant] = Variant(layers=with_automatic(layers, name, data_name, variant), digest=data_digest(config))
+        written = with_automatic(layers, name, data_name, variant)
+        variants[variant] = Variant(layers=written, digest=config.splits().digest)
     ((data_name, base),) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
     plan = StudyPlan(
         name=name,
@@ -298,7 +299,7 @@ def ablate(
         arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},
         baseline=file.baseline,
         seeds=tuple(range(1, seeds + 1)),
-        digest=data_digest(resolve(base).with_data_name(data_name)),
+        digest=resolve(base).with_data_name(data_name).splits().digest,
         variants={variant: content for variant, content in variants.items() if variant is not None},
         variants_are=file.variants_are,
         trial_timeout=trial_timeout,

@@ -195,20 +195,12 @@ def names_of(presets: Sequence[str | Path]) -> dict[str | Path, str]:
     return names
 
 
-def data_digest(config: RunConfig) -> str:
-    """The digest of the data of a configuration."""
-    from dice_ray.data import sources
-
-    return sources.load(config.data, config.task.positive_label(), config.data_name).digest
-
-
 def check_test(config: RunConfig) -> None:
     """The data must have a test split; where each class is scored, dev and test must have items of each.
 
     Raises:
         DataError: They have not.
     """
-    from dice_ray.data import sources
     from dice_ray.tasks.inspection import rarest
 
     if not config.data.has("test") and config.data.test_share is None:
@@ -218,7 +210,7 @@ def check_test(config: RunConfig) -> None:
         )
     if not config.task.scores_every_class():
         return
-    splits = sources.load(config.data, config.task.positive_label(), config.data_name)
+    splits = config.splits()
     classes = config.task.classes(splits.train)
     for split, found in rarest(config.task, classes, {"dev": splits.dev, "test": splits.test}).items():
         if found.count < LEAST_ITEMS:

@@ -147,7 +147,6 @@ def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None)
             data, scores = file.name, best.score(best.labelled(str(file)))
     if items is not None:
         write_output(items, trained.items_csv(scores))
-    metrics = {**scores.metrics, "collapsed": float(scores.collapsed)} if data == "test" else {}
-    on_test = {f"test/{name}": value for name, value in metrics.items()}
+    on_test = scores.named("test") if data == "test" else {}
     files = trained.count_files(data, scores)
     return Scored(run, data, scores, tracking.store_scores(of_run, files, on_test, best.step))

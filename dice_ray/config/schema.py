@@ -6,7 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, PlainValidator
 
-from dice_ray.data.sources import DataConfig, describe
+from dice_ray.data.records import Splits
+from dice_ray.data.sources import DataConfig, describe, load
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.losses import LossConfig
 from dice_ray.losses.cross_entropy import CrossEntropyConfig
@@ -157,6 +158,10 @@ class RunConfig(Settings):
     def data_name(self) -> str:
         """What the data set is called."""
         return self.tracking.data or describe(self.data)
+
+    def splits(self) -> Splits:
+        """The splits of its data, from the cache if possible. Raises what `sources.load` raises."""
+        return load(self.data, self.task.positive_label(), self.data_name)
 
     def with_data_name(self, name: str | None) -> RunConfig:
         """The same, with this name for data in files that have none: folders are called `data` and `downloads`."""

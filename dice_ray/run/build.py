@@ -126,7 +126,7 @@ def prepare(config: RunConfig) -> PreparedData:
 def _prepare(written: str, key: str) -> PreparedData:
     """`key` is for the cache alone: it changes with the content of the data files."""
     config = resolve([Layer("the run", json.loads(written))])
-    splits = sources.load(config.data, config.task.positive_label(), config.data_name)
+    splits = config.splits()
     encoded = encode(config.task, config.model, splits, config.data_name)
     train, dev = EncodedSplit(splits.train, encoded.train), EncodedSplit(splits.dev, encoded.dev)
     return PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dice_ray.data import files, sources
+from dice_ray.data import files
 from dice_ray.data.records import PairRecord, TextRecord
 from dice_ray.models.export import ENCODER
 from dice_ray.run import trained
@@ -28,7 +28,7 @@ LOADER: Final = "dice_ray.served"
 def predictions(run: Path, split: Literal["dev", "test"]) -> dict[str, str]:
     """The predictions of a run's best checkpoint on a split, and the texts of its records: content by artifact."""
     best = trained.load(run)
-    splits = sources.load(best.config.data, best.config.task.positive_label(), best.config.data_name)
+    splits = best.config.splits()
     records = getattr(splits, split)
     predicted = best.predictions(records)
     return {

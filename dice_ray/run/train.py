@@ -60,5 +60,4 @@ def score(config: RunConfig, folder: Path, split: str) -> dict[str, float]:
     for file, content in trained.count_files(split, scores).items():
         (folder / file).write_text(content, encoding="utf-8")
     store.send(folder)
-    metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
-    return {f"{split}/{name}": value for name, value in metrics.items()}
+    return scores.named(split)

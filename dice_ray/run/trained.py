@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dice_ray.config.schema import RunConfig
-from dice_ray.data import files, sources
+from dice_ray.data import files
 from dice_ray.data.readers.json_rows import parted
 from dice_ray.data.records import Record, documents, record_text
 from dice_ray.errors import DataError, InputError, RunError
@@ -192,7 +192,7 @@ class Trained:
             if not parted(Path(data))[0].exists():
                 raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
             return self.encoded(self._labelled_file(Path(data)))
-        splits = sources.load(self.config.data, self.config.task.positive_label(), self.config.data_name)
+        splits = self.config.splits()
         check_digest(self.digest, splits.digest, f"to score {data}, the run", "name a file to score")
         records = getattr(splits, data)
         if not records:

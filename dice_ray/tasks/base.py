@@ -87,6 +87,12 @@ class Scores:
     documents: Mapping[str, str] = field(default_factory=dict, repr=False)
     classes: Mapping[str, Counts] = field(default_factory=dict, repr=False)
 
+    def named(self, split: str) -> dict[str, float]:
+        """The metrics and `collapsed` by the names that MLflow has them under, `test/f1`."""
+        return {
+            f"{split}/{name}": value for name, value in {**self.metrics, "collapsed": float(self.collapsed)}.items()
+        }
+
 
 class Task(ABC, Generic[RecordT]):
     """A task with its classes, which come from the training split or from a stored run.

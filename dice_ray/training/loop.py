@@ -239,9 +239,7 @@ def _dev_scores(
     dev = parts.dev
     items = decoded(parts.task, parts.model, dev, parts.tokenizer, parts.numerics, tally, is_stopped)
     decisions = parts.task.decide(dev.records, dev.rows, items)
-    scores = parts.task.score(dev.records, dev.rows, items, decisions)
-    metrics = {**scores.metrics, "collapsed": float(scores.collapsed)}
-    of_dev = {f"dev/{name}": value for name, value in metrics.items()}
+    of_dev = parts.task.score(dev.records, dev.rows, items, decisions).named("dev")
     # The objective first: a line of the first metrics shows it.
     return {parts.objective: of_dev[parts.objective]} | of_dev, decisions
 

@@ -18,7 +18,6 @@ from optuna.trial import FixedTrial
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.data import sources
 from dice_ray.errors import InputError, RunError
 from dice_ray.run.folder import LEDGER, WARM_START
 from dice_ray.settings import Flat, differing_paths, flat
@@ -113,7 +112,7 @@ def check_warm_start(plan: SweepPlan, folder: Path) -> None:
         InputError: The space does not search a parameter of one of its trials, or in another range.
     """
     base, space = plan.base(), Space(plan.space)
-    digest = sources.load(base.data, base.task.positive_label(), base.data_name).digest
+    digest = base.splits().digest
     if not (trials := sweep_in(folder, base, digest).trials()):
         raise RunError(f"{folder} must hold trials that have ended to start from, and has none yet")
     for trial in trials:

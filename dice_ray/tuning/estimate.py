@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice_ray.data import sources
 from dice_ray.errors import RunError, gib
 from dice_ray.remote import without_password
 from dice_ray.run import cluster, doctor
@@ -87,12 +86,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     began = time.time()
     base = plan.base()
     bases = {variant: plan.base(variant) for variant in plan.digests}
-    plan = plan.bound_to(
-        {
-            variant: sources.load(each.data, each.task.positive_label(), each.data_name).digest
-            for variant, each in bases.items()
-        }
-    )
+    plan = plan.bound_to({variant: each.splits().digest for variant, each in bases.items()})
     stored, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):
         notes = sweep.check(plan, folder)

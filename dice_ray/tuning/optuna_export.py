@@ -8,17 +8,16 @@ from pathlib import Path
 
 import optuna
 from optuna.study import StudyDirection
-from optuna.trial import FixedTrial, FrozenTrial, TrialState
+from optuna.trial import FixedTrial, FrozenTrial
 
 from dice_ray.errors import InputError
 from dice_ray.run.build import objective
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import TrialOutcome, TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
-from dice_ray.tuning.samplers import mode_of, objective_values, quiet_optuna
+from dice_ray.tuning.samplers import TRIAL_STATES, mode_of, objective_values, quiet_optuna
 from dice_ray.tuning.space import Space
 
-STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 DIRECTIONS = {"max": StudyDirection.MAXIMIZE, "min": StudyDirection.MINIMIZE}
 
 
@@ -56,14 +55,10 @@ def _trial(plan: SweepPlan, space: Space, spec: TrialSpec, outcome: TrialOutcome
     """The trial with its settings, its score after each evaluation by step, and its id and failure as attributes."""
     fixed = FixedTrial(spec.params)
     space(fixed)
-    values = None
-    if outcome.state == "done" and plan.objectives:
-        values = objective_values(plan.objectives, outcome.curve, outcome.metrics)
-    elif outcome.state == "done":
-        values = [max(score for _, score in outcome.curve)]
+    is_done = outcome.state == "done"
     return optuna.trial.create_trial(
-        state=STATES[outcome.state],
-        values=values,
+        state=TRIAL_STATES[outcome.state],
+        values=objective_values(plan.objectives, outcome.curve, outcome.metrics) if is_done else None,
         params=fixed.params,
         distributions=fixed.distributions,
         intermediate_values={} if plan.objectives else dict(outcome.curve),

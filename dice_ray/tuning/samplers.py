@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, TypeVar, cast
 
 import optuna
 from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from dice_ray.config.load import Layer
 from dice_ray.errors import ConfigError, InputError, Problem, UnknownNameError, reason_of
@@ -26,6 +26,8 @@ SECONDS: Final = "seconds"
 """The objective that is the training time of a run; every other one is a metric of dev."""
 POPULATION: Final = 16
 """Of NSGA-II: with Optuna's 50, a search of some dozen trials would stay in its first, random generation."""
+TRIAL_STATES: Final = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
+"""Optuna's state of a trial, by ours."""
 NUM_TRIED: Final = 32
 """Random trials that show which parameters are conditional."""
 
@@ -187,7 +189,12 @@ def signed_metric(objective: str) -> str:
 def objective_values(
     objectives: Sequence[str], curve: Sequence[tuple[int, float]], metrics: Sequence[Mapping[str, float]]
 ) -> list[float]:
-    """The values of a finished run: metrics of its best evaluation, whose checkpoint is kept, and its whole time."""
+    """The values of a finished run: metrics of its best evaluation, whose checkpoint is kept, and its whole time.
+
+    Without objectives, its best score.
+    """
+    if not objectives:
+        return [max(score for _, score in curve)]
     _, best = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
     return [(metrics[-1] if name == SECONDS else best)[metric_of(name)] for name in objectives]
 

@@ -26,13 +26,12 @@ from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.pruning import pruner, replay
-from dice_ray.tuning.samplers import BRUTE_FORCE, mode_of, objective_values, quiet_optuna, sampler
+from dice_ray.tuning.samplers import BRUTE_FORCE, TRIAL_STATES, mode_of, objective_values, quiet_optuna, sampler
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.trial import SCORE, TrialResult
 
 ASK_SECONDS: Final = 1.0
 """How often the cluster is asked for its machines."""
-_STATES = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
 
 
 class SweepSearcher(OptunaSearch):
@@ -109,14 +108,10 @@ class SweepSearcher(OptunaSearch):
             self._study.tell(trial, state=TrialState.FAIL)
         elif result.get("finished"):
             curve = [(step, each[SCORE]) for step, each in results.items()]
-            self._study.tell(trial, self._values(curve, [_metrics(each) for each in results.values()]))
+            metrics = [_metrics(each) for each in results.values()]
+            self._study.tell(trial, objective_values(self._objectives, curve, metrics))
         else:
             self._study.tell(trial, state=TrialState.PRUNED)
-
-    def _values(self, curve: Sequence[tuple[int, float]], metrics: Sequence[dict[str, float]]) -> list[float]:
-        if self._objectives:
-            return objective_values(self._objectives, curve, metrics)
-        return [max(score for _, score in curve)]
 
     def _add(self, outcome: TrialOutcome, spec: TrialSpec, space: Space) -> None:
         """Add a trial that an earlier driver ran to the Optuna study, as if it had run in this one."""
@@ -140,8 +135,8 @@ class SweepSearcher(OptunaSearch):
             )
         )
         replay(self._study, scores)
-        values = self._values(outcome.curve, outcome.metrics) if is_done else None
-        self._study.tell(num_trials, values, None if is_done else _STATES[outcome.state])
+        values = objective_values(self._objectives, outcome.curve, outcome.metrics) if is_done else None
+        self._study.tell(num_trials, values, None if is_done else TRIAL_STATES[outcome.state])
 
 
 class InOrder(FIFOScheduler):
