@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pandas as pd
 
 from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget, BudgetOutcome, at_budget
-from analysis.card import Card
-from analysis.columns import parent_tag
+from analysis.card import Card, command_of
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.tables.base import ScoreFormat
 from analysis.variance import SETTINGS
 from analysis.verdict import MoreSeeds, ToldApart
-from dice_ray.errors import RunError, counted
+from dice_ray.errors import counted
 
 COVERED: Final = "seeds and the draw of the search"
 NOT_COVERED: Final = "other test items, other data sets, other search spaces"
@@ -113,8 +111,7 @@ def _card(of: AtBudget, name: str, findings: Findings) -> Card:
         "certainty": f"covers {COVERED}; not {NOT_COVERED}" if is_decided(of) else "",
     }
     settle, is_command = _settle(of, findings)
-    shown = {label: text for label, text in facts.items() if text}
-    return Card(name, QUESTION, ANSWERS[of.outcome], _use(of), shown, settle, is_command)
+    return Card(name, QUESTION, ANSWERS[of.outcome], _use(of), facts, settle, is_command)
 
 
 def _use(of: AtBudget) -> str:
@@ -135,10 +132,7 @@ def _settle(of: AtBudget, findings: Findings) -> tuple[str, bool]:
         return "", False
     if of.num_draws < FEW_SETTINGS:
         return f"the same study with {FEW_SETTINGS} SETTINGS and {FEW_SEEDS} seeds or more", False
-    try:
-        return shlex.join(MoreSeeds(FEW_SEEDS).words(parent_tag(findings.frame, "command"))), True
-    except RunError:
-        return f"the same study with {FEW_SEEDS} seeds", False
+    return command_of(MoreSeeds(FEW_SEEDS), findings)
 
 
 def _better_and_worse(of: AtBudget) -> tuple[list[ArmAtBudget], list[ArmAtBudget]]:

@@ -11,7 +11,7 @@ from analysis.comparison import Comparison, comparisons
 from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
 from analysis.tables.base import in_latex, in_markdown
-from analysis.verdict import ToldApart, Verdict, verdict
+from analysis.verdict import MoreSeeds, ToldApart, Verdict, verdict
 from analysis.wording import arm_to_use, certainty, controls, design, has_failed_control, is_one_search, question
 from dice_ray.errors import RunError, counted, one_line
 
@@ -26,7 +26,8 @@ class Card:
         answer: To the question.
         use: The arm to use, or several of which none is shown to be better; arms that were each tuned by a search stand
             for settings.
-        facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label.
+        facts: What was tuned, why no arm wins, data set, size of its splits, metric, seeds and controls, by label; an
+            empty one is not shown.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
     """
@@ -43,7 +44,7 @@ class Card:
     def lines(self) -> dict[str, str]:
         """All lines under the answer, by label."""
         settle = {"to settle it": self.settle} if self.settle else {}
-        return {"use": self.use, **self.facts, **settle}
+        return {"use": self.use, **{label: text for label, text in self.facts.items() if text}, **settle}
 
     @property
     def title(self) -> str:
@@ -90,7 +91,6 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
         "control": "; ".join(controls(made)),
     }
     settle, is_command = _settle(made, findings)
-    facts = {label: text for label, text in facts.items() if text}
     use = arm_to_use(made)
     if made.different:
         use += " (the settings that its search found, not the loss)" if is_one_search(compared) else ""
@@ -112,11 +112,16 @@ def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:
 
 
 def _settle(made: Verdict, findings: Findings) -> tuple[str, bool]:
-    """What to run, and whether it is a command; studies of older versions have not stored theirs."""
+    """What to run, and whether it is a command."""
     if made.more is None:
         return f"no study: not even {MOST_SEEDS} seeds would show {made.too_small}" if made.too_small else "", False
+    return command_of(made.more, findings)
+
+
+def command_of(more: MoreSeeds, findings: Findings) -> tuple[str, bool]:
+    """The command that runs a study with more seeds, and whether it is one: older versions have not stored theirs."""
     try:
-        return shlex.join(made.more.words(parent_tag(findings.frame, "command"))), True
+        return shlex.join(more.words(parent_tag(findings.frame, "command"))), True
     except RunError:
-        of = f" of {', '.join(made.more.arms)}" if made.more.arms else ""
-        return f"the same study with {counted(made.more.num, 'seed')}{of}", False
+        of = f" of {', '.join(more.arms)}" if more.arms else ""
+        return f"the same study with {counted(more.num, 'seed')}{of}", False

@@ -84,12 +84,12 @@ def test_few_runs_have_the_command_that_goes_on() -> None:
     (card,) = cards_at_budget(few)
     assert (card.answer, card.use, card.is_command) == ("TOO FEW RUNS", "not known yet", True)
     assert card.settle == "dice-ray ablate a_study --seeds 5"
-    assert "covers" not in card.facts
+    assert "covers" not in card.text()
     assert not any("certainty" in sentence for sentence in sentences_at_budget(at_budget(few)[0]))
     (card,) = cards_at_budget(findings(DEV[:, :5], TEST[:, :5]))
     assert (card.settle, card.is_command) == ("the same study with 6 SETTINGS and 5 seeds or more", False)
     assert "tuned" not in card.facts["design"], "of one setting nothing is chosen"
-    assert "budget" not in card.facts
+    assert "budget" not in card.lines
     assert headline_at_budget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]) == (
         "Too few runs to say which arm is better at equal tuning budget: 5 drawn settings and 5 seeds, and 6 settings "
         "and 5 seeds are needed."
