@@ -139,8 +139,8 @@ def _marks(arms: Sequence[Arm], compared: Comparison, shown: pd.DataFrame) -> di
 def _notes(compared: Comparison) -> Iterator[str]:
     yield (
         "Means over seeds with 95 % intervals. Differences are paired by seed; their p values and intervals are "
-        f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more: an interval excludes 0 exactly where p is at "
-        f"most {ALPHA}."
+        f"Holm-corrected over the rows with {FEW_SEEDS} seeds or more, those of the others over all rows: an interval "
+        f"excludes 0 exactly where p is at most {ALPHA}."
     )
     if compared.test_per_train:
         yield (
