@@ -89,8 +89,8 @@ class Difference:
     @property
     def is_constant(self) -> bool:
         """Whether it is the same with all of at least `FEW_SEEDS` seeds and not 0: no t test can judge it."""
-        is_tested = not self.errors or not math.isnan(self.p)
-        return not is_tested and self.interval.num >= FEW_SEEDS and abs(self.interval.mean) >= NO_SPREAD
+        is_without_spread = bool(self.errors) and math.isnan(self.p)
+        return is_without_spread and self.interval.num >= FEW_SEEDS and abs(self.interval.mean) >= NO_SPREAD
 
 
 def limits_of(metric: str) -> tuple[float, float]:

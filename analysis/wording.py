@@ -16,7 +16,6 @@ from analysis.verdict import Verdict, failures, is_useful, rows_of_baseline, sco
 from dice_ray.errors import counted
 
 ONE_SEARCH: Final = "ONE SEARCH FOR EACH ARM: this compares the settings that the searches found, not the losses"
-
 CONTROL_FAILED: Final = "CONTROL FAILED: no difference here is evidence about a loss"
 
 
@@ -31,8 +30,9 @@ def arm_to_use(of: Verdict) -> str:
         return of.winner.name
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
-    if (constant := _constant(of)) and not of.different:
-        return f"not known: {_names(constant)} differs by the same with each seed, which cannot be tested"
+    ahead = [arm for arm in _constant(of) if arm.difference and arm.difference.interval.mean > 0]
+    if ahead and not of.different:
+        return f"not known: {_names(ahead)} differs by the same with each seed, which cannot be tested"
     at_half = _better_only_at_half(of)
     better = [arm for arm in _better(of.different) if is_useful(arm, of.comparison)]
     if names := _names([arm for arm in better if arm not in at_half]):

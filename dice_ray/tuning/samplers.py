@@ -82,7 +82,7 @@ def notes(name: str, address: str, num_objectives: int = 1) -> list[str]:
     except Exception as error:
         why = reason_of(error.__cause__ or error)  # a space wraps an error of the sampler
         raise InputError(f"{name} must suggest a trial of {address}, and raised {why}") from error
-    if isinstance(chosen, optuna.samplers.TPESampler) and not chosen._multivariate:  # each parameter alone
+    if isinstance(chosen, optuna.samplers.TPESampler) and not chosen._multivariate:  # models each parameter alone
         return []
     searched = [{name for name, range_ in trial.distributions.items() if not range_.single()} for trial in known]
     conditional = set[str].union(*searched) - set[str].intersection(*searched)

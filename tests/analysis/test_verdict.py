@@ -158,6 +158,8 @@ def test_the_same_difference_with_each_seed_is_named_and_not_taken_for_none() ->
     said = "The same difference from plain with each seed, which cannot be tested: dice +100.00."
     assert said in sentences(made)
     assert arm_to_use(made) == "not known: dice differs by the same with each seed, which cannot be tested"
+    made = of({"plain": [1.0] * 5, "dice": [0.5] * 5})
+    assert arm_to_use(made) == "plain, since no arm is shown to be better"
     made = of({"plain": around(0.7, 5), "dice": [1.0] * 5, "tversky": [0.0] * 5})
     assert re.fullmatch(
         r"Winner: dice, significantly better than every other arm on this test set, not shown on new data; \S+ over "
@@ -166,8 +168,8 @@ def test_the_same_difference_with_each_seed_is_named_and_not_taken_for_none() ->
     )
 
 
-def test_a_winner_on_new_data_is_one_in_the_table_too() -> None:
-    """The table corrects the p values on new data over other tests than those of the best arm."""
+def test_a_winner_is_one_in_the_table_too() -> None:
+    """The table corrects p values over other tests than those of the best arm."""
     made = of({"plain": around(0.7), "dice": around(0.8), "focal": around(0.6)}).comparison
     assert made.best is not None
     best = replace(made.best, wins_on_new_data=True)
@@ -176,6 +178,11 @@ def test_a_winner_on_new_data_is_one_in_the_table_too() -> None:
             replace(arm, new_data=replace(arm.difference, p=p)) if arm.difference else arm for arm in made.arms
         )
         assert says in headline(verdict(replace(made, arms=arms, best=best)))
+    lost = [
+        replace(arm, difference=replace(arm.difference, p=0.051)) if arm.name == "dice" and arm.difference else arm
+        for arm in made.arms
+    ]
+    assert verdict(replace(made, arms=tuple(lost), best=best)).winner is None
 
 
 def test_no_difference_is_planned_that_no_score_can_have() -> None:
