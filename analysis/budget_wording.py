@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import pandas as pd
-
 from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget, BudgetOutcome, at_budget
 from analysis.card import Card, command_of
 from analysis.comparison import CONSTANT
@@ -33,7 +31,7 @@ ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
 
 def format_at_budget(of: AtBudget) -> ScoreFormat:
     """How scores and differences are written."""
-    return ScoreFormat.of(pd.Series([score.mean for arm in of.arms for score in arm.scores]))
+    return ScoreFormat.of(score.mean for arm in of.arms for score in arm.scores)
 
 
 def headline_at_budget(of: AtBudget) -> str:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-import pandas as pd
-
-from analysis.best_arm import TUNED
 from analysis.columns import column, place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
@@ -42,7 +39,7 @@ class Reading:
     @property
     def score_format(self) -> ScoreFormat:
         """How table and figure write its scores."""
-        return ScoreFormat.of(pd.Series([score.mean for of_arm in self.scores.values() for score in of_arm.values()]))
+        return ScoreFormat.of(score.mean for of_arm in self.scores.values() for score in of_arm.values())
 
 
 @dataclass(frozen=True)
@@ -61,21 +58,20 @@ class ByRatio:
     @property
     def readings(self) -> tuple[Reading, ...]:
         """The readings that the runs store: only tasks of two classes have a threshold and PR-AUC."""
-        made = (self._reading(AT_HALF, ""), self._reading(AT_TUNED, TUNED), self._reading(PR_AUC, ""))
+        made = map(self._reading, (AT_HALF, AT_TUNED, PR_AUC))
         return tuple(reading for reading in made if reading.scores)
 
-    def _reading(self, name: str, suffix: str) -> Reading:
+    def _reading(self, name: str) -> Reading:
         scores: dict[str, dict[float, Interval]] = {}
         significantly: dict[tuple[str, float], Literal["better", "worse"]] = {}
         for ratio, compared in self.comparisons.items():
             for arm in compared.arms:
                 score = arm.pr_auc if name == PR_AUC else arm.score
-                is_kind = arm.at_tuned_threshold == bool(suffix) and (arm.name != CONSTANT or name == AT_HALF)
+                is_kind = arm.at_tuned_threshold == (name == AT_TUNED) and (arm.name != CONSTANT or name == AT_HALF)
                 if is_kind and score and not math.isnan(score.mean):
-                    own = arm.arm
-                    scores.setdefault(own, {})[ratio] = score
+                    scores.setdefault(arm.arm, {})[ratio] = score
                     if name != PR_AUC and arm.difference and arm.difference.is_significant:
-                        significantly[own, ratio] = "better" if arm.difference.is_ahead else "worse"
+                        significantly[arm.arm, ratio] = "better" if arm.difference.is_ahead else "worse"
         means = {arm: sum(score.mean for score in of.values()) / len(of) for arm, of in scores.items()}
         order = sorted(scores, key=lambda arm: (arm != self.baseline, arm == CONSTANT, -means[arm]))
         return Reading(name, {arm: scores[arm] for arm in order}, significantly)

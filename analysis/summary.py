@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import pandas as pd
-
 from analysis.best_trial import best_trial
 from analysis.budget import at_budget
 from analysis.budget_wording import sentences_at_budget
@@ -40,7 +38,7 @@ def summary(findings: Findings) -> Iterator[str]:
     if why_not := why_not_on_paper_data(findings):
         yield why_not
     if best := best_trial(findings):
-        score_format = ScoreFormat.of(pd.Series([best.score]))
+        score_format = ScoreFormat.of([best.score])
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
         yield f"The best of {(findings.frame['kind'] == 'trial').sum()} trials is {best.id}, with {best.loss}: {score}."
         criterion = (

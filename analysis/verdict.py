@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 import numpy as np
-import pandas as pd
 
 from analysis.best_arm import TUNED, BestArm
 from analysis.comparison import CONSTANT, Arm, Comparison
@@ -222,7 +221,7 @@ def rows_of_baseline(comparison: Comparison) -> list[Arm]:
 
 def score_format(comparison: Comparison) -> ScoreFormat:
     """How the table of the comparison writes its scores."""
-    return ScoreFormat.of(pd.Series([arm.score.mean for arm in comparison.arms]))
+    return ScoreFormat.of(arm.score.mean for arm in comparison.arms)
 
 
 def with_differences(rows: Sequence[Arm], show: Callable[[float, str], str]) -> str:

@@ -12,7 +12,7 @@ LONGEST_NAME: Final = 200
 LONGEST_WORD: Final = 300
 LONGEST_LINE: Final = 5000
 MOST_SHOWN: Final = 10_000
-"""Items of a value from which it is not written out."""
+"""A value with this many items is described, not printed."""
 MOST_LEVELS: Final = 100
 HOLDERS: Final = (Mapping, list, tuple, set, frozenset)
 LONG_WORD: Final = re.compile(rf"[^\s:]{{{LONGEST_WORD},}}")
@@ -50,7 +50,7 @@ def gib(size: int) -> str:
 def num_items(value: object, most: int) -> int:
     """How many values a value holds, itself and what lies inside of its lists and mappings, counted up to `most`.
 
-    A list that stands in several places counts in each, as whoever walks through the value meets it: nine levels of
+    A list that stands in several places counts in each, because a traversal visits it each time: nine levels of
     nine references are nine lists in a file of YAML, and 400 million items.
 
     >>> num_items({"a": [1, 2]}, 100), num_items([[0] * 9] * 9, 20)

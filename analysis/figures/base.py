@@ -12,8 +12,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-import pandas as pd
-
 from analysis.statistics import Interval
 from analysis.tables.base import ScoreFormat
 from dice_ray.errors import one_line
@@ -161,7 +159,7 @@ def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Loo
 
 def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
     """Label the axis of a score in the format of the tables: shares as percent."""
-    label_in(ScoreFormat.of(pd.Series(list(values), dtype="float64")), axis, metric)
+    label_in(ScoreFormat.of(values), axis, metric)
 
 
 def label_in(score_format: ScoreFormat, axis: Axis, metric: str) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import pandas as pd
-
 from analysis.columns import parent_tag
 from analysis.figures.base import Figure
 from analysis.figures.sweep import ScoredTrial, scored_trials
@@ -56,7 +54,7 @@ class SettingsFigure(Figure):
 
     @property
     def score_format(self) -> ScoreFormat:
-        return ScoreFormat.of(pd.Series([trial.score for trial in self.trials]))
+        return ScoreFormat.of(trial.score for trial in self.trials)
 
     @property
     def without(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
@@ -193,9 +193,9 @@ class ScoreFormat:
     percent: bool
 
     @classmethod
-    def of(cls, scores: pd.Series[float]) -> ScoreFormat:
-        """Percent if every score lies in [0, 1]."""
-        return cls(bool(scores.dropna().between(0, 1).all()))
+    def of(cls, scores: Iterable[float]) -> ScoreFormat:
+        """Percent if every score but NaN lies in [0, 1]."""
+        return cls(all(0 <= score <= 1 for score in scores if not math.isnan(score)))
 
     def heading(self, metric: str) -> str:
         return f"{metric} (%)" if self.percent else metric

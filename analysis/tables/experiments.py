@@ -45,7 +45,7 @@ def _row(name: str, columns: Mapping[str, Comparison]) -> tuple[dict[str, Any], 
             f"{study}: difference_low": difference and difference.low,
             f"{study}: difference_high": difference and difference.high,
         }
-        of = ScoreFormat.of(pd.Series([each.score.mean for each in comparison.arms]))
+        of = ScoreFormat.of(each.score.mean for each in comparison.arms)
         cells |= {
             f"{study}: {of.heading(comparison.metric)}": of.show_interval(arm.score) if arm else "",
             f"{study}: seeds": str(arm.score.num or "") if arm else "",

@@ -77,9 +77,9 @@ class Result:
     @property
     def can_be_resumed(self) -> bool:
         """Whether anything is stored that `resume` continues."""
-        from dice_ray.run.folder import CONFIG, holds_plan
+        from dice_ray.run.folder import can_be_resumed
 
-        return holds_plan(self.folder) or (self.folder / CONFIG).exists()
+        return can_be_resumed(self.folder)
 
     @property
     def log(self) -> Path:

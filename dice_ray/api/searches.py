@@ -184,7 +184,7 @@ def resume(
         InputError: An option does not apply to the run, sweep or study.
     """
     from dice_ray.run.driver import Driver
-    from dice_ray.run.folder import holds_plan, stored_config
+    from dice_ray.run.folder import can_be_resumed, holds_plan, stored_config
     from dice_ray.tuning import plan_file, sweep
     from dice_ray.tuning.plan import SweepPlan
 
@@ -192,7 +192,7 @@ def resume(
     if not holds_plan(folder):
         config = stored_config(folder)
         if config is None:
-            known = [each.name for each in runs_folder().glob("*") if holds_plan(each) or stored_config(each)]
+            known = [each.name for each in runs_folder().glob("*") if can_be_resumed(each)]
             raise UnknownNameError("sweep, study or run", name, known)
         if more_trials or seeds is not None or top is not None or address or max_hours or dry_run:
             raise InputError(f"{name} is a run trained alone, which is resumed without options of a sweep or study")

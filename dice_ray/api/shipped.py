@@ -51,9 +51,9 @@ def presets() -> dict[str, Path]:
 
 
 def spaces() -> dict[str, str]:
-    """The shipped spaces: modules with a function of their own name."""
+    """The shipped spaces: modules with a function of their own name that takes a trial."""
     files = sorted(folder_of("search_spaces").glob("*.py"))
-    return {file.stem: f"search_spaces.{file.stem}" for file in files if f"\ndef {file.stem}(" in file.read_text()}
+    return {file.stem: f"search_spaces.{file.stem}" for file in files if f"\ndef {file.stem}(trial" in file.read_text()}
 
 
 def space_address(space: str) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,9 +50,9 @@ class StudyFile:
 
     arms: dict[str, Flat]
     baseline: str
-    variants: dict[str, Flat] = field(default_factory=dict)
-    variants_are: VariantsAre = "data"
-    data: tuple[str, ...] = (EMBEDDED_PRESET,)
+    variants: dict[str, Flat]
+    variants_are: VariantsAre
+    data: tuple[str, ...]
 
 
 def read_study(study: str) -> StudyFile:

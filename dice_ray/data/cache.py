@@ -249,7 +249,7 @@ def _turn(path: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            lock.unlink(missing_ok=True)  # who waits holds the file still, and who comes now finds the entry
+            lock.unlink(missing_ok=True)  # a waiting process has it open still; a later one finds the entry
 
 
 @contextlib.contextmanager

@@ -231,7 +231,7 @@ def alter(
 
 def label(record: Augmented) -> str:
     """The label of a record as one string; several labels are joined by `;`."""
-    return record.label if isinstance(record, PairRecord) else ";".join(record.labels)
+    return ";".join(record.labels)
 
 
 def _new_copies(

@@ -76,8 +76,8 @@ def _version(filesystem: FileSystem, path: str) -> list[str]:
     if info.type != FileType.File:
         raise FileNotFoundError(_hint(filesystem, path))
     if isinstance(filesystem, PyFileSystem):  # pyarrow passes no ETag on
-        told = filesystem.handler.fs.info(path)
-        return [f"{name}={value}" for name, value in sorted(told.items()) if name not in CHANGING]
+        details = filesystem.handler.fs.info(path)
+        return [f"{name}={value}" for name, value in sorted(details.items()) if name not in CHANGING]
     with filesystem.open_input_file(path) as file:
         etag = (file.metadata() or {}).get("ETag", b"").decode()
     return [str(info.size), etag or str(info.mtime_ns)]

@@ -9,7 +9,7 @@ from pathlib import Path
 from dice_ray.config.schema import RunConfig
 from dice_ray.remote import RUNS, is_url
 from dice_ray.run import cluster
-from dice_ray.run.doctor import MEND
+from dice_ray.run.doctor import HOW_TO_SHARE
 from dice_ray.run.machine_facts import MachineFacts, described, differing
 
 
@@ -47,7 +47,7 @@ def problem(admission: Admission | None, surroundings: Mapping[str, str], folder
 def _found(admission: Admission, surroundings: Mapping[str, str], folder: Path) -> str:
     must_see = () if is_url(surroundings.get(RUNS, "")) else (Path(surroundings[cluster.FOLDER]), folder)
     if unseen := next((each for each in must_see if not each.is_dir()), None):
-        return f"it must see {unseen} under the same path: {MEND}"
+        return f"it must see {unseen} under the same path: {HOW_TO_SHARE}"
     cluster.enter(surroundings)
     checks = differing("", described(admission.configs), admission.driver)
     return "; ".join(check.problem for check in checks if check.problem)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dice_ray.errors import RunError, first_line, gib, one_line, reason_of
-from dice_ray.remote import opened, store_url, without_password
+from dice_ray.remote import is_url, opened, store_url, without_password
 from dice_ray.run import cluster
 from dice_ray.run.machine_facts import Check, MachineFacts, described, differing, find_contents
 
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from dice_ray.config.schema import RunConfig
 
 DRIVER: Final = "driver"
-MEND: Final = "mount one disk under the same path on all machines, or set DICE_RAY_RUNS to a URL of an object store"
+HOW_TO_SHARE: Final = (
+    "mount one disk under the same path on all machines, or set DICE_RAY_RUNS to a URL of an object store"
+)
 MAX_SKEW: Final = 5.0
 """Seconds that clocks may differ by: times of files and of runs in MLflow are compared across machines."""
 ANSWER_SECONDS: Final = 600.0
@@ -157,12 +159,12 @@ def _answer(request: _Request, name: str) -> MachineFacts:
     """Runs on each machine, and in the driver."""
     answer = described(())
     working, shared = Path(request.surroundings[cluster.FOLDER]), request.shared
-    if not working.is_dir() and "://" not in shared.place:
+    if not working.is_dir() and not is_url(shared.place):
         answer.unseen = f"it must see the working directory {working} under the same path: share it, or use `submit`"
         return answer
     cluster.enter(request.surroundings)
     if not shared.holds(DRIVER):
-        answer.unseen = f"it must see what the driver writes to {shared.shown}: {MEND}"
+        answer.unseen = f"it must see what the driver writes to {shared.shown}: {HOW_TO_SHARE}"
     elif name != DRIVER:
         try:
             shared.write(name)
@@ -201,7 +203,7 @@ def _clock(machine: str, answer: MachineFacts, asked: float, answered: float) ->
 def _folder(machine: str, answer: MachineFacts, place: str, *, is_seen_here: bool) -> Check:
     if answer.unseen or is_seen_here:
         return Check("folders", machine, "" if answer.unseen else f"{place} read and written", answer.unseen)
-    return Check("folders", machine, "", f"the driver must see what it writes to {place}: {MEND}")
+    return Check("folders", machine, "", f"the driver must see what it writes to {place}: {HOW_TO_SHARE}")
 
 
 def _disk(needs: Needs) -> Check:

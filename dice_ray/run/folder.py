@@ -150,6 +150,11 @@ def holds_plan(folder: Path) -> bool:
     return (folder / PLAN).exists()
 
 
+def can_be_resumed(folder: Path) -> bool:
+    """Whether a folder holds anything that `resume` continues."""
+    return holds_plan(folder) or (folder / CONFIG).exists()
+
+
 def stored_config(folder: Path) -> RunConfig | None:
     """The configuration of the run in a folder; none before it is stored."""
     file = folder / CONFIG

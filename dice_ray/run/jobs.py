@@ -4,8 +4,8 @@ A job gets the working directory that it is submitted from: Ray packs and sends 
 folder of each machine, which is gone when the job has ended; plans keep the paths of the user's own code, and a resumed
 run must find it there. So a job first copies it into the folder of its run, which all machines see, and works there.
 
-Of dice_ray nothing is sent. Ray names a wheel that it sends by its file name alone, so that a changed one of the same
-version would not be sent again, and installs all that it depends on once more (Ray 2.60).
+The package dice_ray itself is not sent. Ray names a wheel that it sends by its file name alone, so that a changed one
+of the same version would not be sent again, and installs all that it depends on once more (Ray 2.60).
 """
 
 from __future__ import annotations

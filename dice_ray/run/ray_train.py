@@ -138,7 +138,7 @@ def _remove_leftover_group(folder: Path) -> None:
 
     file = folder / PLACEMENT_GROUP
     group_id, _, request = file.read_text().partition(" ") if file.exists() else ("", "", "")
-    if group_id in ray.util.placement_group_table():  # a Ray that has ended took its groups along
+    if group_id in ray.util.placement_group_table():  # the groups of a Ray that has ended are gone
         ray.util.remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group_id))))
         elastic.cancel(request)
     file.unlink(missing_ok=True)

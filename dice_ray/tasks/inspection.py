@@ -15,14 +15,11 @@ import numpy as np
 from dice_ray.data.records import (
     LoadReport,
     NestedRecord,
-    PairRecord,
     QueryRecord,
-    QuestionRecord,
     Rarest,
     Record,
     Splits,
     TaggedRecord,
-    TextRecord,
 )
 from dice_ray.tasks.base import TaskBranch
 from dice_ray.unspaced import UNSPACED
@@ -170,15 +167,7 @@ def _facts(task: TaskBranch, records: Sequence[Record], unit: Unit) -> SplitFact
 
 def _texts(record: Record) -> Sequence[str]:
     """The texts of a record; the words of a tagged one count as texts."""
-    match record:
-        case PairRecord():
-            return record.first, record.second
-        case TextRecord():
-            return (record.text,)
-        case QuestionRecord():
-            return record.question, record.context
-        case TaggedRecord() | NestedRecord() | QueryRecord():
-            return record.words
+    return record.words if isinstance(record, QueryRecord) else record.content
 
 
 def _length(record: Record, unit: Unit) -> int:

@@ -50,7 +50,11 @@ class RunRecord:
 
     def evaluated(self, step: int, metrics: Mapping[str, float]) -> None:
         """The run was evaluated after this many optimizer steps."""
-        self._metrics(step, metrics)
+        values, constants = without_constants(metrics)
+        self._writer.metrics(self._id, step, values)
+        if new := {name: value for name, value in constants.items() if self._constants.get(name) != value}:
+            self._writer.tags(self._id, new)
+            self._constants |= new
 
     def steps(self, step: int, num_steps: int, metrics: Mapping[str, float]) -> None:
         """The run has done `step` of `num_steps` optimizer steps; about `NUM_STEP_POINTS` of these calls are stored.
@@ -93,7 +97,7 @@ class RunRecord:
             (_, score), checkpoint = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
             final = {schema.best_metric(objective): score}
             final |= {schema.kept_metric(name): checkpoint[name] for name in kept if name in checkpoint}
-            self._metrics(curve[-1][0], {**final, **(test or {})})
+            self.evaluated(curve[-1][0], {**final, **(test or {})})
             # On test if the run is scored there, else at its best evaluation on dev.
             scores, split = (test, "test/") if test else (checkpoint, objective)
             final_tags[schema.COLLAPSED] = "true" if scores.get(schema.collapsed_metric(split)) else "false"
@@ -102,13 +106,6 @@ class RunRecord:
         if final_tags:
             self._writer.tags(self._id, final_tags)
         self._writer.end(self._id, status)
-
-    def _metrics(self, step: int, metrics: Mapping[str, float]) -> None:
-        values, constants = without_constants(metrics)
-        self._writer.metrics(self._id, step, values)
-        if new := {name: value for name, value in constants.items() if self._constants.get(name) != value}:
-            self._writer.tags(self._id, new)
-            self._constants |= new
 
 
 def without_constants(metrics: Mapping[str, float]) -> tuple[dict[str, float], dict[str, str]]:

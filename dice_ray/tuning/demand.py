@@ -79,7 +79,7 @@ class Demand:
                 f"each process needs {counted(self.threads, 'CPU')} (launch.threads) and {counted(self.gpus, 'GPU')} "
                 f"(launch.gpus) on one machine; a trial needs {least} of them, and there is room for {fitting}: {found}"
             )
-        return max(1, self.fitting(nodes))  # one with fewer workers than it wants
+        return max(1, self.fitting(nodes))  # at least one trial, if need be with fewer workers than it may have
 
     def most_at_once(self, nodes: Sequence[Node], *, is_fixed: bool) -> int:
         """How many trials to keep running or waiting: as many as fit on these machines, and some that wait for more.

@@ -126,7 +126,7 @@ class Session:
         if recorder.failure is not None:
             raise RunError(
                 f"{self.plan.name} was stopped where it could not record a trial or delete its files: "
-                f"{recorder.failure}. Mend this, and `dice-ray resume {self.plan.name}` continues"
+                f"{recorder.failure}. Fix this, and `dice-ray resume {self.plan.name}` continues"
             )
         if recorder.unready is not None:
             raise RunError(

@@ -216,6 +216,6 @@ def _metrics(result: TrialResult) -> dict[str, float]:
 def _metric_and_mode(objectives: Sequence[str]) -> dict[str, Any]:
     if not objectives:
         return {"metric": SCORE, "mode": "max"}
-    # Ray looks for its metrics in every result, and a failure has none but the score. `_values` gives Optuna the real
-    # values.
+    # Ray looks for its metrics in every result, and a failure has none but the score. `objective_values`
+    # gives Optuna the real values.
     return {"metric": [SCORE] * len(objectives), "mode": [mode_of(name) for name in objectives]}

@@ -23,7 +23,7 @@ from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer
 from dice_ray.data import sources
-from dice_ray.errors import ConfigError, DataError, InputError, RunError
+from dice_ray.errors import ConfigError, DataError, InputError, RunError, UnknownNameError
 from dice_ray.run import build
 from dice_ray.run.driver import Event
 from dice_ray.run.folder import lock
@@ -137,6 +137,15 @@ def test_a_renamed_folder_is_resumed_under_its_own_name() -> None:
     plan_file.store(SweepPlan(name="sw", layers=layers, space="a:b", trials=1), Path("dice_ray_runs/new"))
     with pytest.raises(InputError, match=r"must have the name of the sweep that it holds, sw, .* rename the folder"):
         api.resume("new")
+
+
+def test_a_wrong_name_is_named_though_the_configuration_of_another_run_is_damaged() -> None:
+    """The error was that of the other run's file."""
+    config = Path("dice_ray_runs/runs/config.yaml")
+    config.parent.mkdir(parents=True)
+    config.write_text("task: [")
+    with pytest.raises(UnknownNameError, match=r"no sweep, study or run named 'rums'; did you mean 'runs'"):
+        api.resume("rums")
 
 
 def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
+import optuna
 import pytest
 
-from dice_ray.api.shipped import preset_file
+from dice_ray.api.shipped import preset_file, spaces
 from dice_ray.errors import InputError
 from tests.house.tree import REPOSITORY
 
@@ -51,3 +53,13 @@ def test_a_file_of_data_is_no_preset() -> None:
         preset_file("m.json")
     Path("mrpc").touch()
     assert preset_file("mrpc").suffix == ".yaml"
+
+
+def test_each_space_that_is_listed_can_be_drawn_from() -> None:
+    """`draws`, which draws from a space, was listed as one."""
+    known = spaces()
+    assert "joint_tuning" in known
+    for name, module in known.items():
+        trial = optuna.create_study().ask()
+        getattr(importlib.import_module(module), name)(trial)
+        assert trial.params

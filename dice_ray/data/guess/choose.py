@@ -191,8 +191,9 @@ def with_positive(guess: Guess, positive: str) -> Guess:
         UnknownNameError: None has this label.
     """
     (task, settings), *_ = guess.task.items()
-    labels = {record.label for record in guess.records if isinstance(record, PairRecord)}
-    labels |= {label for record in guess.records if isinstance(record, TextRecord) for label in record.labels}
+    labels = {
+        label for record in guess.records if isinstance(record, PairRecord | TextRecord) for label in record.labels
+    }
     if not labels or settings.get("labels") == "several":
         raise InputError(f"a positive label must be for texts or pairs with one label each, and the task is {task}")
     if positive not in labels:

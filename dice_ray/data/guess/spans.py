@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from dice_ray.data.guess.base import MAX_BAD_SHARE, READER, Attempt, Guess, attempt, first_character, is_json
+from dice_ray.data.guess.base import MAX_BAD_SHARE, READER, Attempt, Guess, attempt, first_character
 from dice_ray.data.guess.tagged import guess_nested, guess_tagging
 from dice_ray.data.readers.columns import Column
 from dice_ray.data.readers.spans import MISALIGNED, MISPLACED, OVERLAPPING, is_pubtator
@@ -22,7 +22,7 @@ IDS: Final = ("id", "doc_id", "text_id", "document_id", "sentence_id")
 
 def guess_spans(path: Path, encoding: str) -> Guess | str:
     """Texts with spans in JSON or PubTator, or a folder of brat's files."""
-    may_be_json = path.is_dir() or is_json(path, encoding) or first_character(path, encoding) in ("[", "{")
+    may_be_json = path.is_dir() or first_character(path, encoding) in ("[", "{")
     if not may_be_json and not is_pubtator(path, encoding):
         return "it is no JSON, and begins with no title as PubTator writes it"
     return guess_span_settings(lambda settings: attempt(path, encoding, {"spans": settings}), f"{READER}.spans")

@@ -42,10 +42,10 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
         if cells is None:
             continue
         rows, quoting, why_quoting = cells
+        settings: Nested = {"quoting": quoting} | ({} if delimiter == "\t" else {"delimiter": delimiter})
         header = _has_header(rows, given)
         named = _named(rows, header)
         if not given.columns and (words := choose_words(named)):
-            settings: Nested = {"quoting": quoting} | ({} if delimiter == "\t" else {"delimiter": delimiter})
             result = attempt(path, encoding, {"tables": settings | {"columns": words[0]}})
             if not result.reason:
                 why = {
@@ -54,7 +54,6 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
                 }
                 return guess_tagging(result, words[1], why)
         if header and named and not given.columns:
-            settings = {"quoting": quoting} | ({} if delimiter == "\t" else {"delimiter": delimiter})
             found = _guess_cells(path, encoding, settings, named)
             if isinstance(found, Guess):
                 return found
@@ -70,9 +69,7 @@ def guess_table(path: Path, encoding: str, given: Given = NOTHING_GIVEN) -> Gues
         columns, note = chosen
         if columns.get("text", {}).get("label") in with_lists:
             columns["text"]["lists"] = True
-        written: Nested = {"quoting": quoting}
-        written |= {} if delimiter == "\t" else {"delimiter": delimiter}
-        written |= {} if header else {"header": False}
+        written = settings | ({} if header else {"header": False})
         result = attempt(path, encoding, {"tables": written | {"columns": columns}})
         if result.reason:
             reason = result.reason

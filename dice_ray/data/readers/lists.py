@@ -100,9 +100,6 @@ class SpanColumns(SpanSettings, ListBranch):
     text: str = "text"
     spans: str = "spans"
 
-    def yields(self) -> type[Record]:
-        return SpanSettings.yields(self)
-
     def record(self, line: int, values: Mapping[str, Any]) -> RowResult:
         row = {"text": values["text"], "spans": values.get("spans")}
         if "spans" in values and row["spans"] is None:

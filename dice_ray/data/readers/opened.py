@@ -109,7 +109,7 @@ class _Bounded(io.RawIOBase):
 def _opened_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     try:
         return archive.open(member)
-    except (RuntimeError, NotImplementedError) as error:  # encrypted, or packed as Python cannot unpack it
+    except RuntimeError as error:  # encrypted, or packed as Python cannot unpack it
         raise OSError(str(error)) from error
 
 

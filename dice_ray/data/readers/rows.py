@@ -69,7 +69,8 @@ class JsonlConfig(TextReaderBranch):
             if isinstance(row, Bad):
                 yield row
             else:
-                named = numbered(row) if is_numbered else row
+                is_list = is_numbered and isinstance(row, list)
+                named = {str(number): item for number, item in enumerate(row)} if is_list else row
                 yield from read_named_rows(self.columns, [(line, named)], labels)
 
 
@@ -147,11 +148,6 @@ def table_rows(path: Path) -> Iterator[dict[str, Any]]:
     with table_of(path) as (schema, batches):
         for batch in batches(schema.names):
             yield from batch.to_pylist()
-
-
-def numbered(row: Any) -> Any:
-    """A list with the numbers of its items as keys; any other value as it is."""
-    return {str(number): item for number, item in enumerate(row)} if isinstance(row, list) else row
 
 
 def read_named_rows(

@@ -127,9 +127,6 @@ class SpansConfig(SpanSettings, TextReaderBranch):
     name = "spans"
     record_type = TaggedRecord
 
-    def yields(self) -> type[Record]:
-        return SpanSettings.yields(self)
-
     def files(self, path: Path) -> list[Path]:
         if not path.is_dir():
             return [path]
