@@ -202,7 +202,7 @@ class LossInputError(DiceRayError, ValueError):
 
 
 class NonFiniteError(DiceRayError, ArithmeticError):
-    """A loss or gradient that is not finite; the run stops before the optimizer step."""
+    """A loss, gradient or prediction that is not finite; a run stops before the optimizer step."""
 
 
 class RunError(DiceRayError, RuntimeError):

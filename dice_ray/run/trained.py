@@ -191,7 +191,9 @@ class Trained:
         if data not in SPLITS:
             if not parted(Path(data))[0].exists():
                 raise DataError(f"data to score must be {' or '.join(SPLITS)}, or an existing file, got {data!r}")
-            return self.encoded(self._labelled_file(Path(data)))
+            records = self._labelled_file(Path(data))
+            self.task.check_labels(records)
+            return self.encoded(records)
         splits = self.config.splits()
         check_digest(self.digest, splits.digest, f"to score {data}, the run", "name a file to score")
         records = getattr(splits, data)

@@ -116,6 +116,14 @@ class Task(ABC, Generic[RecordT]):
         Records without labels are encoded too; their rows are used for predictions only.
         """
 
+    def check_labels(self, records: Sequence[RecordT]) -> None:
+        """Check, before records are trained on or scored, that they have the labels that this needs.
+
+        Raises:
+            DataError: One has not.
+        """
+        return
+
     @abstractmethod
     def collate(self, rows: Sequence[Row], indices: Sequence[int], tokenizer: PreTrainedTokenizerBase) -> Batch:
         """The rows at these indices as padded tensors."""

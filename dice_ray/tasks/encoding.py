@@ -82,6 +82,7 @@ def write_rows(task: Task[Any], tokenizer: PreTrainedTokenizerBase, records: Ite
     first = num_rows = 0
     with ArrowWriter(path) as file:
         for chunk in chunked(records):
+            task.check_labels(chunk)
             rows = task.encode(chunk, tokenizer)
             for row in rows:
                 row["record"] += first

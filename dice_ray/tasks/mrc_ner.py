@@ -35,6 +35,8 @@ from dice_ray.tasks.span_candidates import beside, candidates, without_overlaps
 from dice_ray.tasks.span_queries import (
     SpanQuery,
     SpanRecord,
+    asked,
+    asked_once,
     gold_of,
     mrc_json,
     queries_of,
@@ -323,8 +325,9 @@ class MrcNer(Task[SpanRecord]):
             gold.setdefault(sentence_of(record), set()).update(gold_of(record))
         predicted = self._predicted(records, rows, decoded)
         counts = {sentence: span_counts(gold[sentence], predicted[sentence]) for sentence in gold}
-        num_candidates = sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
-        num_reached = sum(len(row["gold"]) // 2 for row in rows)
+        once = asked_once(records, rows, self.classes)
+        num_candidates = _num_candidates(once)
+        num_reached = sum(len(row["gold"]) // 2 for row in once)
         total = sum_counts(counts.values())
         metrics = {
             **span_scores(total),
@@ -332,7 +335,7 @@ class MrcNer(Task[SpanRecord]):
             "spans_out_of_reach": float(sum(map(len, gold.values())) - num_reached),
         }
         items = tuple(span_item(sentence, count) for sentence, count in counts.items())
-        one_class = sum(map(len, decoded)) in (0, num_candidates)
+        one_class = sum(map(len, decoded)) in (0, _num_candidates(rows))
         return Scores(metrics, collapsed=one_class, items=items, classes=total)
 
     def predict(
@@ -361,9 +364,8 @@ class MrcNer(Task[SpanRecord]):
         """The predicted spans of each sentence; without overlaps if they are flat."""
         by_sentence: dict[str, dict[Span, float]] = {sentence_of(record): {} for record in records}
         for row, spans in zip(rows, decoded, strict=True):
-            record = records[row["record"]]
-            type_ = record.type if isinstance(record, QueryRecord) else self.classes[row["question"]]
-            of_sentence = by_sentence[sentence_of(record)]
+            sentence, type_ = asked(records[row["record"]], row["question"], self.classes)
+            of_sentence = by_sentence[sentence]
             for (word, further), probability in spans.items():
                 span = (type_, int(row["words"][word]), int(row["words"][word + further]) + 1)
                 of_sentence[span] = max(probability, of_sentence.get(span, 0.0))
@@ -381,6 +383,10 @@ class MrcNer(Task[SpanRecord]):
         single = Counter(type_ for spans in gold.values() for type_, first, end in spans if end == first + 1)
         best = max(single.values(), default=0)
         return Counts(best, num_words - best, num_gold - best).f1
+
+
+def _num_candidates(rows: Sequence[Row]) -> int:
+    return sum(int(sum(row["upto"]) - sum(row["above"])) for row in rows)
 
 
 def _of_lasts(values_BW: Tensor, num_lengths: int) -> Tensor:

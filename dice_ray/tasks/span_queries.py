@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
 from dice_ray.errors import DataError
 from dice_ray.metrics.spans import Span, spans_of
+from dice_ray.tasks.base import Row
 
 SpanRecord: TypeAlias = TaggedRecord | NestedRecord | QueryRecord
 
@@ -48,6 +49,22 @@ def gold_of(record: SpanRecord) -> set[Span]:
 def sentence_of(record: SpanRecord) -> str:
     """The id of a record's sentence; a file of queries has several records of one sentence."""
     return record.group if isinstance(record, QueryRecord) else record.id
+
+
+def asked(record: SpanRecord, question: int, types: Sequence[str]) -> tuple[str, str]:
+    """The sentence of a query, and the type that it asks for; `question` counts the queries of a record."""
+    return sentence_of(record), record.type if isinstance(record, QueryRecord) else types[question]
+
+
+def asked_once(records: Sequence[SpanRecord], rows: Sequence[Row], types: Sequence[str]) -> list[Row]:
+    """The rows without those of queries that ask a sentence for a type again, in other words."""
+    first: dict[tuple[str, str], tuple[int, int]] = {}
+    kept = []
+    for row in rows:
+        query = row["record"], row["question"]
+        if first.setdefault(asked(records[query[0]], query[1], types), query) == query:
+            kept.append(row)
+    return kept
 
 
 def types_of(record: SpanRecord) -> set[str]:

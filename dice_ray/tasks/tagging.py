@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import torch
 from pydantic import Field
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from dice_ray.models.encoder import ModelConfig
 
 OUTSIDE = "O"
+IOB2: Final = re.compile(r"O|[BI](-.*)?")
 UNKNOWN = "_"
 """The prediction for a word that the tokenizer drops, if the task has no background tag."""
 
@@ -60,6 +62,12 @@ class TaggingConfig(WindowedBranch):
     def classes(self, records: Sequence[TaggedRecord]) -> tuple[str, ...]:
         """The tags of the training split, the background first."""
         tags = sorted({tag for record in records for tag in self.tagged(record)[1]})
+        no_spans = [tag for tag in tags if tag != self.background and not IOB2.fullmatch(tag)]
+        if self.tags == "spans" and no_spans:
+            raise DataError(
+                f"tagging: the tags of spans must be {self.background}, B-TYPE and I-TYPE, got {no_spans[0]!r} in the "
+                "training split; task.tagging.tags=plain takes any tags, one a word"
+            )
         if self.background not in (None, *tags):
             raise DataError(
                 f"tagging: the background {self.background!r} (task.tagging.background) must be a tag of the training "

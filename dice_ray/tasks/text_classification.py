@@ -162,15 +162,9 @@ class TextTask(Task[Classified]):
     def encode(self, records: Sequence[Classified], tokenizer: PreTrainedTokenizerBase) -> list[Row]:
         indices = {label: index for index, label in enumerate(self.classes)}
         labels = []
-        is_labelled = any(record.labels for record in records)
         for record in records:
             if unknown := [label for label in record.labels if label not in indices]:
                 raise DataError(f"text {record.id}: its labels must be among {self.classes}, got {unknown[0]!r}")
-            if self.config.labels == "one" and is_labelled and len(record.labels) != 1:
-                raise DataError(
-                    f"text {record.id} must have one label, got {record.labels or 'none'}; "
-                    "task.text_classification.labels=several takes any number"
-                )
             labels.append(self.target([indices[label] for label in record.labels]))
         texts: list[Any] = [record.content if isinstance(record, PairRecord) else record.text for record in records]
         rows = text_rows(tokenizer, texts, self.config.max_length, self.config.stride)
@@ -204,6 +198,14 @@ class TextTask(Task[Classified]):
 
 class OneLabel(TextTask):
     """One class for each text, by softmax."""
+
+    def check_labels(self, records: Sequence[Classified]) -> None:
+        for record in records:
+            if len(record.labels) != 1:
+                raise DataError(
+                    f"text {record.id} must have one label, got {record.labels or 'none'}; "
+                    "task.text_classification.labels=several takes any number"
+                )
 
     def target(self, present: list[int]) -> int:
         return present[0] if present else NO_TARGET

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from dice_ray.errors import RunError
+from dice_ray.errors import DiceRayError, NonFiniteError, RunError
 from dice_ray.losses.reduction import num_workers
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Row, Task
@@ -58,6 +58,7 @@ def decoded(
 
     Raises:
         RunError: A single row does not fit into memory.
+        NonFiniteError: A prediction is not a number.
         Stopped: `is_stopped()` on any worker.
     """
     model.eval()
@@ -65,25 +66,33 @@ def decoded(
     @torch.no_grad()
     def predict(indices: Sequence[int]) -> dict[int, Any]:
         batch = on_device(task.collate(split.rows, indices, tokenizer), numerics.device)
-        return dict(zip(batch.rows, task.decode(forward(model, batch, numerics), batch), strict=True))
+        logits = forward(model, batch, numerics)
+        # A task may set logits to -inf; above it, all must be numbers.
+        if wrong := [name for name, each in logits.items() if not bool((each < torch.inf).all())]:
+            raise NonFiniteError(
+                f"the logits of a prediction must be finite, got nan or inf in those of {wrong[0]}, rows "
+                f"{indices[:8]}{'...' if len(indices) > 8 else ''}: the training diverged, or they are too large for "
+                "training.precision"
+            )
+        return dict(zip(batch.rows, task.decode(logits, batch), strict=True))
 
     lengths = [len(row["input_ids"]) for row in split.rows]
     remaining = batches.micro_batches(range(len(lengths)), lengths, tally.max_tokens, num_workers())[workers.rank()]
     predictions: dict[int, Any] = {}
-    error: RunError | Stopped | None = None
+    error: DiceRayError | Stopped | None = None
     while remaining and error is None:
         if is_stopped():
             error = Stopped()
             break
         first, *others = remaining
-        if (of_first := attempted(partial(predict, first))) is not None:
-            predictions |= of_first
-            remaining = others
-            continue
         try:
+            if (of_first := attempted(partial(predict, first))) is not None:
+                predictions |= of_first
+                remaining = others
+                continue
             tally.halve([first], lengths)
-        except RunError as does_not_fit:
-            error = does_not_fit
+        except (NonFiniteError, RunError) as failed:
+            error = failed
         rows = [row for micro_batch in remaining for row in micro_batch]
         remaining = batches.micro_batches(rows, lengths, tally.max_tokens, 1)[0]
     by_worker = workers.gathered((predictions, error, tally.max_tokens, tally.num_halvings))

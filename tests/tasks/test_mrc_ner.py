@@ -196,6 +196,22 @@ def test_a_span_in_no_window_is_missed_and_one_in_two_is_found_once() -> None:
     assert sum(map(len, found)) == 1
 
 
+def test_two_queries_for_one_type_count_a_span_once() -> None:
+    """Spans out of reach were -1, and the constant predictor was better than the one that calls everything a span."""
+    records = tuple(
+        QueryRecord(f"0.{number}", ("anna", "met", "berg"), query, type_, ((first, first + 1),), "0")
+        for number, (type_, query, first) in enumerate(
+            [("PER", "people", 0), ("PER", "who is named?", 0), ("LOC", "places", 2)]
+        )
+    )
+    task = built(records, spans="nested", max_span=1)
+    every = [{(word, 0): 0.9 for word in range(3)} for _ in task.rows]
+    scores = scored(task, *every)
+    assert scores.metrics["spans_out_of_reach"] == 0
+    assert scores.metrics["constant_f1"] == scores.metrics["f1"] == pytest.approx(2 / (2 + 4 / 2))
+    assert scores.collapsed
+
+
 def test_a_span_that_is_too_long_or_of_an_unknown_type_is_missed() -> None:
     assert built(max_span=1).gold_scores().metrics["spans_out_of_reach"] == 1
     task = built()

@@ -47,6 +47,10 @@ def test_two_tags_have_a_background_whether_it_is_named_or_not() -> None:
     assert task.facts([{"tags": [0, 1, 1]}])[0].background == 0
 
 
+def test_spans_of_one_type_need_no_name() -> None:
+    assert built((TaggedRecord("1", ("a", "b", "c"), ("B", "I", "O")),)).classes == ("O", "B", "I")
+
+
 def test_words_of_the_background_are_no_spans() -> None:
     for settings in (
         {},
@@ -167,7 +171,12 @@ def test_padding_shifts_the_items() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "tags", "message"),
-    [({}, ("B-X", "I-X"), "the background 'O'"), ({"tags": "plain"}, ("X", "X"), "at least two tags")],
+    [
+        ({}, ("B-X", "I-X"), "the background 'O'"),
+        ({"tags": "plain"}, ("X", "X"), "at least two tags"),
+        # CCONJ and SCONJ were spans of one type, `ONJ`.
+        ({"background": "PUNCT"}, ("CCONJ", "PUNCT"), "must be PUNCT, B-TYPE and I-TYPE, got 'CCONJ' .*tags=plain"),
+    ],
 )
 def test_tags_that_do_not_fit_are_an_error(settings: dict[str, Any], tags: tuple[str, ...], message: str) -> None:
     with pytest.raises(DataError, match=message):

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from dice_ray.errors import RunError
+from dice_ray.errors import NonFiniteError, RunError
 from dice_ray.training.evaluate import EncodedSplit, decoded
 from dice_ray.training.step import TrainingTally
 from tests.training.test_step import CUT, WHOLE, on_workers, parts_of
@@ -81,6 +81,17 @@ def test_out_of_memory_halves_the_micro_batch_and_changes_no_prediction(case: st
 def test_a_row_that_does_not_fit_alone_is_an_error() -> None:
     with pytest.raises(RunError, match=r"a row of \d+ tokens must fit into memory"):
         found_on(7, CASES[0], limit=3)
+
+
+@pytest.mark.parametrize("logit", [torch.nan, torch.inf])
+def test_a_prediction_that_is_no_number_is_an_error(logit: float) -> None:
+    """A model that diverged in the last step before an evaluation was scored: nan was the first class."""
+    parts = parts_of(CASES[0])
+    with torch.no_grad():
+        next(iter(parts.model.heads.parameters())).fill_(logit)
+    split = EncodedSplit(parts.train.records, parts.train.rows[:2])
+    with pytest.raises(NonFiniteError, match=r"must be finite, got nan or inf in those of tag, rows \[.*diverged"):
+        decoded(parts.task, parts.model, split, parts.tokenizer, parts.numerics, TrainingTally(WHOLE))
 
 
 def _one_out_of_memory(rank: int) -> tuple[list[Tensor], int, int, str]:
