@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,9 @@ ONE_HOT: Final = "one_hot "
 """The beginning of the use of a column of one label."""
 APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 NO_GOLD_LABEL: Final = "-"
+ITEM: Final = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\.\.\.|None|nan""")
+"""A text in an array as NumPy writes it, or what stands for a missing one, or for those left out of a long array."""
+ARRAY: Final = re.compile(rf"\[(?:{ITEM.pattern})(?:\s+(?:{ITEM.pattern}))+\]")
 Column: TypeAlias = int | str
 """A column by its name, or by its number: 0 is the first, -1 the last."""
 
@@ -153,8 +157,12 @@ class TextColumns(ColumnsBranch):
 def literal(cell: str) -> Any:
     """The value of a cell that holds a list or an object as JSON or Python write it, else its text; None if empty.
 
+    Also an array of texts as NumPy writes it is a list, with None for what is no text.
+
     >>> literal("['a', 'b']"), literal('{"text": ["a"]}'), literal("a [b]"), literal("")
     (['a', 'b'], {'text': ['a']}, 'a [b]', None)
+    >>> literal("['a' 'b']"), literal("['a' ... 'z']")
+    (['a', 'b'], ['a', None, 'z'])
     """
     if not cell.strip().startswith(("[", "{", "(")):
         return cell or None
@@ -164,6 +172,9 @@ def literal(cell: str) -> Any:
         pass
     try:
         with warnings.catch_warnings(action="ignore"):  # of a backslash in a text
+            # Python would join the texts of an array to one, as no commas separate them.
+            if ARRAY.fullmatch(cell.strip()):
+                return [ast.literal_eval(text) if text else None for text in ITEM.findall(cell)]
             value = ast.literal_eval(cell.strip())
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return cell

@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,8 @@ from pydantic import ValidationError
 
 from dice_ray.data.guess import guess
 from dice_ray.data.readers.base import Bad, Drop, Kept
-from dice_ray.data.readers.columns import PairColumns, TextColumns
+from dice_ray.data.readers.columns import PairColumns, TextColumns, literal
+from dice_ray.data.readers.lists import TaggedColumns
 from dice_ray.data.readers.rows import JsonlConfig
 from dice_ray.data.readers.tables import SWALLOWED, TablesConfig
 from dice_ray.data.readers.words import WordColumns
@@ -203,6 +206,22 @@ def test_labels_in_a_list_have_no_space_around_them_and_empty_ones_are_none(tmp_
     path = written(tmp_path, "sentence\tlabel\nt\t[' a', 'a', '', 'b ']\n")
     (row,) = TablesConfig(quoting=False, columns=TextColumns(lists=True)).read(path)
     assert row == Kept(2, TextRecord("2", "t", ("a", "b")))
+
+
+def test_arrays_as_numpy_writes_them_are_lists_of_their_texts(tmp_path: Path) -> None:
+    """`to_csv` puts no commas between the texts of an array, and Python joined them to one text."""
+    labels = np.array(["billing", "it's", 'say "no"'])
+    words = np.array(["EU", "rejects", "...", *["calls"] * 20], dtype=object)
+    assert "\n" in str(words)
+    assert literal(str(labels)) == [*labels]
+    assert literal(str(words)) == [*words]
+    cut = np.array2string(words, threshold=9)
+    empty = np.array(["EU", None], dtype=object)
+    path = tmp_path / "a.csv"
+    rows = [(words, np.array(["O"] * len(words))), (cut, np.array(["O"] * 7)), (empty, np.array(["O", "O"]))]
+    pd.DataFrame(rows, columns=["tokens", "tags"]).to_csv(path, index=False)
+    found = TablesConfig(quoting=True, delimiter=",", columns=TaggedColumns()).read(path)
+    assert [row.record.content if isinstance(row, Kept) else type(row) for row in found] == [tuple(words), Bad, Bad]
 
 
 def test_an_empty_cell_of_several_labels_says_that_none_applies(tmp_path: Path) -> None:
