@@ -376,6 +376,17 @@ def test_a_label_that_no_row_has_at_first_is_a_label(tmp_path: Path) -> None:
     assert guess(tmp_path / "a.csv").reader["tables"]["columns"]["text"]["one_hot"] == [*names]
 
 
+def test_an_empty_cell_among_lists_of_labels_is_a_row_without_labels() -> None:
+    """One empty cell made each list a label of its own, as `"['a', 'b']"`."""
+    lists = ["['a', 'b']", "['a']", "['b']"]
+    lines = [f'one day {n},"{lists[n % 3]}"' for n in range(30)]
+    lines[7:9] = ["one day 7,", "one day 8, "]
+    Path("lists.csv").write_text("\n".join(["text,labels", *lines]))
+    found = guess(Path("lists.csv"))
+    assert found.reader["tables"]["columns"] == {"text": {"text": "text", "label": "labels", "lists": True}}
+    assert (found.task, len(found.records)) == ({"text_classification": {"labels": "several"}}, 28)
+
+
 def test_a_label_with_the_name_of_a_column_makes_no_header(tmp_path: Path) -> None:
     """The first row of dialogue acts was lost, and `question` was the name of a column."""
     (tmp_path / "a.tsv").write_text(table(rows("question", "statement", "answer", size=90), "\t"))

@@ -99,12 +99,15 @@ def _guess_cells(path: Path, encoding: str, settings: Nested, rows: Sequence[Map
 
 
 def _with_lists(rows: Sequence[Mapping[Column, Any]]) -> tuple[Sequence[Mapping[Column, Any]], set[Column]]:
-    """The rows with the lists of texts that cells hold, and the columns all of whose cells hold one."""
-    parsed = {column: [literal(row[column]) for row in rows] for column in (rows[0] if rows else ())}
+    """The rows with the lists of texts that cells hold, and the columns of which each cell holds one or is empty."""
+    parsed = {column: [literal(row[column].strip()) for row in rows] for column in (rows[0] if rows else ())}
     lists = {
         column
         for column, cells in parsed.items()
-        if all(isinstance(cell, list) and all(isinstance(item, str) for item in cell) for cell in cells)
+        if any(cells)
+        and all(
+            cell is None or (isinstance(cell, list) and all(isinstance(item, str) for item in cell)) for cell in cells
+        )
     }
     if not lists:
         return rows, lists
