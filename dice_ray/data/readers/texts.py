@@ -13,6 +13,7 @@ from pydantic import Field
 from dice_ray.data.readers.base import (
     NO_TEXT,
     UNLABELLED,
+    Bad,
     Drop,
     Kept,
     Labels,
@@ -22,6 +23,7 @@ from dice_ray.data.readers.base import (
     unreadable,
 )
 from dice_ray.data.records import TextRecord
+from dice_ray.errors import shown
 
 TWO_PARTS: Final = re.compile(r"([^\W\d]\w*):\w+ +(?=\S)")
 """A label of a coarse and a fine part, before a text."""
@@ -53,6 +55,8 @@ class FasttextConfig(TextReaderBranch):
                 yield Kept(line, TextRecord(str(line), rest, ()))
             elif not found:
                 yield Drop(line, UNLABELLED)
+            elif not all(found):
+                yield Bad(line, f"a label after {self.prefix!r}", shown(text))
             else:
                 yield Kept(line, TextRecord(str(line), rest, tuple(dict.fromkeys(found))))
 
@@ -65,9 +69,10 @@ class FasttextConfig(TextReaderBranch):
                 rest = rest[parts.end() :]
             return rest, found
         while rest.startswith(self.prefix):
-            label, _, rest = rest.partition(" ")
+            # As fastText: a space that is not ASCII is part of the label.
+            label, *after = re.split(r"\s", rest, maxsplit=1, flags=re.ASCII)
             found.append(label.removeprefix(self.prefix).rstrip(","))
-            rest = rest.strip()
+            rest = "".join(after).strip()
         return rest, found
 
 

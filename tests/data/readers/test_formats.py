@@ -34,6 +34,7 @@ from dice_ray.data.records import (
     TextRecord,
     WordSpan,
 )
+from dice_ray.errors import shown
 
 
 def read(reader: ReaderBranch, folder: Path, content: str | bytes) -> list[RowResult]:
@@ -285,6 +286,24 @@ def test_fasttext_reads_any_number_of_labels(tmp_path: Path) -> None:
     texts = [Kept(1, TextRecord("1", ", a b", ("a",))), Kept(2, TextRecord("2", "good film", ("x", "y")))]
     drops = [Drop(3, "no label"), Drop(4, "no text"), Drop(5, "no text")]
     assert read(FasttextConfig(), tmp_path, content) == [*texts, *drops]
+
+
+def test_any_ascii_white_space_ends_a_label_of_fasttext(tmp_path: Path) -> None:
+    """A tab after a label made the first word of the text a part of it."""
+    content = "__label__a\t__label__b\x0b \tgood\tfilm\n__label__c\u00a0d e\n"
+    assert read(FasttextConfig(), tmp_path, content) == [
+        Kept(1, TextRecord("1", "good\tfilm", ("a", "b"))),
+        Kept(2, TextRecord("2", "e", ("c\u00a0d",))),
+    ]
+
+
+def test_a_label_of_fasttext_without_a_name_is_malformed(tmp_path: Path) -> None:
+    """The class of such texts was the empty text."""
+    content = "__label__ good film\n__label__a __label__, good film\n"
+    bad = [Bad(line, "a label after '__label__'", shown(text)) for line, text in enumerate(content.splitlines(), 1)]
+    assert read(FasttextConfig(), tmp_path, content) == bad
+    kept = list(FasttextConfig().read(tmp_path / "data.txt", "ignored"))
+    assert kept == [Kept(line, TextRecord(str(line), "good film", ())) for line in (1, 2)]
 
 
 @pytest.mark.parametrize(("label", "first"), [("fine", "DESC:manner"), ("coarse", "DESC")])
