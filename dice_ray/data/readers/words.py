@@ -43,26 +43,33 @@ class WordColumns(Branch):
         return self.record_type
 
     def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
-        """A result for each sentence; it is bad if one of its rows is."""
-        start, known = 0, ""
+        """A result for each sentence; it is bad if one of its rows may be, as a bad row between two may be of either.
+
+        Where sentences are given once, the row that begins one is known: a bad row before it is of the one before.
+        """
+        start, known, is_given_once = 0, "", False
         words: list[str] = []
         tags: list[str] = []
         bad: Bad | None = None
+        before: Bad | None = None  # directly before the sentence
+        last: Bad | None = None  # directly before this row
 
         def ended() -> Iterator[RowResult]:
-            if bad is not None:
-                yield bad
+            if spoilt := bad or (None if is_given_once else before):
+                yield spoilt
             elif words:
                 yield tagged_record(start, words, tags or None, self.tags)
 
         for line, row in rows:
             if isinstance(row, Bad):
-                bad = bad or row
+                bad, last = bad or row, row
                 continue
+            is_given_once = is_given_once or not row["sentence"]
             if row["sentence"] not in ("", known):
                 yield from ended()
-                start, known, bad = line, row["sentence"], None
+                start, known, bad, before = line, row["sentence"], None, last
                 words, tags = [], []
+            last = None
             start = start or line
             words.append(row["word"])
             if "tag" in row:
@@ -97,10 +104,11 @@ class SpanRows(SpanSettings, Branch):
         return {use: column for use in uses if (column := getattr(self, use)) is not None}
 
     def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
-        """A result for each text; it is bad if one of its rows is."""
+        """A result for each text; it is bad if one of its rows may be, as a bad row between two may be of either."""
         first: tuple[int, Mapping[str, str]] | None = None
         spans: list[AnnotatedSpan] = []
         bad: Bad | None = None
+        last: Bad | None = None  # directly before this row
 
         def ended() -> Iterator[RowResult]:
             if bad is not None:
@@ -112,11 +120,12 @@ class SpanRows(SpanSettings, Branch):
 
         for line, row in rows:
             if isinstance(row, Bad):
-                bad = bad or row
+                bad, last = bad or row, row
                 continue
             if first is None or any(row[use] != first[1][use] for use in ("text", "id") if use in row):
                 yield from ended()
-                first, spans, bad = (line, row), [], None
+                first, spans, bad = (line, row), [], last
+            last = None
             if row.get("start", "").strip() or row.get("label", "").strip():
                 start, end = (_whole(row[use]) for use in ("start", "end"))
                 if start is None or end is None or not row["label"].strip():

@@ -26,7 +26,7 @@ from dice_ray.data.readers.columns import PairColumns, TextColumns, literal
 from dice_ray.data.readers.lists import TaggedColumns
 from dice_ray.data.readers.rows import JsonlConfig
 from dice_ray.data.readers.tables import SWALLOWED, TablesConfig
-from dice_ray.data.readers.words import WordColumns
+from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.records import PairRecord, TaggedRecord, TextRecord
 from dice_ray.data.sources import gather
 from dice_ray.errors import DataError
@@ -112,6 +112,27 @@ def test_a_table_of_words_gives_sentences_and_a_bad_row_spoils_its_own(tmp_path:
     assert first == Kept(2, TaggedRecord("2", ("Ada", ","), ("B-per", "O")))
     assert (type(second), second.place) == (Bad, 5)
     assert third == Kept(6, TaggedRecord("6", ("Bob",), ("B-per",)))
+
+
+def test_a_bad_row_between_two_sentences_may_be_of_either(tmp_path: Path) -> None:
+    """A sentence that lost its first word was kept without it."""
+
+    def found(columns: WordColumns | SpanRows, *rows: str) -> list[int | tuple[str, ...]]:
+        """The words of each sentence, or the line of the row that spoils it."""
+        path = written(tmp_path, "\n".join(rows), "a.csv")
+        results = TablesConfig(quoting=True, delimiter=",", columns=columns).read(path)
+        return [row.record.content if isinstance(row, Kept) else int(row.place) for row in results]
+
+    words, head = WordColumns(), "Sentence #,Word,Tag"
+    bad, good = "2,New,B-LOC,EXTRA", ["3,a,O", "3,b,O"]
+    assert found(words, head, "1,Ann,O", bad, "2,York,O", *good) == [3, 3, ("a", "b")]
+    assert found(words, head, "2,a,O", bad, "2,York,O", *good) == [3, ("a", "b")]
+    once = [",York,O", "3,a,O", ",b,O"]
+    assert found(words, head, "1,Ann,O", bad, *once) == [3, ("a", "b")]
+    assert found(words, head, "2,New,O", ",York,O,EXTRA", *once[1:]) == [3, ("a", "b")], "each begins with its number"
+    assert found(words, head, bad, *once[1:]) == [2, ("a", "b")]
+    spans = ["text,start,end,label", "Ann sat,0,3,PER", "Bob ran,0,3,PER,EXTRA", "Bob ran,4,7,ACT", "no one,,,"]
+    assert found(SpanRows(), *spans) == [3, 3, ("no", "one")]
 
 
 @pytest.mark.parametrize(("end", "compress"), [("bz2", bz2.compress), ("xz", lzma.compress), ("zip", zipped)])
