@@ -134,13 +134,13 @@ def test_a_test_split_without_labels_says_so(tmp_path: Path) -> None:
 
 def test_bad_rows_are_errors_or_counted_drops(tmp_path: Path) -> None:
     (tmp_path / "set").mkdir()
-    rows = [{"sentence1": "a", "sentence2": second, "label": 1} for second in ("b", None, "c")]
+    rows = [{"sentence1": str(labels), "sentence2": "b", "label": labels} for labels in (["x"], ["x", "y"], ["y"])]
     datasets.Dataset.from_list(rows).to_parquet(tmp_path / "set/train.parquet")
-    with pytest.raises(DataError, match="set, train, line 2: expected a text as 'sentence2', found None"):
+    with pytest.raises(DataError, match="set, train, line 2: expected one label, found x, y"):
         load(hub(tmp_path / "set"))
     read = load(hub(tmp_path / "set", on_bad_row="skip")).report.read["train"]
     assert (read.rows, read.kept) == (3, 2)
-    assert read.dropped["not a text as 'sentence2'"].first == [2]
+    assert read.dropped["not one label"].first == [2]
 
 
 def test_a_loading_script_is_refused_and_never_run(tmp_path: Path) -> None:

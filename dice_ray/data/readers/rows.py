@@ -38,6 +38,8 @@ RowColumnsConfig: TypeAlias = Annotated[
 BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
 LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
+TEXTS = frozenset({"text", "first", "second"})
+"""The uses of columns whose null is an empty text, where labels are read; a question must have both of its texts."""
 LISTS = frozenset({"words"})
 """The uses of columns whose values need not be strings. Only labels may be missing from a row."""
 
@@ -172,6 +174,8 @@ def read_named_rows(
                 break
         else:
             row = flat(row)
+            if labels == "read":
+                row = row | {used[use]: "" for use in TEXTS & used.keys() if row.get(used[use], "") is None}
             yield _record(columns, _with_optional_id(used, row) if labels == "ignored" else used, line, row)
 
 

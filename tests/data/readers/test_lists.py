@@ -9,12 +9,12 @@ from typing import Any
 import datasets
 import pytest
 
-from dice_ray.data.readers.base import Drop, Kept, RowResult
-from dice_ray.data.readers.columns import TextColumns
-from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
+from dice_ray.data.readers.base import Bad, Drop, Kept, RowResult
+from dice_ray.data.readers.columns import PairColumns, TextColumns
+from dice_ray.data.readers.lists import QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig, RowColumnsConfig
 from dice_ray.data.readers.squad import MISPLACED, SquadConfig
-from dice_ray.data.records import QuestionRecord, TaggedRecord, TextRecord
+from dice_ray.data.records import PairRecord, QuestionRecord, TaggedRecord, TextRecord
 
 
 def from_json(folder: Path, columns: RowColumnsConfig, *rows: Any) -> list[RowResult]:
@@ -92,6 +92,20 @@ def test_class_labels_of_texts_are_read_by_name_alone_and_in_lists(tmp_path: Pat
     assert from_parquet(tmp_path, TextColumns(), [{"sentence": "a", "label": 1}]) == [
         Kept(1, TextRecord("1", "a", ("1",)))
     ]
+
+
+def test_a_null_is_an_empty_text_where_labels_are_read(tmp_path: Path) -> None:
+    """A null in JSON lines or Parquet was an error, where an empty cell in a table is a counted drop."""
+    rows: list[dict[str, Any]] = [{"a": "x", "b": None, "label": "p"}, {"a": None, "b": None, "label": "q"}]
+    texts, pairs = TextColumns(text="b"), PairColumns(first="a", second="b")
+    drops = [Drop(1, "no text"), Drop(2, "no text")]
+    assert from_json(tmp_path, texts, *rows) == from_parquet(tmp_path, texts, rows) == drops
+    half = [Kept(1, PairRecord("1", "x", "", "p")), Drop(2, "no text")]
+    assert from_json(tmp_path, pairs, *rows) == from_parquet(tmp_path, pairs, rows) == half
+    assert from_json(tmp_path, SpanColumns(), {"text": None, "spans": []}) == [Drop(1, "no words")]
+    assert from_json(tmp_path, texts, {"b": None, "label": None}) == [Drop(1, "no label")]
+    to_predict = JsonlConfig(columns=texts).read(tmp_path / "rows.jsonl", "ignored")
+    assert list(to_predict) == [Bad(1, "a text as 'b'", "None")], "a text to predict must be one"
 
 
 ANSWERS: list[list[dict[str, Any]]] = [

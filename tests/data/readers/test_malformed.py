@@ -246,9 +246,7 @@ CORPUS = {
         ("line 2", "'sentence2'", "did you mean 'sentence'"),
         kept=1,
     ),
-    "jsonl: a text that is none": Malformed(
-        JSONL, PAIR + PAIR.replace('"b"', "null"), ("line 2", "'sentence2'", "None"), 1
-    ),
+    "jsonl: a text that is none": Malformed(JSONL, PAIR + PAIR.replace('"b"', "7"), ("line 2", "'sentence2'", "7"), 1),
     "jsonl: a label that is none": Malformed(
         JSONL, PAIR + PAIR.replace("1}", "{}}"), ("line 2", "a label", "{}"), kept=1
     ),
@@ -266,11 +264,8 @@ CORPUS = {
     # The process ended with a segmentation fault: Arrow does not check what it reads.
     "arrow: a text that ends behind the file": Malformed(ARROW, arrow(end=1 << 30), ("the file", "Arrow", "offset")),
     "arrow: torn": Malformed(ARROW, arrow()[:-40], ("the file", "Arrow", "Not an Arrow file")),
-    "parquet: a null": Malformed(
-        PARQUET,
-        columns(sentence1=["a", None], sentence2=["a", "b"], label=[1, 0]),
-        ("line 2", "'sentence1'", "None"),
-        1,
+    "parquet: numbers as texts": Malformed(
+        PARQUET, columns(sentence1=[7], sentence2=["a"], label=[1]), ("line 1", "'sentence1'", "7"), 0
     ),
     "tagged: fewer tags than words": Malformed(
         JSONL_TAGGED, TAGGED + '{"tokens": ["a", "b"], "tags": ["O"]}\n', ("line 2", "as many tags", "1 tags for 2"), 1
