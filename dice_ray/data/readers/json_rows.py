@@ -19,7 +19,9 @@ from dice_ray.errors import DataError
 SPACE: Final = re.compile(r"[ \t\n\r]*")
 LONGEST_LINE: Final = 2**24
 """The characters of a line from which it is a document: no row is as long."""
-TEXTS: Final = frozenset(["text", "sentence", "content", "tokens", "words", "tokenized_text", "question", "context"])
+WORDS: Final = frozenset(["tokens", "words", "tokenized_text"])
+"""Keys of the words of a text."""
+TEXTS: Final = WORDS | {"text", "sentence", "content", "question", "context"}
 """Keys of a text or its words."""
 LONGEST_TOKEN: Final = 16
 """The characters of an unfinished literal or escape at the end of a block."""
@@ -321,6 +323,14 @@ def _transposed(root: dict[str, Any]) -> Iterable[dict[str, Any]]:
     are_equally_long = all(isinstance(column, list) for column in columns) and len(set(map(len, columns))) == 1
     are_rows = are_equally_long and len(columns) > 1 and len(columns[0]) > 1
     # Else it may be a single row with a list of words and a list of tags.
-    if not are_rows or not any(isinstance(value, str) and " " in value for column in columns for value in column[:20]):
+    if not are_rows or any(_are_words(root[key]) for key in WORDS & root.keys()):
+        return [root]
+    if not any(isinstance(value, str) and " " in value for column in columns for value in column[:20]):
         return [root]
     return (dict(zip(root, values, strict=True)) for values in zip(*columns, strict=True))
+
+
+def _are_words(value: Any) -> bool:
+    """Whether a value is a list of texts of which most are single words: some tokens hold a space, as `New York`."""
+    is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return is_list and 2 * sum(" " in item for item in value) < len(value)

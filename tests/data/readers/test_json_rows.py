@@ -81,6 +81,19 @@ def test_the_columns_of_pandas_are_rows(root: Any, tmp_path: Path) -> None:
     assert list(json_rows(path, "utf-8")) == list(enumerate(ROWS, start=1))
 
 
+@pytest.mark.parametrize("key", ["tokens", "words"])
+def test_one_record_with_a_word_of_two_parts_is_a_row(key: str, tmp_path: Path) -> None:
+    """The space in it made the lists of words and tags columns of texts and labels."""
+    path = tmp_path / "a.json"
+    row = {key: ["New York", "is", "big"], "tags": ["B-LOC", "O", "O"]}
+    path.write_text(json.dumps(row))
+    assert list(json_rows(path, "utf-8")) == [(1, row)]
+    path.write_text(json.dumps({key: ["New York is big", "so is Rome", "yes"], "label": ["a", "b", "a"]}))
+    assert len(list(json_rows(path, "utf-8"))) == 3, "texts under the same key are a column"
+    path.write_text(json.dumps({key: {"0": "New York", "1": "is"}, "label": {"0": "a", "1": "b"}}))
+    assert len(list(json_rows(path, "utf-8"))) == 2, "with an object by row it is a column"
+
+
 def test_several_lists_of_rows_are_an_error_that_names_them(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"old": ROWS, "new": ROWS}))
