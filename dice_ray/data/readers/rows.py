@@ -161,6 +161,7 @@ def read_named_rows(
     """The results of numbered rows with named columns; class numbers are replaced by the names of `classes`."""
     used = {use: str(column) for use, column in columns.used(labels).items()}
     numbered = {column: names for column, names in (classes or {}).items() if column in used.values()}
+    texts = [used[use] for use in TEXTS & used.keys()] if labels == "read" else []
     for line, row in rows:
         if not isinstance(row, dict):
             yield Bad(line, "a JSON object", shown(row))
@@ -174,8 +175,7 @@ def read_named_rows(
                 break
         else:
             row = flat(row)
-            if labels == "read":
-                row = row | {used[use]: "" for use in TEXTS & used.keys() if row.get(used[use], "") is None}
+            row |= {column: "" for column in texts if row.get(column, "") is None}
             yield _record(columns, _with_optional_id(used, row) if labels == "ignored" else used, line, row)
 
 
