@@ -14,6 +14,7 @@ import torch
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
+from dice_ray.metrics.classification import Counts, f1_by_name
 from dice_ray.run.build import build, prepare
 from dice_ray.run.here import check_machine
 from dice_ray.settings import nested
@@ -31,7 +32,7 @@ MAX_SECONDS = 60.0
 
 
 def dev_metrics(config: RunConfig) -> list[str]:
-    """The names of the metrics that a run reports on dev, from its untrained model on a few records."""
+    """The names of the metrics that a run may report on dev, from its untrained model on a few records."""
     prepared, parts = prepare(config), build(config)
     records = prepared.dev.records[:NUM_DEV_ROWS]
     few = EncodedSplit(records, [row for row in prepared.dev.rows if row["record"] < len(records)])
@@ -39,7 +40,10 @@ def dev_metrics(config: RunConfig) -> list[str]:
         parts.task, parts.model, few, parts.tokenizer, parts.numerics, TrainingTally(config.training.tokens)
     )
     decisions = parts.task.decide(records, few.rows, items)
-    return [f"dev/{name}" for name in parts.task.score(records, few.rows, items, decisions).metrics]
+    metrics = parts.task.score(records, few.rows, items, decisions).metrics
+    # Of spans an evaluation scores the types that occur in it: which the few records and the model have is chance.
+    types = config.task.span_types(parts.task.classes, prepared.dev.records)
+    return [f"dev/{name}" for name in metrics | f1_by_name(dict.fromkeys(sorted(types), Counts()))]
 
 
 @dataclass(frozen=True)

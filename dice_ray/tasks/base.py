@@ -229,6 +229,13 @@ class TaskBranch(Branch, ABC):
         counts.update(self.label_counts(records))
         return counts
 
+    def span_types(self, classes: Iterable[str], records: Sequence[Any]) -> set[str]:
+        """The types of span of the classes and of these records: an evaluation has the F1 of those that occur in it.
+
+        Empty for a task whose evaluations all have the same metrics.
+        """
+        return set()
+
     def scores_every_class(self) -> bool:
         """Whether the objective is the score of a class or a mean over classes, undefined without items of each."""
         return False

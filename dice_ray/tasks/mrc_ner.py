@@ -13,7 +13,7 @@ A span is predicted where all terms are positive. Special, query and padding tok
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
@@ -140,6 +140,9 @@ class MrcNerConfig(WindowedBranch):
                 f"{query.type!r}. Known: {', '.join(known)}."
             )
         return known[query.type]
+
+    def span_types(self, classes: Iterable[str], records: Sequence[SpanRecord]) -> set[str]:
+        return set(classes).union(*map(types_of, records))
 
     def negatives_and_positives(self, records: Sequence[SpanRecord]) -> tuple[int, int]:
         """Words outside of all spans, and words inside: each word of a sentence once, however many queries it has."""

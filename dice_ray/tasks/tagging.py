@@ -90,6 +90,9 @@ class TaggingConfig(WindowedBranch):
         counts.update(type_ for record in records for type_, _, _ in self.spans(self.tagged(record)[1]))
         return counts
 
+    def span_types(self, classes: Iterable[str], records: Sequence[TaggedRecord]) -> set[str]:
+        return {type_ for tag in {*classes, *self.label_counts(records)} for type_, _, _ in self.spans([tag])}
+
     def negatives_and_positives(self, records: Sequence[TaggedRecord]) -> tuple[int, int]:
         """Words (or characters) of the background, and all others; without a background all tags against the rarest."""
         counts = self.label_counts(records)

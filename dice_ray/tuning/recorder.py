@@ -254,12 +254,13 @@ class Recorder:
             record_data(record, self._plan.config(self._ledger.specs[outcome.id]), digest)
         failure = {} if outcome.failure is None else {schema.FAILURE: outcome.failure}
         counts = (folder / "test").glob("*.csv") if outcome.test else ()
+        kept = [metric_of(name) for name in self._objectives if name != SECONDS]
         record.ended(
             "FAILED" if outcome.state == "failed" else "FINISHED",
             objective=objective(self._config),
             curve=outcome.curve,
-            metrics=outcome.metrics,
-            kept=[metric_of(name) for name in self._objectives if name != SECONDS],
+            metrics=[dict.fromkeys(kept, 0.0) | each for each in outcome.metrics],  # as `objective_values`
+            kept=kept,
             test=outcome.test,
             tags=tags | {schema.STATE: outcome.state} | failure,
             texts={f"test/{file.name}": file.read_text(encoding="utf-8") for file in counts},

@@ -191,12 +191,13 @@ def objective_values(
 ) -> list[float]:
     """The values of a finished run: metrics of its best evaluation, whose checkpoint is kept, and its whole time.
 
-    Without objectives, its best score.
+    Without objectives, its best score. The F1 of a type that occurs in no span of that evaluation is 0.
     """
     if not objectives:
         return [max(score for _, score in curve)]
     _, best = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
-    return [(metrics[-1] if name == SECONDS else best)[metric_of(name)] for name in objectives]
+    # The evaluation has no F1 of such a type; all other metrics are in every evaluation.
+    return [(metrics[-1] if name == SECONDS else best).get(metric_of(name), 0.0) for name in objectives]
 
 
 def check_objectives(plan: SweepPlan) -> None:

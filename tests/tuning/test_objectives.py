@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dice_ray.config.load import Layer
+from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.tuning import samplers
 from dice_ray.tuning.plan import SweepPlan
@@ -22,6 +23,12 @@ def test_the_values_are_those_of_the_checkpoint_kept_and_all_the_seconds() -> No
     curve = ((5, 0.3), (10, 0.7), (15, 0.6))
     assert samplers.objective_values(("precision", "recall", "seconds"), curve, METRICS) == [0.6, 0.8, 3.0]
     assert [samplers.mode_of(name) for name in ("recall", "seconds")] == ["max", "min"]
+
+
+def test_a_type_that_occurs_in_no_span_has_the_f1_zero() -> None:
+    """The evaluation has no F1 of it: the search ended with a KeyError, and again when it was resumed."""
+    metrics = ({"dev/f1": 0.3, "dev/f1_RARE": 0.1}, {"dev/f1": 0.7})
+    assert samplers.objective_values(("f1", "f1_RARE"), ((5, 0.3), (10, 0.7)), metrics) == [0.7, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -47,3 +54,24 @@ def test_what_can_be_searched_for(layers: tuple[Layer, ...]) -> None:
         samplers.check_objectives(
             SweepPlan(name="sweep", layers=layers, space="a:b", trials=4, scheduler="none", objectives=named)
         )
+
+
+@pytest.mark.parametrize("task", ["tagging", "mrc_ner"])
+def test_the_f1_of_each_type_of_the_data_can_be_searched_for(tmp_path: Path, task: str) -> None:
+    """It depended on the predictions of an untrained model for 64 records."""
+    common, rare = "a B-PER\nb O\n\n", "a O\nb B-{}\n\n"
+    (tmp_path / "train.conll").write_text(common * 20 + rare.format("RARE"))
+    (tmp_path / "dev.conll").write_text(common * 100 + rare.format("NEW"))
+    files = {"folder": str(tmp_path), "train": "train.conll", "dev": "dev.conll", "reader": "conll"}
+    values = {"task": task, "data.source.files": files, "training.batch_size": 8}
+    plan = SweepPlan(
+        name="sweep",
+        layers=(values_layer("preset", values),),
+        space="a:b",
+        trials=4,
+        scheduler="none",
+        objectives=("f1_PER", "f1_RARE", "f1_NEW"),
+    )
+    samplers.check_objectives(plan)
+    with pytest.raises(UnknownNameError, match="did you mean 'f1_RARE'"):
+        samplers.check_objectives(plan.model_copy(update={"objectives": ("f1", "f1_RAER")}))

@@ -120,6 +120,19 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     assert len(curves("sweep").query("metric == 'dev/f1'")) == 2
 
 
+def test_an_objective_without_a_span_is_kept_as_zero(tmp_path: Path, plan: SweepPlan) -> None:
+    """The report left the trial out of the Pareto front, or took the value of an evaluation that was not kept."""
+    of_types = plan.model_copy(update={"objectives": ("f1", "f1_RARE", "seconds"), "scheduler": "none"})
+    with recording(of_types, Ledger(tmp_path / "ledger.jsonl")) as recorder:
+        recorder.started(FOCAL)
+        recorder.reported("0001", told(5, 0.25) | {"metrics": {"dev/f1": 0.25, "dev/f1_RARE": 0.5}})
+        recorder.reported("0001", told(10, 0.5, finished=True))
+        recorder.ended("0001", told(10, 0.5, finished=True))
+    stored = read("sweep").set_index("id").loc["0001"]
+    assert (stored["metrics.dev/kept_f1"], stored["metrics.dev/kept_f1_RARE"]) == (0.5, 0.0)
+    assert Ledger(tmp_path / "ledger.jsonl").outcomes["0001"].metrics[1] == told(10, 0.5)["metrics"]
+
+
 def test_the_experiment_is_described_once_and_the_users_tags_are_on_the_parent(tmp_path: Path, plan: SweepPlan) -> None:
     client = quiet_client(store_uri())
 
