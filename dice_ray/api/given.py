@@ -37,10 +37,12 @@ loss = torch.load(io.BytesIO(base64.b64decode({saved!r})), weights_only=False)
 
 def with_loss(settings: Written, loss: GivenLoss) -> Written:
     """The settings, with a loss that is given by its name or as an object."""
+    from dice_ray.config.load import assignment
+
     added = settings_of(loss)
     if isinstance(settings, Mapping):
         return {**settings, **added}
-    return [*settings, *(f"{path}={value}" for path, value in added.items())]
+    return [*settings, *(assignment(path, value) for path, value in added.items())]
 
 
 def settings_of(loss: GivenLoss) -> dict[str, str]:

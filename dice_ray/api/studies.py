@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -159,10 +158,10 @@ def command_of(
     >>> command_of("loss_comparison", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy", "dice"], None, [], "two")
     'dice-ray ablate loss_comparison --data mrpc --set training.epochs=2 --arm cross_entropy --arm dice --name two'
     """
+    from dice_ray.config.load import assignment
+
     if isinstance(settings, Mapping):
-        settings = [
-            f"{path}={value if isinstance(value, str) else json.dumps(value)}" for path, value in settings.items()
-        ]
+        settings = [assignment(path, value) for path, value in settings.items()]
     options = {
         "--data": data,
         "--encoder": encoders,

@@ -23,6 +23,8 @@ from dice_ray.settings import Nested, merge, nest, nested, problems_of
 MAX_TEXT: Final = 100_000
 MAX_FILE: Final = 1_000_000
 """The longest value and the longest preset, in characters: PyYAML takes some seconds for a million."""
+END_OF_DOCUMENT: Final = "\n..."
+"""What PyYAML writes after a value without quotes or brackets."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,16 @@ def set_layer(assignments: Sequence[str]) -> Layer:
     if problems:
         raise ConfigError(problems)
     return Layer("--set", nest(values))
+
+
+def assignment(path: str, value: Any) -> str:
+    """A setting as an argument of `--set`: `set_layer` reads this very value, a text in quotes where it needs them.
+
+    >>> assignment("training.epochs", 2), assignment("loss", "dice"), assignment("task.sentence_pair.positive", "1")
+    ('training.epochs=2', 'loss=dice', "task.sentence_pair.positive='1'")
+    """
+    text: str = yaml.safe_dump(value, default_flow_style=True, width=MAX_TEXT, sort_keys=False, allow_unicode=True)
+    return f"{path}={text.rstrip().removesuffix(END_OF_DOCUMENT)}"
 
 
 def values_layer(origin: str, values: Mapping[str, Any]) -> Layer:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import tempfile
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager, redirect_stdout
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +21,17 @@ import torch
 import dice_ray
 from dice_ray import api
 from dice_ray.api import Result, studies
+from dice_ray.api.given import with_loss
 from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.cli.screen import TerminalScreen
-from dice_ray.config.load import Layer
+from dice_ray.config.load import Layer, set_layer
 from dice_ray.data import sources
 from dice_ray.errors import ConfigError, DataError, InputError, RunError, UnknownNameError
 from dice_ray.run import build
 from dice_ray.run.driver import Event
 from dice_ray.run.folder import lock
 from dice_ray.run.rehearsal import NUM_STEPS
+from dice_ray.settings import nest
 from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Open
 from dice_ray.tracking.reader import curves, read, texts
@@ -83,6 +87,24 @@ class Shown(AbstractContextManager["Shown"]):
 def test_settings_are_written_as_a_mapping_or_as_assignments() -> None:
     mapping = api.validate("synthetic_pairs", {"loss": "focal", "loss.focal.gamma": 3})
     assert mapping == api.validate("synthetic_pairs", ["loss.focal.gamma=3"])
+
+
+def test_the_command_of_a_study_means_the_settings_that_were_given() -> None:
+    """A text such as "1" or "null" was written without quotes: read back, it was a number or nothing."""
+    settings: dict[str, Any] = {
+        "task.sentence_pair.positive": "1",
+        "tracking.data": "null",
+        "tracking.text": "no # é 😀: [",
+        "training.lr": "2e-5",
+        "training.warmup": 1e-05,
+        "launch.gpus": None,
+        "data.source": {"files": {"folder": "$DATA/a b", "reader": {"tables": {"quoting": False, "header": "0"}}}},
+    }
+    words = shlex.split(studies.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], "again"))
+    written = [word for option, word in pairwise(words) if option == "--set"]
+    assert "training.lr=2e-5" in written, "no quotes where none are needed"
+    assert set_layer(written).values == nest(settings)
+    assert set_layer(list(with_loss(written, "my #1.py:loss"))).values == nest({**settings, "loss": "my #1.py:loss"})
 
 
 def test_every_shipped_preset_resolves(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
