@@ -8,7 +8,7 @@ the merged layer is validated. Merging validated sections instead would turn the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeGuard, Union, get_args, get_origin
@@ -183,6 +183,8 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 must = detail["msg"].replace("Input should", "must")
                 got = detail["input"]
                 problem = Problem(path, must, shown(got), suggestion=nearest(str(got), known_values))
+            case "string_type" if detail["loc"][-1] == "[key]" and isinstance(got := detail["input"], int | float):
+                problem = _not_a_text_as_key(detail["loc"], got)
             case "string_type" if isinstance(got := detail["input"], int | float):
                 must = f"must be a text: write the number in quotes (after --set, \"{path}='{got}'\")"
                 problem = Problem(path, must, shown(got))
@@ -191,6 +193,17 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 problem = Problem(path, must[:1].lower() + must[1:], shown(detail["input"]))
         problems.append(problem)
     return problems
+
+
+def _not_a_text_as_key(place: Sequence[str | int], key: float) -> Problem:
+    # The last two parts are the key; in a union the part before them is the mapping's type.
+    path = ".".join(str(part) for part in place[:-2] if not str(part).startswith("dict["))
+    quoted = (
+        "the word in quotes, as {'yes': ...}, since YAML reads yes, no, on and off as true or false"
+        if isinstance(key, bool)
+        else f"the number in quotes, as {{'{key}': ...}}"
+    )
+    return Problem(path, f"must have texts as keys: write {quoted}", f"the key {key}")
 
 
 def _refused(path: str, value: Any) -> str | None:

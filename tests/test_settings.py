@@ -79,6 +79,7 @@ def test_flat_and_nested_forms() -> None:
 UNKNOWN_BRANCH = "loss: must name one of its branches, got"
 BRANCHES = "Known: focal, tversky."
 BOOLEAN = "must not be true or false (quote YAML's words for them, such as 'no')"
+YAML_WORDS = "since YAML reads yes, no, on and off as true or false"
 SECTIONS = "Known: loss, training, weights, sizes."
 
 
@@ -118,6 +119,25 @@ def test_a_number_for_a_text_is_told_how_to_be_quoted() -> None:
         LabelConfig.model_validate({"positive": 1})
     (problem,) = problems_of(caught.value, LabelConfig)
     assert str(problem) == "positive: must be a text: write the number in quotes (after --set, \"positive='1'\"), got 1"
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [
+        (1, "write the number in quotes, as {'1': ...}, got the key 1"),
+        (True, f"write the word in quotes, as {{'yes': ...}}, {YAML_WORDS}, got the key True"),
+    ],
+)
+def test_a_key_that_is_no_text_is_told_how_to_be_quoted(key: object, advice: str) -> None:
+    """The advice named a path that is none, `weights.1.[key]`: whoever followed it got another error."""
+
+    class QueriesConfig(Settings):
+        queries: str | dict[str, str] = ""
+
+    assert problems({"weights": {key: 2}}) == [f"weights: must have texts as keys: {advice}"]
+    with pytest.raises(ValidationError) as caught:
+        QueriesConfig.model_validate({"queries": {key: "which people"}})
+    assert f"queries: must have texts as keys: {advice}" in map(str, problems_of(caught.value, QueriesConfig))
 
 
 def test_all_problems_come_at_once() -> None:
