@@ -13,6 +13,7 @@ from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeGuard, Union, get_args, get_origin
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, field_validator
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -80,8 +81,21 @@ def branches_of(annotation: Any) -> dict[str, type[Branch]]:
     return {}
 
 
+def without_numpy(value: Any) -> Any:
+    """A value with the scalars of NumPy, also as keys, replaced by those of Python, which plans and commands can hold.
+
+    >>> without_numpy({"training.epochs": np.int64(2), "loss": "dice"})
+    {'training.epochs': 2, 'loss': 'dice'}
+    """
+    if isinstance(value, Mapping):
+        return {without_numpy(key): without_numpy(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return (list if isinstance(value, list) else tuple)(map(without_numpy, value))
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def nest(flat: Mapping[str, Any]) -> Nested:
-    """Nest dotted paths; the name of a branch and its keys are joined, in any order.
+    """Nest dotted paths; the name of a branch and its keys are joined, in any order. NumPy's scalars become Python's.
 
     >>> nest({"loss": "focal", "loss.focal.gamma": 2, "training.lr": 0.1})
     {'loss': {'focal': {'gamma': 2}}, 'training': {'lr': 0.1}}
@@ -93,7 +107,7 @@ def nest(flat: Mapping[str, Any]) -> Nested:
     if refused := [Problem(path, must, shown(flat[path])) for path in flat if (must := _refused(path, flat[path]))]:
         raise ConfigError(refused)
     joined: Any = {}
-    for path, value in flat.items():
+    for path, value in without_numpy(flat).items():
         for key in reversed(path.split(".")):
             value = {key: value}
         joined = _joined(joined, value)
@@ -318,7 +332,7 @@ def _holds_boolean(value: object) -> bool:
         return any(_holds_boolean(item) for item in value.values())
     if isinstance(value, list | tuple):
         return any(_holds_boolean(item) for item in value)
-    return isinstance(value, bool)
+    return isinstance(value, bool | np.bool_)
 
 
 def _suggestion(path: str, siblings: list[str], known: list[str]) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -198,6 +199,19 @@ losses = st.one_of(
     st.builds(TverskyConfig, alpha=numbers),
     st.builds(FocalConfig, gamma=numbers, weighting=st.one_of(st.none(), st.builds(LgConfig, k=numbers))),
 )
+
+
+def test_scalars_of_numpy_become_those_of_python() -> None:
+    """A plan could not be stored with them: `tune` and `ablate` took their repr, np.int64(16), for the value."""
+    given = {
+        "training.epochs": np.int64(2),
+        "training.lr": np.float64(0.5),
+        "weights": {np.str_("a"): np.float32(0.5), "b": [np.bool_(True), (np.int8(1),)]},
+    }
+    plain = nest(given)
+    assert repr(plain) == "{'training': {'epochs': 2, 'lr': 0.5}, 'weights': {'a': 0.5, 'b': [True, (1,)]}}"
+    with pytest.raises(ValidationError, match="must not be true or false"):
+        TrainingConfig.model_validate({"lr": np.bool_(True)})
 
 
 configs = st.builds(RootConfig, loss=losses, training=st.builds(TrainingConfig, lr=numbers))

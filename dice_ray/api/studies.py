@@ -61,6 +61,7 @@ def read_study(study: str) -> StudyFile:
         UnknownNameError: There is no such study, or BASELINE is not one of its arms.
         InputError: The file does not define a study.
     """
+    from dice_ray.settings import without_numpy
     from dice_ray.user_code import module_at
 
     shipped.check_kind(study, "study")
@@ -87,7 +88,7 @@ def read_study(study: str) -> StudyFile:
     if not data or isinstance(data, str) or not all(isinstance(name, str) for name in data):
         raise InputError(f"DATA of {study} must be names of presets, got {data!r:.80}")
     variants_are: VariantsAre = "settings" if variants_name == "SETTINGS" else "data"
-    return StudyFile(module.ARMS, module.BASELINE, variants, variants_are, tuple(data))
+    return StudyFile(without_numpy(module.ARMS), module.BASELINE, without_numpy(variants), variants_are, tuple(data))
 
 
 def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from dice_ray.config.checks import check
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem, shown
-from dice_ray.settings import Nested, merge, nest, nested, problems_of
+from dice_ray.settings import Nested, merge, nest, nested, problems_of, without_numpy
 
 MAX_TEXT: Final = 100_000
 MAX_FILE: Final = 1_000_000
@@ -132,7 +132,8 @@ def assignment(path: str, value: Any) -> str:
     >>> assignment("training.epochs", 2), assignment("loss", "dice"), assignment("task.sentence_pair.positive", "1")
     ('training.epochs=2', 'loss=dice', "task.sentence_pair.positive='1'")
     """
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=MAX_TEXT, sort_keys=False, allow_unicode=True)
+    plain = without_numpy(value)
+    text: str = yaml.safe_dump(plain, default_flow_style=True, width=MAX_TEXT, sort_keys=False, allow_unicode=True)
     return f"{path}={text.rstrip().removesuffix(END_OF_DOCUMENT)}"
 
 

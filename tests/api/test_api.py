@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -23,6 +24,7 @@ from dice_ray import api
 from dice_ray.api import Result, studies
 from dice_ray.api.given import with_loss
 from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
+from dice_ray.api.presets import layers_of
 from dice_ray.cli.screen import TerminalScreen
 from dice_ray.config.load import Layer, set_layer
 from dice_ray.data import sources
@@ -40,6 +42,7 @@ from dice_ray.tracking.store import quiet_client
 from dice_ray.training.loop import Evaluation
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.study_plan import StudyPlan
 from tests.kept_ray import KeptRay
 from tests.standing import standing
 from tests.tracking.stores import copied
@@ -119,6 +122,23 @@ def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("BASELINE = 'x'")
     with pytest.raises(InputError, match=r"must define ARMS and BASELINE, and .* lacks ARMS"):
         dice_ray.ablate(str(tmp_path / "empty.py"))
+
+
+def test_scalars_of_numpy_in_settings_can_be_stored(tmp_path: Path) -> None:
+    """A run was trained with them; a study's plan, its file with an own loss and its command could not have them."""
+    scalars = {"training.lr": np.float64(0.5), "training.batch_size": np.int64(16)}
+    arms = "{'a': {}, 'b': {'training.lr': np.float32(0.25)}}"
+    (tmp_path / "rates.py").write_text(
+        f"import numpy as np\nBASELINE = 'a'\nARMS = {arms}\nVARIANTS = {{'v': {{'training.epochs': np.int64(3)}}}}"
+    )
+    file = studies.read_study(studies.with_losses(str(tmp_path / "rates.py"), {"mine": torch.nn.CrossEntropyLoss()}))
+    assert repr((file.arms["b"], file.variants)) == "({'training.lr': 0.25}, {'v': {'training.epochs': 3}})"
+    plan = StudyPlan(name="s", layers=layers_of("synthetic_pairs", scalars), arms=file.arms, baseline="a", seeds=(1,))
+    assert plan.base().training.batch_size == 16
+    assert {cell.arm for cell in plan.grid().cells} == {"a", "b", "mine"}
+    assert plan_file.store(plan, tmp_path / "study") == plan_file.read(tmp_path / "study")
+    command = studies.command_of("rates.py", [], scalars, [], [], None, [], "rates.py")
+    assert command == "dice-ray ablate rates.py --set training.lr=0.5 --set training.batch_size=16"
 
 
 @pytest.mark.parametrize("arms", ["[]", "{'a': ['loss']}", "{'a': {}, 3: {}}", "{'a': {3: 1}}"])
