@@ -16,9 +16,12 @@ def run(plan: StudyPlan, folder: Path, driver: Driver) -> TrialCounts:
     Raises:
         DiceRayError: Another driver is at work, or an arm cannot run. A cell's own failure is in the ledger.
     """
-    cells = plan.grid().cells  # raises before any data are read
+    plan.grid()  # raises before any data are read
     with session(plan, folder, driver) as work:
         from dice_ray.tuning.searchers import CellSearcher
 
+        assert isinstance(work.plan, StudyPlan)
+        # The stored plan knows the folders that the ids of earlier cells hold.
+        cells = plan.model_copy(update={"folders": work.plan.folders}).grid().cells
         missing = missing_cells(cells, work.ledger)
         return work.run(CellSearcher(missing), len(missing), ids=[cell.id for cell in cells])

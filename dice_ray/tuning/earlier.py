@@ -23,7 +23,7 @@ from dice_ray.run.folder import LEDGER, WARM_START
 from dice_ray.settings import Flat, differing_paths, flat
 from dice_ray.tuning import plan_file
 from dice_ray.tuning.ledger import History, TrialSpec, ledger_in
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import FOLDER, SweepPlan
 from dice_ray.tuning.space import Space
 
 
@@ -90,7 +90,7 @@ def sweep_in(folder: Path, config: RunConfig, digest: str) -> EarlierSweep:
     plan = plan_file.read(folder)
     if not isinstance(plan, SweepPlan):
         raise RunError(f"{folder} must hold a sweep to start from: it holds a study")
-    paths = differing_paths(config, plan.base())
+    paths = [path for path in differing_paths(config, plan.base()) if path != FOLDER]  # the digest compares the files
     if other := [path for path in paths if path.partition(".")[0] in ("task", "data")]:
         raise RunError(
             f"{folder} must hold a sweep of the same task and data, or its scores cannot be compared; these settings "

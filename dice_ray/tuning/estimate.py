@@ -87,7 +87,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     base = plan.base()
     bases = {variant: plan.base(variant) for variant in plan.digests}
     plan = plan.bound_to({variant: each.splits().digest for variant, each in bases.items()})
-    stored, ledger = extended(plan, folder), ledger_in(folder)
+    plan, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):
         notes = sweep.check(plan, folder)
         num_runs = sweep.num_missing(plan, ledger)
@@ -118,7 +118,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         least, most = [min(seconds)] * num_runs, [max(seconds)] * num_runs
     heaviest = max(runs, key=lambda run: run.peak_memory)
     result = Estimate(
-        plan=as_yaml(stored),
+        plan=as_yaml(plan),
         folder=folder,
         store=without_password(store_uri()),
         num_runs=num_runs,

@@ -37,6 +37,9 @@ AUTOMATIC = "this machine"
 TARGETS: Final = ("loss.custom.target", "task.sentence_pair.score", "task.text_classification.score")
 """The paths of the addresses of a custom loss and of an own metric."""
 
+FOLDER: Final = "data.source.files.folder"
+"""The path of the folder of the data's files: plans of the same digest have the same content in any folder."""
+
 
 def targets_of(config: RunConfig) -> list[str]:
     """The addresses of the custom loss and of the own metric of a configuration."""

@@ -41,6 +41,8 @@ def extended(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan
             raise RunError(f"{folder} holds a run trained alone: choose another --name")
         return plan
     stored = read(folder)
+    if isinstance(plan, StudyPlan) and isinstance(stored, StudyPlan):
+        plan = plan.moved_from(stored)
     same_data = stored.with_digests(plan.digests)
     if isinstance(plan, StudyPlan) and isinstance(same_data, StudyPlan) and plan.continues(same_data):
         stored.bound_to(plan.digests)

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
+from dice_ray.data.split_files import FilesConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem
 from dice_ray.models.sources import digest
 from dice_ray.settings import Flat, non_defaults
@@ -85,6 +86,8 @@ class StudyPlan(Plan):
         variants: By name; empty where the arms are run on the layers alone.
         variants_are: Whether each variant has a result of its own, or all of them are draws of one search.
         encoders: Digest of the content of each encoder that lies in a folder, by its name.
+        folders: For each variant whose files lie in another folder than when the study was started, that first folder:
+            the ids of its cells hold it. Its name is empty where there are no variants.
         shared: The trial whose settings, apart from those of its loss, all arms have, as text; empty for none.
         shared_settings: These settings, by path: a layer above the preset.
         tuned: For an arm that was tuned: the trial that its settings were taken from, as text.
@@ -105,6 +108,7 @@ class StudyPlan(Plan):
     variants: dict[str, Variant] = Field(default_factory=dict)
     variants_are: VariantsAre = "data"
     encoders: dict[str, str] = Field(default_factory=dict)
+    folders: dict[str, str] = Field(default_factory=dict)
     shared: str = ""
     shared_settings: StoredValues = Field(default_factory=dict)
     tuned: dict[str, str] = Field(default_factory=dict)
@@ -206,6 +210,7 @@ class StudyPlan(Plan):
         """The id of a cell: a digest of the configuration that decides its numbers.
 
         It does not depend on where the cell runs, on how a value is written, or on whether a default is written out.
+        It holds the folder of the files, in a study that goes on in another folder the first one (`moved_from`).
         `RESULTS_VERSION` must change with a default.
         """
         return self._ids(arm, variant, [seed])[seed]
@@ -226,10 +231,23 @@ class StudyPlan(Plan):
             if self._meaning(variant, arm) != stored._meaning(variant, arm)
         ]
 
+    def moved_from(self, stored: StudyPlan) -> StudyPlan:
+        """The same plan; where a stored one has the same data in another folder, its cells have the ids that they had.
+
+        Ids without the folder would not be those of the cells that earlier versions have run.
+        """
+        folders = {}
+        for variant in self.digests.keys() & stored.digests.keys():
+            now, first = self._folder(variant), stored.folders.get(variant or "", stored._folder(variant))
+            is_same_data = self.digests[variant] == stored.digests[variant] != ""
+            if is_same_data and now is not None and first is not None and now != first:
+                folders[variant or ""] = first
+        return self.model_copy(update={"folders": self.folders | folders})
+
     def merged_with(self, stored: StudyPlan) -> StudyPlan:
         """This plan with the arms, variants and seeds that only the stored one has, which are not asked for."""
         seeds = tuple(dict.fromkeys([*stored.seeds, *self.seeds]))
-        names = ("arms", "variants", "encoders", "code", "tuned", "tuned_settings", "controls")
+        names = ("arms", "variants", "encoders", "folders", "code", "tuned", "tuned_settings", "controls")
         merged = {name: getattr(stored, name) | getattr(self, name) for name in names}
         asked = self.asked or self._whole()
         whole = self.model_copy(update={**merged, "seeds": seeds, "asked": None})
@@ -243,11 +261,28 @@ class StudyPlan(Plan):
     def _cell(self, arm: str, seed: int, variant: str | None) -> TrialSpec:
         return TrialSpec(id="", params=self.arms[arm], seed=seed, arm=arm, variant=variant)
 
+    def _folder(self, variant: str | None) -> str | None:
+        """The folder of the files of a variant; None without files, or where only its arms make a whole."""
+        try:
+            source = self.base(variant).data.source
+        except ConflictError:
+            return None
+        return source.folder if isinstance(source, FilesConfig) else None
+
+    def _with_first_folder(self, config: RunConfig, variant: str | None) -> RunConfig:
+        """A configuration with the folder that the files had when the study was started."""
+        first, source = self.folders.get(variant or ""), config.data.source
+        # An arm with a folder of its own reads other files than those that the digest is of.
+        if first is None or not isinstance(source, FilesConfig) or source.folder != self._folder(variant):
+            return config
+        data = config.data.model_copy(update={"source": source.model_copy(update={"folder": first})})
+        return config.model_copy(update={"data": data})
+
     def _meaning(self, variant: str | None, arm: str | None) -> str:
         """The identity of an arm on a variant, or of the layers below the arms; of an arm left out, the reason."""
         try:
             if arm is None:
-                base = self.base(variant)
+                base = self._with_first_folder(self.base(variant), variant)
                 return self._digest(non_defaults(base), base, variant)
             return self.identity(arm, 0, variant)
         except ConflictError as error:
@@ -255,7 +290,7 @@ class StudyPlan(Plan):
 
     def _ids(self, arm: str, variant: str | None, seeds: Sequence[int]) -> dict[int, str]:
         """The ids of an arm's cells by seed; its configuration is compared with the defaults once for all seeds."""
-        config = self.config(self._cell(arm, seeds[0], variant))
+        config = self._with_first_folder(self.config(self._cell(arm, seeds[0], variant)), variant)
         values = non_defaults(config)
         defaults = {}
         for path in self.seeded(variant):

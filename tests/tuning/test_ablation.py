@@ -9,11 +9,12 @@ import pytest
 
 import dice_ray
 from dice_ray.cli.screen import TerminalScreen
-from dice_ray.config.load import Layer
+from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.errors import RunError
 from dice_ray.run.driver import Driver
 from dice_ray.tracking.reader import read
-from dice_ray.tuning import ablation
+from dice_ray.tuning import ablation, plan_file
+from dice_ray.tuning.estimate import estimate
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, missing_cells
 from dice_ray.tuning.runner import once_each
 from dice_ray.tuning.study_plan import StudyPlan
@@ -35,6 +36,36 @@ def test_what_all_variants_read_is_said_once() -> None:
     several = once_each({"tweets": text, "news": "data: 8 train", "tweets again": text})
     assert several == ["tweets, tweets again: data: 9 train", "  1 dropped", "news: data: 8 train"]
     assert once_each({"tweets": "", "news": "Warning: few"}) == ["news: Warning: few"]
+
+
+@pytest.mark.usefixtures("uri")
+def test_cells_that_are_done_are_not_run_again_where_the_files_were_moved(tmp_path: Path) -> None:
+    """They have the ids of the folder that the study was started with."""
+    columns = {"pair": {"first": "a", "second": "b", "label": "label"}}
+    plans = {}
+    for folder in (tmp_path / "old", tmp_path / "new"):
+        folder.mkdir()
+        for split in ("train", "test"):
+            rows = (f"{split} {number}\tx {number}\t{number % 2}\n" for number in range(40))
+            (folder / f"{split}.tsv").write_text("a\tb\tlabel\n" + "".join(rows))
+        reader = {"tables": {"quoting": False, "columns": columns}}
+        files = {"folder": str(folder), "train": "train.tsv", "test": "test.tsv", "reader": reader}
+        values = {"task": "sentence_pair", "data.source.files": files, "training.batch_size": 8}
+        layers = (values_layer("preset", values),)
+        digest = resolve(layers).splits().digest
+        plans[folder.name] = StudyPlan(
+            name="study", layers=layers, arms={"ce": {}}, baseline="ce", seeds=(1,), digest=digest
+        )
+    plan_file.store(plans["old"], folder := tmp_path / "study")
+    ledger = Ledger(folder / "ledger.jsonl")
+    (cell,) = plans["old"].grid().cells
+    ledger.append(cell)
+    ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},)))
+    with pytest.raises(RunError, match="must have something left to run, and all of it has ended"):
+        estimate(plans["new"], folder, Driver())
+    progress = ablation.run(plans["new"], folder, Driver())
+    assert (progress.done, progress.total) == (1, 1)
+    assert list(Ledger(folder / "ledger.jsonl").specs) == [cell.id]
 
 
 @pytest.mark.ray

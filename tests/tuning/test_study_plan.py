@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from contextlib import chdir
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
 from dice_ray.checksums import unsealed_text
-from dice_ray.config.load import Layer
+from dice_ray.config.load import Layer, values_layer
 from dice_ray.errors import RunError
 from dice_ray.settings import Flat
+from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import read, store
 from dice_ray.tuning.study_plan import StudyPlan, Variant
 from tests.tuning.test_plan import LAYERS, SWEEP, study
@@ -46,6 +48,51 @@ def test_variants_do_not_become_drawn_settings(tmp_path: Path) -> None:
     of_data = study(variants=variants)
     assert not study(variants=variants, variants_are="settings").continues(of_data)
     assert study(variants=variants).continues(of_data)
+
+
+FILES = {"train": "train.tsv", "test": "test.tsv", "reader": {"tables": {"quoting": False}}}
+
+
+def of_files(folder: str, **changes: Any) -> StudyPlan:
+    files = values_layer("preset", {"task": "sentence_pair", "data.source.files": {**FILES, "folder": folder}})
+    return study(**({"layers": (files,), "digest": "d1"} | changes))
+
+
+def ids(plan: SweepPlan | StudyPlan) -> list[str]:
+    assert isinstance(plan, StudyPlan)
+    return [cell.id for cell in plan.grid().cells]
+
+
+def test_a_study_goes_on_where_its_files_were_moved(tmp_path: Path) -> None:
+    """Each cell had another id in the new folder: the study was refused though the data were the same."""
+    first = of_files("/old")
+    assert ids(first)[0] == "ec71b4750c88", "as it was in earlier versions, whose studies go on too"
+    store(first, tmp_path)
+    stored = unsealed_text((tmp_path / "plan.yaml").read_text())
+    (tmp_path / "plan.yaml").write_text(stored.replace("folders: {}\n", ""))
+    more = store(of_files("/new", seeds=(1, 2, 3)), tmp_path)
+    assert ids(more)[:4] == ids(first)
+    assert more.base().data.source == of_files("/new").base().data.source
+    assert read(tmp_path) == store(more, tmp_path) == more
+    for folder in (".", "/new", "/old"):
+        assert ids(store(of_files(folder), tmp_path)) == ids(first)
+    for other in (of_files("/new", digest="d2"), of_files("/new", arms={"ce": {"data.source.files.folder": "/ce"}})):
+        with pytest.raises(RunError, match="holds another study"):
+            store(other, tmp_path)
+
+
+def test_the_files_of_each_variant_may_be_moved(tmp_path: Path) -> None:
+    """Finds a folder that is taken for that of another variant."""
+
+    def of_two(one: str, two: str) -> StudyPlan:
+        parts = {
+            name: Variant(layers=of_files(folder).layers, digest=name) for name, folder in (("1", one), ("2", two))
+        }
+        return study(variants=parts, layers=of_files(one).layers)
+
+    first = store(of_two("/a", "/b"), tmp_path)
+    for folders in (("/b", "/b"), ("/b", "/a"), ("/a", "/b"), ("/c", "/c")):
+        assert ids(store(of_two(*folders), tmp_path)) == ids(first)
 
 
 LOSS = """

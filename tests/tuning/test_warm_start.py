@@ -149,6 +149,27 @@ def test_a_sweep_without_a_trial_that_has_ended_is_refused(old: Path, layers: tu
         Ledger(old / "ledger.jsonl").append(TrialSpec(id=f"000{number}", params={"training.lr": 1e-3}, seed=0))
 
 
+def test_an_earlier_sweep_of_the_same_files_in_another_folder(tmp_path: Path) -> None:
+    """It was refused as one of other data; their digest says that they are the same."""
+    plans = {}
+    for folder in ("there", "here"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "train.tsv").write_text(
+            "a\tb\tlabel\n" + "".join(f"{n}\tx{n}\t{n % 2}\n" for n in range(40))
+        )
+        columns = {"pair": {"first": "a", "second": "b", "label": "label"}}
+        reader = {"tables": {"quoting": False, "columns": columns}}
+        files = {"folder": str(tmp_path / folder), "train": "train.tsv", "reader": reader}
+        values = {"task": "sentence_pair", "data.source.files": files, "training.batch_size": 8}
+        plans[folder] = SweepPlan(name=folder, layers=(values_layer("preset", values),), space=SPACE, trials=1)
+    digest = plans["there"].base().splits().digest
+    plan_file.store(plans["there"].model_copy(update={"digest": digest}), tmp_path / "sweep")
+    assert earlier.sweep_in(tmp_path / "sweep", plans["here"].base(), digest).plan.name == "there"
+    (tmp_path / "here/train.tsv").write_text("a\tb\tlabel\n" + "".join(f"{n}\ty{n}\t{n % 2}\n" for n in range(40)))
+    with pytest.raises(RunError, match=r"a sweep of the same data, .* they were changed"):
+        earlier.check_warm_start(plans["here"], tmp_path / "sweep")
+
+
 def test_a_sweep_of_other_data_or_a_study_says_nothing_here(old: Path, layers: tuple[Layer, ...]) -> None:
     other = (*layers, values_layer("settings", {"data.source.synthetic.noise": 0.1}))
     with pytest.raises(RunError, match="a sweep of the same task and data"):
