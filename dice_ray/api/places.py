@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,6 +55,13 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_lists(**names: Sequence[str]) -> None:
+    """Raise an InputError if one of these arguments is a single name, which Python takes for a list of letters."""
+    for argument, given in names.items():
+        if isinstance(given, str):
+            raise InputError(f"{argument} must be a list of names, as [{given!r}], got {given!r}")
+
+
 def valid_name(stem: str) -> str:
     """The name nearest to the stem of a file that `check_name` accepts.
 
@@ -73,7 +81,7 @@ def new_name(stem: str) -> str:
             return name
 
 
-def place(run: str) -> Place:
+def place(run: str | Path) -> Place:
     """The place of a run.
 
     Args:
@@ -87,6 +95,7 @@ def place(run: str) -> Place:
     """
     from dice_ray.run.folder import TRIALS, holds_plan, holds_run
 
+    run = str(run)
     parent, *rest = run.split("/")
     if not run.isprintable() or any(len(part.encode()) > 255 for part in (parent, *rest)):
         raise UnknownNameError("run", run, [])  # file systems would refuse it, each with an error of its own

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dice_ray.api import shipped, tracking
 from dice_ray.api.callbacks import shown
 from dice_ray.api.given import with_loss
-from dice_ray.api.places import check_name, new_name, runs_folder, valid_name
+from dice_ray.api.places import check_lists, check_name, new_name, runs_folder, valid_name
 from dice_ray.api.planned import run_plan, with_automatic
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.api.results import Result
@@ -95,6 +95,7 @@ def tune(
     from dice_ray.tuning.samplers import check_settings
     from dice_ray.tuning.space import Space
 
+    check_lists(objectives=objectives)
     preset = preset_of(preset)
     name = check_name(name or new_name(f"{Path(preset).stem}-tune"))
     written = layers_of(preset, settings if loss is None else with_loss(settings, loss))
@@ -267,6 +268,9 @@ def ablate(
     from dice_ray.tuning.study_plan import StudyPlan, Variant
     from dice_ray.tuning.tuned import shared, tuned
 
+    check_lists(encoders=encoders, arms=arms, tuned_from=tuned_from)
+    if seeds < 1:
+        raise InputError(f"seeds must be at least 1, got {seeds}")
     name = check_name(name or valid_name(Path(study).stem))
     if losses:
         study, arms = with_losses(study, losses), [*arms, *losses] if arms else ()

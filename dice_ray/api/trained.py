@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def predict(
-    run: str,
+    run: str | Path,
     file: str | Path | Table | Sequence[str | tuple[str, str]],
     *,
     threshold: float | str = "auto",
-    out: Path | None = None,
+    out: str | Path | None = None,
 ) -> Predictions:
     """The predictions of a run's best checkpoint for a file, in the format of the run's data; labels are not read.
 
@@ -44,6 +44,7 @@ def predict(
     from dice_ray.run import trained
     from dice_ray.run.folder import check_output, write_output
 
+    out = None if out is None else Path(out)
     if out is not None:
         check_output(out, [Path(file)] if isinstance(file, str | Path) else [])
     best = trained.load(places.place(run).folder)
@@ -57,7 +58,7 @@ def predict(
     return predictions
 
 
-def export(run: str, folder: str | Path | None = None, *, push: str | None = None, public: bool = False) -> str:
+def export(run: str | Path, folder: str | Path | None = None, *, push: str | None = None, public: bool = False) -> str:
     """Write a run's best checkpoint as a plain Hugging Face folder with a model card; returns the class that loads it.
 
     Args:
@@ -88,7 +89,7 @@ def export(run: str, folder: str | Path | None = None, *, push: str | None = Non
     with tempfile.TemporaryDirectory(dir=target and target.parent, prefix=".export.") as unfinished:
         written = Path(unfinished) / "export"
         auto_class = best.export(written)
-        text = card.card(best, run, auto_class, tracking.stored_scores(of_run))
+        text = card.card(best, str(run), auto_class, tracking.stored_scores(of_run))
         write_output(written / card.FILE, text.replace("FOLDER", push or (target or written).name))
         if push is not None:
             hub.push(written, push, is_public=public)
@@ -121,7 +122,7 @@ class Scored:
         return html
 
 
-def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None) -> Scored:
+def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path | None = None) -> Scored:
     """Score a run's best checkpoint; the counts of each record and class become artifacts of the run.
 
     While MLflow is away, they wait in the run's folder: the next command that reads MLflow sends them.
@@ -135,6 +136,7 @@ def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None)
     from dice_ray.run import trained
     from dice_ray.run.folder import check_output, write_output
 
+    items = None if items is None else Path(items)
     if items is not None:
         check_output(items, [Path(data)] if isinstance(data, str) else [])
     of_run = places.place(run)
@@ -149,4 +151,4 @@ def evaluate(run: str, data: str | Table = "test", *, items: Path | None = None)
         write_output(items, trained.items_csv(scores))
     on_test = scores.named("test") if data == "test" else {}
     files = trained.count_files(data, scores)
-    return Scored(run, data, scores, tracking.store_scores(of_run, files, on_test, best.step))
+    return Scored(str(run), data, scores, tracking.store_scores(of_run, files, on_test, best.step))

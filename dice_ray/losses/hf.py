@@ -84,8 +84,8 @@ class TrainerLoss:
         if self.loss.is_item_mean:
             return step_loss(self.loss, statistics, num_items=num_items)
         # The Trainer adds up the micro-batches of a step: with their shares, the sum is a weighted mean.
-        share = self.loss.num_items(labels) / num_items
-        if is_first and share < 1:
+        share = self.loss.num_items(labels) / num_items.clamp(min=1)
+        if is_first and share < 1 and num_items > 0:
             warnings.warn(
                 f"The Trainer evaluates this loss, which is not a mean over items, on each micro-batch, not on the "
                 f"whole step of {num_items:,} items: gradients are off by {ERROR} of their size, and more where a "

@@ -101,8 +101,9 @@ class LgConfig(WeightingBranch):
 
         target = ratio(self.k) ** self.strength
         low = high = self.k
+        step = 1.0
         while ratio(high) > target:
-            low, high = high, 2 * high
+            low, high, step = high, high + step, 2 * step
         while (middle := (low + high) / 2) not in (low, high):
             low, high = (middle, high) if ratio(middle) > target else (low, middle)
         return high

@@ -203,6 +203,16 @@ def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
         dice_ray.ablate("tuning_budget", tune_shared="sweep")
 
 
+def test_a_name_in_place_of_a_list_and_no_seeds_are_refused() -> None:
+    """A text was read as the list of its letters: "There is no arm named 'd'"."""
+    with pytest.raises(InputError, match=r"arms must be a list of names, as \['dice'\], got 'dice'"):
+        dice_ray.ablate("loss_comparison", arms="dice")
+    with pytest.raises(InputError, match="objectives must be a list of names"):
+        dice_ray.tune(objectives="f1")
+    with pytest.raises(InputError, match="seeds must be at least 1, got 0"):
+        dice_ray.ablate("loss_comparison", seeds=0)
+
+
 def test_a_name_goes_on_with_its_own_run_alone() -> None:
     dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice"}, name="mine")
     assert dice_ray.train("synthetic_pairs", QUICK | {"loss": "dice", "launch.threads": 2}, name="mine").is_finished
@@ -436,7 +446,7 @@ def test_a_run_is_predicted_and_scored_by_its_name(tmp_path: Path) -> None:
     assert dice_ray.evaluate("mine", f"{tmp_path.as_uri()}/labelled.tsv").scores.metrics == on_file
 
     for _ in range(2):  # scored again, it is stored once
-        scored = dice_ray.evaluate("mine", items=tmp_path / "items.csv")
+        scored = dice_ray.evaluate("mine", items=str(tmp_path / "items.csv"))
     assert scored.not_stored is None
     (run,) = read("train").to_dict("records")
     assert {name: run[f"metrics.test/{name}"] for name in scored.scores.metrics} == scored.scores.metrics

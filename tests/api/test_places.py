@@ -57,7 +57,7 @@ def test_a_checkpoint_that_was_deleted_is_told_as_such(runs: Path, trial: str, m
 
 
 def test_a_run_is_found_by_its_folder_wherever_it_lies(runs: Path) -> None:
-    assert places.place(str(runs / "mine")) == Place(runs / "mine", "train", "mine")
+    assert places.place(str(runs / "mine")) == places.place(runs / "mine") == Place(runs / "mine", "train", "mine")
     assert places.place(str(runs / "sweep/trials/sweep0")) == Place(runs / "sweep/trials/sweep0", "sweep", "sweep0")
     (runs / "mine").rename(runs.parent / "moved")
     assert places.place("moved") == Place(Path("moved"), None, "moved")  # MLflow may know another run of that name

@@ -102,6 +102,12 @@ def test_a_batch_scope_loss_is_weighted_by_the_items_of_its_micro_batch_with_a_w
         )
 
 
+def test_a_batch_without_items_has_no_loss() -> None:
+    """It was nan, and with it the loss of the whole evaluation."""
+    loss = compute_loss_func(DiceConfig(), TAGS)
+    assert loss({"logits": torch.randn(2, 5, 3)}, torch.full((2, 5), -100), torch.tensor(0)) == 0
+
+
 def test_several_labels_count_as_many_items() -> None:
     loss = compute_loss_func(CrossEntropyConfig(), TOPICS)
     logits, labels = torch.randn(4, 3), torch.randint(2, (4, 3)).float()

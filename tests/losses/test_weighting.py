@@ -31,6 +31,12 @@ def test_the_strength_of_lg_is_the_power_of_the_ratio_of_the_weights() -> None:
     balanced = TermFacts("t", "softmax", ("a", "b"), (5, 5), 0)
     assert LgConfig(strength=0.5).class_weights(balanced) == LgConfig().class_weights(balanced)
     assert LgConfig(strength=0.5).range_of(FACTS) == "0.303 (O) to 2 (I-PER)"
+    # From k 0 on doubling k went nowhere, for ever.
+    even = TermFacts("t", "softmax", ("a", "b", "c"), (40, 30, 30), 0)
+    for k in (0, -0.2):
+        weakest, strongest = sorted(LgConfig(k=k, strength=0.5).class_weights(even))[::2]
+        at_k = [math.log10(odds + k) for odds in (60 / 40, 70 / 30)]
+        assert strongest / weakest == pytest.approx((at_k[1] / at_k[0]) ** 0.5)
 
 
 def ratio(weighting: LgConfig) -> float:
