@@ -25,13 +25,20 @@ Checked = TypeVar("Checked")
 _RUNS: Final = TypeAdapter(dict[str, StoredRun])
 _POINTS: Final = TypeAdapter(list[tuple[str, int, str, float]])
 _TAG_OF: Final = {"id": schema.ID, "kind": schema.KIND, "arm": schema.ARM, "seed": schema.SEED, "state": schema.STATE}
+_OUR_TAGS: Final = {
+    tag.removeprefix(schema.PREFIX)
+    for tag in vars(schema).values()
+    if isinstance(tag, str) and tag.startswith(schema.PREFIX) and tag not in _TAG_OF.values()
+}
+_OUR_FAMILIES: Final = tuple(f"{tag.removeprefix(schema.PREFIX)}." for tag in (schema.REGISTERED, schema.VERSION))
 
 
 def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
     """One row per run, in the order of their start, parents first.
 
     The columns are `COLUMNS`, then `params.<path>`, `metrics.<name>` (the last value) and `tags.<name>`. An experiment
-    without runs has the columns `COLUMNS` and no rows. Runs that another program stored are left out.
+    without runs has the columns `COLUMNS` and no rows. Runs that another program stored are left out, and so are tags
+    of the user whose column would be the one of a tag of ours.
 
     Raises:
         UnknownNameError: The store has no such experiment.
@@ -147,6 +154,14 @@ def _number(run: StoredRun, tag: str, kind: type[int] | type[float]) -> Any:
         ) from None
 
 
+def _has_our_column(tag: str) -> bool:
+    """Whether a tag without our prefix would be taken for one of ours, which decide what a report says.
+
+    Also where the run lacks ours: `failure` is absent from a run that has not failed.
+    """
+    return tag in _OUR_TAGS or tag.startswith(_OUR_FAMILIES)
+
+
 def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
     parent = runs.get(run.tags.get(schema.PARENT, ""))
     constants = {
@@ -157,7 +172,9 @@ def _row(run: StoredRun, runs: Mapping[str, StoredRun]) -> dict[str, Any]:
     tags = {
         f"tags.{name.removeprefix(schema.PREFIX)}": value
         for name, value in run.tags.items()
-        if name not in _TAG_OF.values() and not name.startswith(("mlflow.", f"{schema.CONSTANT}."))
+        if name not in _TAG_OF.values()
+        and not name.startswith(("mlflow.", f"{schema.CONSTANT}."))
+        and not _has_our_column(name)
     }
     return {
         **{column: run.tags.get(tag) for column, tag in _TAG_OF.items()},

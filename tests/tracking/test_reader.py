@@ -46,6 +46,18 @@ def test_the_frame_is_tidy(uri: str) -> None:
     assert (frame["end"] >= frame["start"]).all()
 
 
+def test_a_tag_of_the_user_never_takes_the_place_of_one_of_ours(uri: str) -> None:
+    """`--tag baseline=v1` replaced the study's baseline, and `--tag failure=none` was shown where no run had failed."""
+    with Writer("study", uri) as writer:
+        ours = {schema.KIND: "study", schema.BASELINE: "ce", f"{schema.VERSION}.torch": "2.9"}
+        theirs = {"baseline": "v1", "failure": "none", "version.torch": "mine", "version.numpy": "mine", "arm": "left"}
+        writer.open("study", name="study", params={}, tags=ours | theirs | {"team": "support"})
+    tags = read("study", uri).filter(like="tags.")
+    assert tags.to_dict("records") == [
+        {"tags.arm": "left", "tags.baseline": "ce", "tags.team": "support", "tags.version.torch": "2.9"}
+    ]
+
+
 def test_sql_and_mlflow_return_the_same_frames(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(uri)
     with open_store(uri) as source:
