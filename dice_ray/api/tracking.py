@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 from dice_ray.api.places import Place, runs_folder
-from dice_ray.errors import BusyError, InputError, RunError, UnknownNameError
+from dice_ray.errors import BusyError, InputError, RunError, UnknownNameError, shown
 
 if TYPE_CHECKING:
     from dice_ray.api.overview import ComparedRun, Experiment
@@ -31,17 +32,34 @@ def own_tags(note: str | None, tags: Mapping[str, str] | None) -> dict[str, str]
     """The user's note and tags as tags of a run.
 
     Raises:
-        InputError: MLflow or dice_ray has tags of such a name, or MLflow does not accept it.
+        InputError: MLflow or dice_ray has tags of such a name, or MLflow does not accept it; or one is no text.
     """
     from dice_ray.tracking import schema
 
-    for name in tags or {}:
-        if not re.fullmatch(r"\w[\w/. -]{0,249}", name) or name.startswith(("mlflow.", schema.PREFIX)):
+    for name, value in (tags or {}).items():
+        if not _can_be_tag(name) or name.startswith(("mlflow.", schema.PREFIX)):
             raise InputError(
-                "the name of a tag must be letters, digits, '_', '-', '.', '/' and spaces, and not begin with "
-                f"`mlflow.` or `{schema.PREFIX}`, got {name!r}"
+                "the name of a tag must be letters, digits, '_', '-', '.', '/' and spaces, be a path without '.', '..' "
+                f"and empty parts, and not begin with `mlflow.` or `{schema.PREFIX}`, got {name!r}"
             )
+        _check_text(f"the tag {name!r}", value)
+    _check_text("the note", note or "")
     return dict(tags or {}) | ({schema.OWN_NOTE: note, schema.NOTE: note} if note else {})
+
+
+def _can_be_tag(name: object) -> bool:
+    # MLflow may store tags as files, and refuses a name that is not the shortest one of its path.
+    return (
+        isinstance(name, str)
+        and re.fullmatch(r"\w[\w/. -]{0,249}", name) is not None
+        and posixpath.normpath(name) == name
+    )
+
+
+def _check_text(what: str, value: object) -> None:
+    # An argument of the command line that is not UTF-8 has half of a surrogate pair, which no store takes.
+    if not isinstance(value, str) or any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise InputError(f"{what} must be text in UTF-8, got {shown(value)}")
 
 
 def keep_best(best: Place, split: Literal["dev", "test"], *, store_text: bool, register: str | None) -> None:

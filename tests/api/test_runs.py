@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,10 +26,18 @@ def build(facts):
 """
 
 
-@pytest.mark.parametrize("name", ["mlflow.runName", "dice_ray.id", "a=b", ""])
-def test_a_tag_of_a_reserved_or_impossible_name_is_refused_before_the_run(name: str) -> None:
+@pytest.mark.parametrize("name", ["mlflow.runName", "dice_ray.id", "a=b", "", "a//b", "a/", "a/./b", "a/../b", 1])
+def test_a_tag_of_a_reserved_or_impossible_name_is_refused_before_the_run(name: Any) -> None:
     with pytest.raises(InputError, match="the name of a tag must be"):
         dice_ray.train("synthetic_pairs", QUICK, name="mine", tags={name: "x"})
+    assert not (places.runs_folder() / "mine").exists()
+
+
+@pytest.mark.parametrize(("note", "tags"), [(None, {"team": 1}), (2, None), (None, {"a": "\udce9"}), ("\udce9", None)])
+def test_a_tag_or_note_that_mlflow_cannot_store_is_refused_before_the_run(note: Any, tags: Any) -> None:
+    """It failed when the run had been trained, and MLflow never held that run."""
+    with pytest.raises(InputError, match=r"must be text in UTF-8, got (1|2|'.udce9')"):
+        dice_ray.train("synthetic_pairs", QUICK, name="mine", note=note, tags=tags)
     assert not (places.runs_folder() / "mine").exists()
 
 
