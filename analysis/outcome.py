@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import posixpath
 import re
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
 from analysis.best_trial import best_trial
 from analysis.budget import at_budget
 from analysis.columns import column
 from analysis.comparison import CONSTANT, comparisons
 from analysis.summary import summary
+from dice_ray.metrics.names import LONGEST, metric_name_part
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from analysis.findings import Findings
+
+LONGEST_WHOLE: Final = 250
+"""MLflow's limit of a metric's name."""
 
 
 def metrics(findings: Findings) -> dict[str, float]:
@@ -23,29 +31,29 @@ def metrics(findings: Findings) -> dict[str, float]:
     Of a study of drawn settings: the score of each arm at the budget of its verdict, `test/f1 best of 4/dice`. The
     names have the place between metric and arm where a study compares on several data sets, encoders or variants.
     """
-    found: dict[str, float] = {}
+    found: dict[tuple[str, ...], float] = {}
     compared = comparisons(findings)
     for comparison in compared:
-        place = f"/{comparison.place}" if len(compared) > 1 else ""
+        place = (comparison.place,) if len(compared) > 1 else ()
         for arm in comparison.arms:
             if arm.name == CONSTANT or not arm.score.num:
                 continue
             bounds = {"": arm.score.mean, "_low": arm.score.low, "_high": arm.score.high}
             found |= {
-                _metric_name(f"{comparison.metric}{bound}{place}/{arm.name}"): value
+                (f"{comparison.metric}{bound}", *place, arm.name): value
                 for bound, value in bounds.items()
                 if not math.isnan(value)
             }
     studied = at_budget(findings)
     for study in studied:
-        place = f"/{study.place}" if len(studied) > 1 else ""
+        place = (study.place,) if len(studied) > 1 else ()
         found |= {
-            _metric_name(f"{study.metric} best of {study.budget}{place}/{arm.name}"): arm.scores[study.budget - 1].mean
+            (f"{study.metric} best of {study.budget}", *place, arm.name): arm.scores[study.budget - 1].mean
             for arm in study.arms
         }
     if best := best_trial(findings):
-        found[schema.best_metric(best.metric)] = best.score
-    return found
+        found[(schema.best_metric(best.metric),)] = best.score
+    return _by_name(found)
 
 
 def note(findings: Findings, name: str) -> str:
@@ -56,10 +64,29 @@ def note(findings: Findings, name: str) -> str:
     return "\n\n".join(filter(None, parts))
 
 
-def _metric_name(name: str) -> str:
-    """The name without what MLflow does not accept in one.
+def _by_name(values: Mapping[tuple[str, ...], float]) -> dict[str, float]:
+    """The values by names that MLflow accepts, each with a name of its own; a key is a metric, then place and arm.
 
-    >>> _metric_name("test/f1/dice (tuned threshold)")
-    'test/f1/dice tuned threshold'
+    A name leaves out the characters that MLflow does not accept. If that makes it the name of another value, or if
+    MLflow does not accept it as a path, they and the slashes are named instead; if that does not help, a hash is added.
+
+    >>> sorted(_by_name({("test/f1", "dice (tuned)"): 0.5, ("test/f1", "a/../b"): 0.5}))
+    ['test/f1/a:solidus:..:solidus:b', 'test/f1/dice tuned']
     """
-    return re.sub(r"[^\w./ :-]", "", name)
+    whole = {parts: "/".join(parts) for parts in values}
+    short = {parts: re.sub(r"[^\w./ :-]", "", name) for parts, name in whole.items()}
+    uses = Counter(short.values())
+    found: dict[str, float] = {}
+    # A name from which nothing is left out comes first, so that it stays when another arm is added.
+    for parts in sorted(values, key=lambda parts: short[parts] != whole[parts]):
+        is_own = uses[short[parts]] == 1 or short[parts] == whole[parts]
+        spelled = "/".join([parts[0], *map(metric_name_part, parts[1:])])
+        hashed = f"{spelled[:LONGEST]}. {hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
+        names = (*([short[parts]] if is_own else []), spelled, hashed)
+        found[next(name for name in names if _is_accepted(name) and name not in found)] = values[parts]
+    return found
+
+
+def _is_accepted(name: str) -> bool:
+    # MLflow may store metrics as files, and refuses a name that is not the shortest one of its path.
+    return len(name) <= LONGEST_WHOLE and posixpath.normpath(name) == name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from mlflow.utils.validation import _validate_metric
 
 from analysis.outcome import metrics, note
 from tests.analysis.frames import study, sweep
@@ -22,6 +23,40 @@ def test_each_arm_of_a_study_is_a_metric_with_its_interval() -> None:
     on_two = metrics(study([cell | {"tags.data": data} for cell in CELLS for data in ("a", "b")]))
     means = {name for name in on_two if name.startswith("test/f1/")}
     assert means == {f"test/f1/{data}/{arm}" for data in ("a", "b") for arm in arms}
+
+
+def named(*arms: str, data: tuple[str, ...] = ("a",)) -> list[str]:
+    """The names of the means of a study of the arms, each of which MLflow must accept."""
+    cells = [cell | {"arm": arm, "tags.data": name} for arm in arms for name in data for cell in CELLS[:5]]
+    found = metrics(study(cells))
+    for name, value in found.items():
+        _validate_metric(name, value, 0, 0)
+    return sorted(name for name in found if name.startswith("test/f1/"))
+
+
+def test_arms_that_differ_only_in_what_mlflow_refuses_have_metrics_of_their_own() -> None:
+    """`gamma<1` and `gamma>1` were one metric, `gamma1`, with the score of one of them."""
+    assert named("plain", "gamma<1", "gamma>1", "a/b", "dice, 1 hard") == [
+        "test/f1/a/b",
+        "test/f1/dice 1 hard",
+        "test/f1/gamma:greater-than sign:1",
+        "test/f1/gamma:less-than sign:1",
+        "test/f1/plain",
+    ]
+    assert "test/f1/gamma1" in named("plain", "gamma<1", "gamma1"), "a name without such characters stays"
+
+
+def test_no_name_of_an_arm_or_data_set_makes_mlflow_refuse_the_outcome() -> None:
+    """A study that had ended could not be stored, nor its report written, for an arm such as `lr//2`."""
+    assert named("plain", "a/../b", "lr//2", "dice/", "<>") == [
+        "test/f1/:less-than sign::greater-than sign:",
+        "test/f1/a:solidus:..:solidus:b",
+        "test/f1/dice:solidus:",
+        "test/f1/lr:solidus::solidus:2",
+        "test/f1/plain",
+    ]
+    assert len(named("plain", "..", ".", f"{'a/' * 200}b", f"{'a/' * 200}c")) == 5
+    assert len(named("plain", "a" * 170, "a" * 169 + "b", data=("/home/" + "c" * 170, "/home/" + "d" * 170))) == 6
 
 
 def test_the_best_trial_of_a_sweep_is_a_metric_as_it_is_of_a_trial() -> None:
