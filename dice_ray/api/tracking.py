@@ -154,25 +154,31 @@ class Waiting:
 
 def send_waiting() -> list[Waiting]:
     """Send the records that earlier commands could not, and end the runs of killed ones; returns what still waits."""
-    from dice_ray.tracking.spool import unsent_spools
+    from dice_ray.tracking.spool import spool_files
+
+    files = spool_files(runs_folder()) if runs_folder().is_dir() else []
+    reasons = ((file, _sent(file)) for file in files)
+    return [Waiting(file, why) for file, why in reasons if why is not None]
+
+
+def _sent(file: Path) -> str | None:
+    """Send a file of records, unless it is its driver that sends them; returns why they still wait, if so."""
+    from dice_ray.tracking.spool import unsent_spool
     from dice_ray.tracking.writer import Writer
 
-    waiting = []
-    for left in unsent_spools(runs_folder()) if runs_folder().is_dir() else ():
+    try:
+        left = unsent_spool(file)
+        if left is None:
+            return None
         if not left.is_of_this_store:
-            waiting.append(Waiting(left.file, f"it is for {left.store}: set MLFLOW_TRACKING_URI to that"))
-            continue
-        try:
-            writer = Writer(left.experiment, folder=left.file.parent)
-            writer.close()
-        except BusyError:  # its driver sends it
-            continue
-        except RunError as error:
-            waiting.append(Waiting(left.file, str(error)))
-        else:
-            if writer.failure:
-                waiting.append(Waiting(left.file, writer.failure))
-    return waiting
+            return f"it is for {left.store}: set MLFLOW_TRACKING_URI to that"
+        writer = Writer(left.experiment, folder=file.parent)
+        writer.close()
+    except BusyError:  # its driver sends it
+        return None
+    except (RunError, OSError) as error:  # one that is damaged or read-only does not keep the others from being sent
+        return str(error)
+    return writer.failure
 
 
 def runs(experiment: str) -> list[ComparedRun]:

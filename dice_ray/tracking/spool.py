@@ -129,19 +129,35 @@ class Spool:
             raise
 
 
-def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
-    """The spools below a folder; one whose first line is torn holds nothing and is skipped.
+def spool_files(folder: Path) -> list[Path]:
+    """The files of the spools below a folder, also of those that cannot be read."""
+    return sorted(folder.rglob("unsent-*.jsonl"))
+
+
+def unsent_spool(file: Path) -> UnsentSpool | None:
+    """The spool that a file holds; None where its first line is torn, so that it holds nothing, or it was just sent.
 
     Raises:
-        RunError: A spool is damaged.
+        RunError: It is damaged, or cannot be read.
     """
-    for file in sorted(folder.rglob("unsent-*.jsonl")):
+    try:
         with file.open("rb") as lines:
             head = lines.readline()
-        if head.endswith(b"\n"):
-            with _damage_named(file):
-                head_values = json.loads(unsealed(head.decode().rstrip("\n")))
-                spool = TypeAdapter(UnsentSpool).validate_python({**head_values, "file": file})
+    except FileNotFoundError:  # its writer has deleted it
+        return None
+    except OSError as error:
+        raise RunError(f"a file of entries that MLflow lacks cannot be read: {first_line(error)}") from error
+    if not head.endswith(b"\n"):
+        return None
+    with _damage_named(file):
+        head_values = json.loads(unsealed(head.decode().rstrip("\n")))
+        return TypeAdapter(UnsentSpool).validate_python({**head_values, "file": file})
+
+
+def unsent_spools(folder: Path) -> Iterator[UnsentSpool]:
+    """The spools below a folder that hold anything; raises what `unsent_spool` raises."""
+    for file in spool_files(folder):
+        if (spool := unsent_spool(file)) is not None:
             yield spool
 
 

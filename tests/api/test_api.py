@@ -644,6 +644,27 @@ def test_what_earlier_commands_could_not_send_is_sent(tmp_path: Path) -> None:
     busy.close(is_sent=True)
 
 
+def test_a_file_that_cannot_be_read_or_sent_waits_and_the_others_are_sent(tmp_path: Path) -> None:
+    """`runs`, `report` and `ui` failed for all experiments while one such file lay in the runs folder."""
+    here = f"sqlite:///{tmp_path}/mlflow.db"
+    files = []
+    for name in ("damaged", "locked", "whole"):
+        spool = Spool(runs_folder() / name, TRAIN_EXPERIMENT, here)
+        spool.add(Open(name, name, {}, {schema.KIND: "run"}, None, 1000))
+        spool.close(is_sent=False)
+        files.append(spool.path)
+    damaged, locked, _ = files
+    damaged.write_text("no entry\n")
+    listed = locked.rename(locked.with_name("unsent-00000000.jsonl"))
+    locked.mkdir()  # neither to be read nor to be written, by root either
+    waiting = {left.file: left.why for left in api.send_waiting()}
+    assert list(waiting) == [damaged, listed, locked]
+    assert "but is damaged" in waiting[damaged]
+    assert "Is a directory" in waiting[listed]
+    assert "Is a directory" in waiting[locked]
+    assert read(TRAIN_EXPERIMENT)["id"].tolist() == ["whole"]
+
+
 @pytest.mark.ray
 @pytest.mark.usefixtures("on_kept_ray")
 def test_the_best_of_a_sweep_is_kept_and_registered(
