@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from analysis.columns import collapsed, losses, parent_tag, scores
+from analysis.searched import chosen_values
 
 if TYPE_CHECKING:
     from analysis.findings import Findings
@@ -21,7 +20,7 @@ class BestTrial:
     Attributes:
         score: On dev: the mean over its reruns if it has any, else its own score.
         num_reruns: How many reruns have a score.
-        settings: What the search chose, by path.
+        settings: What the search chose, by path; None for `null`.
         is_collapsed: Whether it predicts one class only.
     """
 
@@ -42,10 +41,14 @@ def best_trial(findings: Findings) -> BestTrial | None:
     frame = findings.frame
     runs = frame[(frame["kind"] == "trial") & (frame["id"] == id_)]
     metric, row = parent_tag(frame, "metric"), runs.iloc[0]
-    searched = str(row.get("tags.searched", "")).split()
-    settings = {path: value for path in searched if not pd.isna(value := row.get(f"params.{path}"))}
     reruns = findings.rerun_scores.get(id_, ())
     score = fmean(reruns) if reruns else float(scores(runs, metric).iloc[0])
     return BestTrial(
-        id_, str(losses(runs).iloc[0]), metric, score, len(reruns), settings, bool(collapsed(runs, metric).iloc[0])
+        id_,
+        str(losses(runs).iloc[0]),
+        metric,
+        score,
+        len(reruns),
+        chosen_values(row),
+        bool(collapsed(runs, metric).iloc[0]),
     )

@@ -43,6 +43,26 @@ def searched_paths(trials: pd.DataFrame) -> list[str]:
     return [path for path in dict.fromkeys(paths) if path != "loss"]
 
 
+def chosen_values(trial: pd.Series[Any]) -> dict[str, Any]:
+    """What the search chose for one trial, by path, with the loss: a chosen `null` is None, a whole number an int.
+
+    >>> chosen_values(pd.Series({"tags.searched": "a.x a.y", "params.a.x": 16.0, "params.a.y": None, "params.b": 1.0}))
+    {'a.x': 16, 'a.y': None}
+    """
+    # MLflow stores the settings of a trial that the search did not choose too, and a frame holds a `null` and a setting
+    # of another trial alike as missing. Only the tag, which names what was chosen, tells these apart.
+    tag = trial.get("tags.searched")
+    paths = tag.split() if isinstance(tag, str) else []
+    return {path: _chosen(trial[name]) for path in paths if (name := f"params.{path}") in trial}
+
+
+def _chosen(value: Any) -> Any:
+    if pd.isna(value):
+        return None
+    # A column with a missing value holds whole numbers as floats.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def settings_of(trials: pd.DataFrame) -> list[Setting]:
     """The settings that these trials searched with more than one value; those of losses first, as in the spaces."""
     chosen = [set(str(paths).split()) for paths in column(trials, "tags.searched")]

@@ -36,7 +36,7 @@ def pareto_front(findings: Findings) -> list[ReportTable]:
             "trial": data["trial"],
             **{of.heading(metric): [of.show(value) for value in data[metric]] for metric, of in formats.items()},
             "loss": data["loss"],
-            "searched": [shown_parameters(trial, searched) for trial in data.to_dict("records")],
+            "searched": [shown_parameters(trial) for _, trial in trials.iterrows()],
         }
     )
     notes = ("No other finished trial is better in one objective and at least as good in the others.",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -10,7 +9,7 @@ import pandas as pd
 from analysis.columns import column, constant, losses, parent_tag, scores, states
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
-from analysis.searched import searched_paths
+from analysis.searched import chosen_values, searched_paths
 from analysis.statistics import limits_of, t_interval
 from analysis.tables.base import ReportTable, ScoreFormat
 
@@ -46,6 +45,7 @@ def best_trials(findings: Findings) -> list[ReportTable]:
         "with other seeds": [score_format.show_interval(interval) if interval else "" for interval in intervals],
         "seeds": [str(interval.num) if interval else "" for interval in intervals],
     }
+    parameters = {str(trial["id"]): shown_parameters(trial) for _, trial in trials.iterrows()}
     shown = pd.DataFrame(
         {
             "rank": best["rank"].astype("str").fillna(""),
@@ -54,7 +54,7 @@ def best_trials(findings: Findings) -> list[ReportTable]:
             **(of_reruns if reruns else {}),
             "state": best["state"].fillna(""),
             "loss": best["loss"].fillna(""),
-            "searched": [shown_parameters(trial, searched) for trial in best.to_dict("records")],
+            "searched": [parameters.get(str(id_), "") for id_ in best["trial"]],
         }
     )
     notes = ["The search selected trials by this same score, so it is optimistic; a study compares on the test split."]
@@ -68,11 +68,12 @@ def best_trials(findings: Findings) -> list[ReportTable]:
     return [ReportTable("best_trials", "The best trials", data, shown, tuple(notes))]
 
 
-def shown_parameters(trial: dict[Any, Any], paths: Sequence[str]) -> str:
-    """The searched parameters of a trial, by path: `loss.focal.gamma=2, training.lr=2e-05`."""
-    known = {path: trial[path] for path in paths if not pd.isna(trial[path])}
+def shown_parameters(trial: pd.Series[Any]) -> str:
+    """The searched parameters of a trial, without its loss: `loss.focal.gamma=2, training.patience=null`."""
     return ", ".join(
-        f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={value}" for path, value in known.items()
+        f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={'null' if value is None else value}"
+        for path, value in chosen_values(trial).items()
+        if path != "loss"
     )
 
 

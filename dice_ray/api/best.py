@@ -24,7 +24,7 @@ class Best:
         name: The run's, as `predict` and `evaluate` take it, or the arm's.
         metric: Of a sweep and a run on dev, of a study on test.
         score: The best value; the mean of an arm, and of a trial that was run again with other seeds.
-        settings: The parameters that the search chose; empty for a run and an arm.
+        settings: The parameters that the search chose, None for `null`; empty for a run and an arm.
         is_collapsed: Whether the model predicts one class only.
     """
 
@@ -38,7 +38,7 @@ class Best:
     def line(self) -> str:
         """One line of text."""
         settings = ", ".join(
-            f"{path} {value:.3g}" if isinstance(value, float) else f"{path} {value}"
+            f"{path} {value:.3g}" if isinstance(value, float) else f"{path} {'null' if value is None else value}"
             for path, value in self.settings.items()
         )
         advice = f" {ONE_CLASS}" if self.is_collapsed else ""

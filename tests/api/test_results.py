@@ -49,9 +49,36 @@ def study(num_seeds: int) -> api.Result:
 
 def test_the_best_of_a_sweep_is_a_run_with_what_was_searched(sweep: api.Result) -> None:
     assert sweep.best == api.Best("search/0002", "dev/f1", 0.75, {"loss": "focal", "loss.focal.gamma": 2.0})
-    assert type(sweep.best.settings["loss.focal.gamma"]) is float  # not NumPy's, which YAML does not take
+    assert type(sweep.best.settings["loss.focal.gamma"]) is int  # not NumPy's, which YAML does not take
     assert repr(sweep).startswith("search: search/0002 has dev/f1 0.7500 with loss focal, loss.focal.gamma 2.\nin ")
     assert len(sweep.frame) == 4
+
+
+def test_the_settings_of_the_best_trial_train_its_configuration() -> None:
+    """A chosen `null` was left out, and a setting that only another trial chose must be."""
+    trials = {
+        "0001": {"loss": "dice", "training.patience": None, "training.batch_size": 2048, "training.lr": 2e-5},
+        "0002": {"loss": "focal", "loss.focal.gamma": 2.5, "training.patience": 2, "training.batch_size": 64},
+    }
+    with Writer("search") as writer:
+        writer.open("search", name="search", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
+        writer.text("search", "plan.yaml", "name: search\n")
+        for key, chosen in trials.items():
+            tags = {schema.KIND: "trial", schema.SEARCHED: " ".join(chosen), schema.STATE: "done"}
+            writer.open(key, name=key, params={"training.lr": 0.1} | chosen, tags=tags, parent="search")
+            writer.metrics(key, 1, {"dev/f1": 1 / int(key), "dev/constant_f1": 0.1})
+            writer.end(key, "FINISHED")
+        writer.end("search", "FINISHED")
+    searched = api.Result("search", "search")
+    assert searched.best.settings == trials["0001"]
+    assert type(searched.best.settings["training.batch_size"]) is int
+    assert "training.patience null, training.batch_size 2048, training.lr 2e-05" in searched.best.line
+    (table,) = [table for table in api.report("search").tables if table.name == "best_trials"]
+    assert table.shown["searched"].tolist() == [
+        "training.patience=null, training.batch_size=2048, training.lr=2e-05",
+        "loss.focal.gamma=2.5, training.patience=2, training.batch_size=64",
+        "",
+    ]
 
 
 def test_the_best_of_a_study_is_its_winner() -> None:
