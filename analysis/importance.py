@@ -82,7 +82,7 @@ def _searched(trials: pd.DataFrame) -> list[str]:
     """The paths that all of these trials searched, and with more than one value."""
     chosen = [set(str(paths).split()) for paths in column(trials, "tags.searched")]
     shared = set.intersection(*chosen)
-    return [path for path in sorted(shared) if trials.get(f"params.{path}", pd.Series()).nunique() > 1]
+    return [path for path in sorted(shared) if trials.get(f"params.{path}", pd.Series()).nunique(dropna=False) > 1]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,9 @@ class Shuffled:
 
 
 def _shuffled(loss: str, trials: pd.DataFrame, paths: Sequence[str], score: NDArray[np.floating]) -> Shuffled:
-    optuna_study = _study({path: trials[f"params.{path}"].tolist() for path in paths})
+    # A chosen `null` is a NaN in the frame, and each NaN would be a choice of its own.
+    values = {path: [None if pd.isna(value) else value for value in trials[f"params.{path}"]] for path in paths}
+    optuna_study = _study(values)
     importance = _evaluate(optuna_study, score)
     # Shuffled scores have no relation to the parameters: what importance is left is that of chance.
     draw = np.random.default_rng(0)

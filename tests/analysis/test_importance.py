@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Sequence
 
-from analysis.importance import NUM_SHUFFLES, Shuffled, by_chance
+import numpy as np
+import pytest
+
+from analysis.importance import NUM_SHUFFLES, Parameter, Shuffled, by_chance, importances
+from tests.analysis.frames import sweep
 
 
 def noise(rng: np.random.Generator, loss: str, freedom: list[float]) -> Shuffled:
@@ -40,3 +44,24 @@ def test_a_parameter_is_compared_with_its_own_chance() -> None:
 
 def test_without_a_loss_there_is_no_level() -> None:
     assert by_chance([]) == []
+
+
+def of_patience(choices: Sequence[float | None]) -> tuple[Parameter, ...]:
+    """The importance of a setting in a sweep, in which its first choice is better than the others."""
+    searched = {"tags.loss": "focal", "tags.searched": "loss training.patience training.lr"}
+    trials = [
+        {"metrics.dev/f1": 0.5 + 0.1 * (number % len(choices) == 0) + 0.002 * (number * 7 % 11)}
+        | {"params.training.patience": choices[number % len(choices)], "params.training.lr": 0.01 / (number + 1)}
+        | searched
+        for number in range(24)
+    ]
+    (branch,), _ = importances(sweep(trials).frame)
+    return branch.parameters
+
+
+@pytest.mark.parametrize("others", [(2.0, 3.0), (2.0,)])
+def test_null_is_one_choice_of_a_setting(others: tuple[float, ...]) -> None:
+    """The null of each trial was a choice of its own, and a setting of null and one value had no importance."""
+    with_null, with_number = of_patience((None, *others)), of_patience((9.0, *others))
+    assert {each.path for each in with_null} == {"training.patience", "training.lr"}
+    assert with_null == with_number
