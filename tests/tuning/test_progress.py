@@ -32,3 +32,12 @@ def test_scores_on_different_data_are_not_compared(tmp_path: Path) -> None:
     ids = [ended(ledger, "dice", 1, 0.5, variant) for variant in ("mrpc", "qqp")]
     assert best_arm(ledger, ids[:1]) == (0.5, "dice", 1)
     assert best_arm(ledger, ids) is None
+
+
+def test_a_failed_cell_does_not_count(tmp_path: Path) -> None:
+    """A cell that failed after an evaluation made its arm the best one."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ids = [ended(ledger, "plain", 1, 0.5), "dice1"]
+    ledger.append(TrialSpec(id="dice1", params={}, seed=1, arm="dice"))
+    ledger.append(TrialOutcome(id="dice1", state="failed", curve=((1, 0.9),)))
+    assert best_arm(ledger, ids) == (0.5, "plain", 1)
