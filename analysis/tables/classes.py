@@ -75,14 +75,19 @@ def _shown(
         of_arms = {arm: intervals[arm].get(str(label), Interval(math.nan, math.nan, math.nan, 0)) for arm in arms}
         rows.append(
             {"class": str(label), "support": f"{count:,}"}
-            | {arm: PERCENT.show_interval(of) for arm, of in of_arms.items()}
+            | {_heading(arm): PERCENT.show_interval(of) for arm, of in of_arms.items()}
             # Predicted for all items, a class has tp = count, fp = num_items - count and fn = 0.
             | ({CONSTANT: PERCENT.show(2 * count / (count + num_items))} if num_items else {})
         )
         known = {arm: of.mean for arm, of in of_arms.items() if not math.isnan(of.mean)}
         if known and max(known.values()) > 0:
-            marks[number, max(known, key=lambda arm: known[arm])] = "bold"
+            marks[number, _heading(max(known, key=lambda arm: known[arm]))] = "bold"
     return pd.DataFrame(rows), marks
+
+
+def _heading(arm: str) -> str:
+    """The heading of an arm's column, which must not be that of another column."""
+    return f"arm {arm}" if arm in ("class", "support") else arm
 
 
 def single_label(of_cells: Sequence[tuple[str, pd.DataFrame]], items: Sequence[pd.DataFrame]) -> int:

@@ -87,3 +87,15 @@ def test_more_arms_than_are_shown() -> None:
     assert list(table.shown)[2:] == ["cross_entropy", "arm 7", "arm 6", "arm 5", "arm 4", "arm 3"]
     assert set(table.data["arm"]) == set(names)
     assert "The baseline and the 5 best arms of 9; classes.csv has all." in table.notes
+
+
+@pytest.mark.parametrize("name", ["class", "support"])
+def test_an_arm_called_as_a_column(name: str) -> None:
+    """The F1 of the arm stood in the column of the classes, or in that of their support."""
+    frame = study({"cross_entropy": [0.7], name: [0.8]})
+    files = {f"{arm}-0": CLASSES["dice-0"] for arm in ("cross_entropy", name)}
+    (table,) = by_class(Findings(frame, lambda runs, file: files if file == "test/classes.csv" else {}))
+    assert list(table.shown) == ["class", "support", "cross_entropy", f"arm {name}"]
+    assert table.shown["class"].tolist() == ["rare", "O"]
+    assert table.shown["support"].tolist() == ["2", "6"]
+    assert table.shown[f"arm {name}"].tolist() == table.shown["cross_entropy"].tolist()
