@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -12,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import pandas as pd
 
 from analysis.columns import column
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, reason_of
 from dice_ray.tracking import schema
 
 DOCUMENT: Final = "document"
@@ -68,14 +69,12 @@ class Findings:
     @cached_property
     def left_out(self) -> list[dict[str, Any]]:
         """The arms that a study could not run, with the keys variant (None without variants), arm, reason."""
-        texts = self.texts(self.frame[self.frame["kind"] == "study"], schema.LEFT_OUT_FILE).values()
-        return [arm for text in texts for arm in json.loads(text)]
+        return [arm for arms in self._of_study(schema.LEFT_OUT_FILE) for arm in arms]
 
     @cached_property
     def data(self) -> dict[str, dict[str, Any]]:
         """What a study stored of its data (`sizes`, `rarest`), by variant; the key of a study without any is empty."""
-        texts = self.texts(self.frame[self.frame["kind"] == "study"], schema.DATA_FILE).values()
-        stored = [json.loads(text) for text in texts]
+        stored = self._of_study(schema.DATA_FILE)
         return {variant: of for each in stored for variant, of in ({"": each} if "sizes" in each else each).items()}
 
     def data_of(self, cells: pd.DataFrame) -> Mapping[str, Any]:
@@ -87,15 +86,44 @@ class Findings:
     def _cells(self) -> pd.DataFrame:
         return self.frame[self.frame["kind"] == "cell"]
 
+    def _of_study(self, file: str) -> list[Any]:
+        """What a JSON file of a study holds; a frame may have several studies."""
+        stored = []
+        for id_, text in self.texts(self.frame[self.frame["kind"] == "study"], file).items():
+            with _naming_damage(file, id_):
+                stored.append(json.loads(text))
+        return stored
+
     def _tables(self, runs: pd.DataFrame, file: str, index: str, columns: list[str]) -> dict[str, pd.DataFrame]:
         tables = {}
         for id_, text in self.texts(runs, file).items():
-            # A class may be called NA, and an item 007: neither is a missing value or a number.
-            table = pd.read_csv(
-                io.StringIO(text), dtype={index: str, DOCUMENT: str, "text": str}, keep_default_na=False
-            )
+            with _naming_damage(file, id_):
+                # A class may be called NA, and an item 007: neither is a missing value or a number.
+                table = pd.read_csv(
+                    io.StringIO(text), dtype={index: str, DOCUMENT: str, "text": str}, keep_default_na=False
+                )
             if missing := {index, *columns} - set(table):
                 names = ", ".join(sorted(missing))
                 raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")
+            with _naming_damage(file, id_):
+                _check_numbers(table.drop(columns=[index, DOCUMENT, "text"], errors="ignore"))
             tables[id_] = table.set_index(index)
         return tables
+
+
+@contextmanager
+def _naming_damage(file: str, id_: str) -> Iterator[None]:
+    """Name the file and its run in the error of a parser: the file was cut short, or another program wrote it."""
+    try:
+        yield
+    except (ValueError, RecursionError) as error:
+        raise RunError(
+            f"{file} of the run {id_} must be as dice_ray wrote it, but is damaged: {reason_of(error)}"
+        ) from error
+
+
+def _check_numbers(table: pd.DataFrame) -> None:
+    """Raise a ValueError if a cell is no number: a file that was cut short may lack the last ones."""
+    table.astype("float64")
+    if table.isna().any(axis=None):
+        raise ValueError("a number is missing")

@@ -26,6 +26,7 @@ from dice_ray.config.load import as_yaml, read_layer, resolve
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import BusyError, InputError, RunError, reason_of
 from dice_ray.settings import differing_paths
+from dice_ray.terms import TermFacts
 from dice_ray.tracking import schema
 from dice_ray.training.checkpoint import BEST, LAST, sync
 
@@ -191,7 +192,7 @@ def with_stored_precision(config: RunConfig, folder: Path) -> RunConfig:
 
 
 def stored_task(folder: Path) -> dict[str, Any]:
-    """What `task.json` holds: the classes, the facts of the terms as plain values, and the digest of the data.
+    """What `task.json` holds: the classes, the facts of the terms, and the digest of the data.
 
     Raises:
         RunError: It is damaged.
@@ -201,7 +202,7 @@ def stored_task(folder: Path) -> dict[str, Any]:
         values = json.loads(file.read_text(encoding="utf-8"))
         return {
             "classes": TypeAdapter(tuple[str, ...]).validate_python(values["classes"]),
-            "facts": TypeAdapter(list[dict[str, Any]]).validate_python(values["facts"]),
+            "facts": TypeAdapter(tuple[TermFacts, ...]).validate_python(values["facts"]),
             "data": TypeAdapter(str).validate_python(values["data"]),
         }
     except (ValueError, TypeError, LookupError, RecursionError) as error:

@@ -234,7 +234,7 @@ def load(folder: Path) -> Trained:
         )
     assert config is not None
     values = stored_task(folder)
-    facts = tuple(map(TermFacts.from_plain, values["facts"]))
+    facts = values["facts"]
     task = config.task.build(values["classes"])
     numerics = precision.resolve(config.training.precision)
     kept = config.model if best.get("kept") else None

@@ -61,3 +61,23 @@ def test_a_file_without_its_columns_is_named() -> None:
     findings = Findings(FRAME, lambda runs, file: {"c1": "id,tp\na,1\n"})
     with pytest.raises(RunError, match=r"test/items\.csv of the run c1 must have the columns fn, fp, which it lacks"):
         _ = findings.items
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("test/items.csv", ""),
+        ("test/items.csv", "id,tp,fp,fn\na,1,0,0\nb,0,"),
+        ("test/items.csv", "id,tp,fp,fn,tuned_tp\na,1,0,0,1\nb,0,1,0"),
+        ("test/items.csv", "id,tp,fp,fn\na,1"),
+        ("test/items.csv", 'id,tp,fp,fn\na,1,0,0\n"b,0'),
+        ("test/classes.csv", "class,support,tp,fp,fn\nnull,3,1,0,x\n"),
+        ("left_out.json", '[{"variant": nu'),
+        ("data.json", '{"sizes": {"dev"'),
+    ],
+)
+def test_a_damaged_file_is_named_with_its_run(file: str, text: str) -> None:
+    """A report ended with the traceback of the parser."""
+    findings = Findings(FRAME, lambda runs, asked: dict.fromkeys(runs["id"], text) if asked == file else {})
+    with pytest.raises(RunError, match=rf"{file} of the run (c0|study) must be as dice_ray wrote it, but is damaged: "):
+        _ = (findings.items, findings.classes, findings.left_out, findings.data)

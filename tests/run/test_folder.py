@@ -55,7 +55,13 @@ def test_an_output_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", '{"data": 1}', '{"classes": 1, "facts": [], "data": ""}', "\xff", "[" * 100_000]
+    "text",
+    [
+        *("", "[]", '{"data": 1}', '{"classes": 1, "facts": [], "data": ""}', "\xff", "[" * 100_000),
+        '{"classes": [], "facts": [{"name": "label", "link": "softmax", "classes": ["a"]}], "data": ""}',
+        '{"classes": [], "facts": [{"name": "x", "link": "softmax", "classes": ["a"], "counts": []}], "data": ""}',
+        '{"classes": [], "facts": [{"name": "x", "link": "x", "classes": ["a"], "counts": [1]}], "data": ""}',
+    ],
 )
 def test_a_damaged_description_of_a_task_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / TASK).write_text(text, encoding="latin-1")
