@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -40,6 +41,8 @@ def predict(
     """Predict a file with a run's best checkpoint; the output is TSV, CoNLL columns or JSON, depending on the task."""
     from dice_ray import api
 
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="surrogateescape")  # so that the line of a byte that is not text is named
     lines = sys.stdin.read().split("\n") if file == STDIN else None
     predictions = api.predict(run, file if lines is None else lines, threshold=threshold, out=out)
     if as_json:

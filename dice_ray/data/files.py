@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dice_ray.data.hub import HubConfig
-from dice_ray.data.readers.base import Labels, ReaderBranch
+from dice_ray.data.readers.base import Labels, ReaderBranch, undecoded
 from dice_ray.data.readers.columns import ID, PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
@@ -112,12 +112,14 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
     A line is a text, a pair of sentences (separated by a tab, or a tuple), or a sentence with spaces between its words.
 
     Raises:
-        DataError: The data are of another kind, a line is no pair, or there is no line.
+        DataError: The data are of another kind, a line is no pair or no text in UTF-8, or there is no line.
     """
     numbered = [(str(number), line) for number, line in enumerate(lines, start=1) if "".join(line).strip()]
     kind = config.yields()
     records: list[Record] = []
     for number, line in numbered:
+        for text in [line] if isinstance(line, str) else line:
+            _check_utf_8(number, text)
         if kind is PairRecord:
             texts = line.strip("\r\n").split("\t") if isinstance(line, str) else line
             if len(texts) != 2:
@@ -134,6 +136,15 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
     if not records:
         raise DataError("there must be a line to predict, got none")
     return tuple(records)
+
+
+def _check_utf_8(number: str, text: str) -> None:
+    """Raise a DataError for half of a surrogate pair, which no tokenizer takes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        found = undecoded(text) or f"half of a surrogate pair in {shown(text)}"
+        raise DataError(f"line {number} must be text in UTF-8, got {found}") from None
 
 
 def read_rows(config: DataConfig, rows: Iterable[Mapping[Any, Any]]) -> tuple[Record, ...]:

@@ -574,6 +574,9 @@ def test_lines_of_stdin_are_predicted_as_a_file_and_ids_are_kept(
     assert len(run("predict", "mine", "-").stdout.splitlines()) == 2, "U+2028 is text, as it is in a file"
     monkeypatch.setattr("sys.stdin", io.StringIO("no pair\n"))
     assert "line 1 must be two sentences with a tab between them, got 'no pair'" in run("predict", "mine", "-").error
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a\tb\ncaf\xe9\td\n"), "utf-8"))
+    message = "line 2 must be text in UTF-8, got byte 0xe9 in 'caf?"
+    assert message in run("predict", "mine", "-").error, "it was a traceback"
 
 
 def test_no_command_overwrites_its_input_or_works_for_an_output_it_cannot_write(

@@ -69,3 +69,19 @@ def test_a_file_without_a_record_is_refused(tmp_path: Path) -> None:
         DataError, match=r"must hold at least one record for the reader `tables`.* 1 row dropped: no label"
     ):
         files.read(DataConfig(), tmp_path / "new.tsv", "read")
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "what"),
+    [
+        ("pairs", ("caf\udce9", "b"), r"byte 0xe9 in 'caf\?'"),
+        ("pairs", "a\tb\ud83d", r"half of a surrogate pair in 'a\\tb\\ud83d'"),
+        ("texts", "caf\udce9", r"byte 0xe9 in 'caf\?'"),
+    ],
+)
+def test_a_line_that_cannot_be_written_as_utf_8_is_named(kind: str, line: str | tuple[str, str], what: str) -> None:
+    """No tokenizer takes half of a surrogate pair, and what the tokenizer raised was a traceback."""
+    data = DataConfig(source=SyntheticConfig.model_validate({"kind": kind}))
+    first = ("a", "b") if kind == "pairs" else "a"
+    with pytest.raises(DataError, match=f"line 2 must be text in UTF-8, got {what}"):
+        files.read_lines(data, [first, line])
