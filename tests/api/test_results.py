@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,7 +57,7 @@ def test_the_best_of_a_sweep_is_a_run_with_what_was_searched(sweep: api.Result) 
 
 def test_the_settings_of_the_best_trial_train_its_configuration() -> None:
     """A chosen `null` was left out, and a setting that only another trial chose must be."""
-    trials = {
+    trials: dict[str, dict[str, Any]] = {
         "0001": {"loss": "dice", "training.patience": None, "training.batch_size": 2048, "training.lr": 2e-5},
         "0002": {"loss": "focal", "loss.focal.gamma": 2.5, "training.patience": 2, "training.batch_size": 64},
     }
