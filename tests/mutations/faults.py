@@ -42,7 +42,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/tracking/reader.py", "**constants,", "", "tracking/test_run_record.py"),
     Fault("dice_ray/tuning/optuna_export.py", "dict(outcome.curve)", "{}", "tuning/test_optuna_export.py"),
     Fault("dice_ray/tuning/optuna_export.py", "ledger_in(folder).searched()", "ledger_in(folder)", "tuning/test_optuna_export.py"),
-    Fault("analysis/outcome.py", 'f"/{comparison.place}" if len(compared) > 1 else ""', '""', "analysis/test_outcome.py"),
+    Fault("analysis/outcome.py", "(comparison.place,) if len(compared) > 1 else ()", "()", "analysis/test_outcome.py"),
     Fault("analysis/outcome.py", "*map(str, own.dropna()), ", "", "analysis/test_outcome.py"),
     Fault("analysis/figures/pr_curves.py", "1 - of_label_N).round(9)", "1 - of_label_N)", "analysis/figures/test_pr_curves.py"),
     Fault("analysis/findings.py", 'self._cells[column(self._cells, "params.tracking.text") == "true"]', "self._cells", "analysis/tables/test_errors.py"),
