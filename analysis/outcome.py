@@ -15,14 +15,15 @@ from analysis.budget import at_budget
 from analysis.columns import column
 from analysis.comparison import CONSTANT, comparisons
 from analysis.summary import summary
-from dice_ray.metrics.names import LONGEST, metric_name_part
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
     from analysis.findings import Findings
 
-LONGEST_WHOLE: Final = 250
+LONGEST: Final = 250
 """MLflow's limit of a metric's name."""
+LONGEST_READABLE: Final = 100
+"""The characters of place and arm before a hash."""
 
 
 def metrics(findings: Findings) -> dict[str, float]:
@@ -67,26 +68,27 @@ def note(findings: Findings, name: str) -> str:
 def _by_name(values: Mapping[tuple[str, ...], float]) -> dict[str, float]:
     """The values by names that MLflow accepts, each with a name of its own; a key is a metric, then place and arm.
 
-    A name leaves out the characters that MLflow does not accept. If that makes it the name of another value, or if
-    MLflow does not accept it as a path, they and the slashes are named instead; if that does not help, a hash is added.
+    A name leaves out the characters that MLflow does not accept. If that makes it the name of another value, or MLflow
+    does not accept it as a path, place and arm are cut and followed by a hash.
 
     >>> sorted(_by_name({("test/f1", "dice (tuned)"): 0.5, ("test/f1", "a/../b"): 0.5}))
-    ['test/f1/a:solidus:..:solidus:b', 'test/f1/dice tuned']
+    ['test/f1/a b. 684c7f58', 'test/f1/dice tuned']
     """
     whole = {parts: "/".join(parts) for parts in values}
     short = {parts: re.sub(r"[^\w./ :-]", "", name) for parts, name in whole.items()}
     uses = Counter(short.values())
-    found: dict[str, float] = {}
-    # A name from which nothing is left out comes first, so that it stays when another arm is added.
-    for parts in sorted(values, key=lambda parts: short[parts] != whole[parts]):
-        is_own = uses[short[parts]] == 1 or short[parts] == whole[parts]
-        spelled = "/".join([parts[0], *map(metric_name_part, parts[1:])])
-        hashed = f"{spelled[:LONGEST]}. {hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
-        names = (*([short[parts]] if is_own else []), spelled, hashed)
-        found[next(name for name in names if _is_accepted(name) and name not in found)] = values[parts]
+    found = {}
+    for parts, value in values.items():
+        name = short[parts]
+        # A name from which nothing is left out stays when another arm is added.
+        is_own = uses[name] == 1 or name == whole[parts]
+        if not is_own or not _is_accepted(name):
+            words = " ".join(re.findall(r"[\w-]+", " ".join(parts[1:])))[:LONGEST_READABLE]
+            name = f"{parts[0]}/{words}. {hashlib.sha256(repr(parts).encode()).hexdigest()[:8]}"
+        found[name] = value
     return found
 
 
 def _is_accepted(name: str) -> bool:
     # MLflow may store metrics as files, and refuses a name that is not the shortest one of its path.
-    return len(name) <= LONGEST_WHOLE and posixpath.normpath(name) == name
+    return len(name) <= LONGEST and posixpath.normpath(name) == name

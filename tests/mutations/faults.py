@@ -31,7 +31,7 @@ class Fault:
 FAULTS: tuple[Fault, ...] = (
     # settings, terms
     Fault("dice_ray/settings.py", 'extra="forbid"', 'extra="ignore"', "test_settings.py"),
-    Fault("dice_ray/settings.py", "return isinstance(value, bool)", "return False", "test_settings.py"),
+    Fault("dice_ray/settings.py", "return isinstance(value, bool | np.bool_)", "return False", "test_settings.py"),
     Fault("dice_ray/settings.py", "base.keys() == layer.keys():\n        (name,) = layer\n        below, above = base[name] or {}", "base:\n        (name,) = layer\n        below, above = next(iter(base.values())) or {}", "test_settings.py"),
     Fault("dice_ray/terms.py", "math.log(count / sum(filled))", "-math.log(count / sum(filled))", "models/test_heads.py::test_a_prior_bias_starts_at_the_log_prior"),
     # losses
