@@ -102,10 +102,9 @@ class Findings:
                 table = pd.read_csv(
                     io.StringIO(text), dtype={index: str, DOCUMENT: str, "text": str}, keep_default_na=False
                 )
-            if missing := {index, *columns} - set(table):
-                names = ", ".join(sorted(missing))
-                raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")
-            with _naming_damage(file, id_):
+                if missing := {index, *columns} - set(table):
+                    names = ", ".join(sorted(missing))
+                    raise RunError(f"{file} of the run {id_} must have the columns {names}, which it lacks")
                 _check_numbers(table.drop(columns=[index, DOCUMENT, "text"], errors="ignore"))
             tables[id_] = table.set_index(index)
         return tables

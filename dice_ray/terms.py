@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,12 +45,6 @@ class TermFacts:
         )
         assert len(self.classes) != 2 or self.background == 0, f"{self.name}: a two-class term has background 0"
         assert len(self.labels) == len(self.label_counts), f"{self.name}: each label has a count"
-
-    @classmethod
-    def from_plain(cls, values: Mapping[str, Any]) -> TermFacts:
-        """The facts from their fields as JSON holds them."""
-        fields: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-        return cls(**fields)
 
     @property
     def by_label(self) -> tuple[TermFacts, ...]:

@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from dice_ray.data import cache
 from dice_ray.data.arrow import ArrowTable, ArrowWriter, Rows, batch_of_rows
 from dice_ray.data.reading import chunked
@@ -69,7 +71,7 @@ def encode(config: TaskBranch, model: ModelConfig, splits: Splits, data: str) ->
     return Encoding(
         config.build(tuple(entry.holds["classes"])),
         pretrained or tiny_tokenizer(entry.holds["tokenizer"]),
-        tuple(map(TermFacts.from_plain, entry.holds["facts"])),
+        TypeAdapter(tuple[TermFacts, ...]).validate_python(entry.holds["facts"]),
         Rows(entry.tables["train"]),
         Rows(entry.tables["dev"]),
         key,

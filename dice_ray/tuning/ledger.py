@@ -87,8 +87,8 @@ class TrialOutcome(BaseModel):
 
     @cached_property  # a sweep of many trials reads it at each end of one
     def score(self) -> float | None:
-        """The best score, which is that of the retained checkpoint; None without an evaluation."""
-        return max((score for _, score in self.curve), default=None)
+        """The best score, which is that of the retained checkpoint; None if it failed or was never evaluated."""
+        return None if self.state == "failed" else max((score for _, score in self.curve), default=None)
 
 
 _LINE: TypeAdapter[TrialSpec | TrialOutcome] = TypeAdapter(TrialSpec | TrialOutcome)

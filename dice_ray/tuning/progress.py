@@ -13,13 +13,12 @@ from dice_ray.tuning.ledger import Ledger, TrialSpec
 def best_arm(ledger: Ledger, ids: Collection[str], controls: Collection[str] = ()) -> tuple[float, str, int] | None:
     """The highest mean of an arm over its ended cells, the arm, and their number; None on several variants.
 
-    Controls are no arms to choose from, so none of them is best. A cell that was evaluated and failed does not count.
+    Controls are no arms to choose from, so none of them is best.
     """
     scores = defaultdict[str, list[float]](list)
     variants = set()
     for id_ in ids:
-        outcome = ledger.outcomes.get(id_)
-        if outcome is not None and outcome.state != "failed" and (score := outcome.score) is not None:
+        if id_ in ledger.outcomes and (score := ledger.outcomes[id_].score) is not None:
             cell = ledger.specs[id_]
             assert cell.arm is not None, "a study has cells"
             if cell.arm in controls:

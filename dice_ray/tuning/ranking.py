@@ -76,9 +76,7 @@ def ranked(scores: Iterable[tuple[str, float | None, str | None]]) -> list[Ranke
 def ranked_in(history: History) -> list[RankedTrial]:
     """The trials of a sweep, or the cells of a study, in a ledger, the best on dev first."""
     ended = [(spec, history.outcomes[id_]) for id_, spec in history.specs.items() if id_ in history.outcomes]
-    return ranked(
-        (spec.id, None if outcome.state == "failed" else outcome.score, spec.rerun_of) for spec, outcome in ended
-    )
+    return ranked((spec.id, outcome.score, spec.rerun_of) for spec, outcome in ended)
 
 
 def ranked_in_frame(frame: pd.DataFrame) -> list[RankedTrial]:

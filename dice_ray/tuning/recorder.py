@@ -67,13 +67,11 @@ class Recorder:
         self._records: dict[str, RunRecord] = {}
         self._to_resubmit: list[TrialSpec] = []
         self._retained = retained(plan, ledger) if isinstance(plan, SweepPlan) else set()
-        self._best: tuple[float, Flat] | None = None
+        self._find_best()
         self.unready: str | None = None
         """Why a machine that has joined later cannot run trials."""
         self.failure: str | None = None
         """Why an event could not be recorded; the callback sets it, and records no later event."""
-        for outcome in ledger.outcomes.values():
-            self._compare(ledger.specs[outcome.id], outcome.score)
 
     @property
     def counts(self) -> TrialCounts:
@@ -171,6 +169,8 @@ class Recorder:
         )
         self._ledger.append(outcome)
         self._states[outcome.state] += 1
+        if outcome.state == "failed":  # its evaluations do not count any more
+            self._find_best()
         self.__dict__.pop("_best_arm", None)
         self._end_run(outcome, result.get("tags", {}))
         self._retained = clean_up(self._plan, self._ledger, self._trials, {id_} | self._retained)
@@ -211,6 +211,14 @@ class Recorder:
         counts = self.counts
         ended: schema.Status = "FAILED" if counts.failed == counts.total else "FINISHED"
         self._writer.end(self._plan.name, ended if counts.is_finished else "KILLED")
+
+    def _find_best(self) -> None:
+        self._best: tuple[float, Flat] | None = None
+        for id_, outcome in self._ledger.outcomes.items():
+            self._compare(self._ledger.specs[id_], outcome.score)
+        for id_, evaluations in self._running.items():
+            for _, score, _ in evaluations:
+                self._compare(self._ledger.specs[id_], score)
 
     def _compare(self, trial: TrialSpec, score: float | None) -> None:
         is_better = score is not None and (self._best is None or score > self._best[0])

@@ -81,6 +81,7 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     (tmp_path / "trials/0001").mkdir(parents=True)
     (tmp_path / "trials/0001/task.json").write_text('{"data": "digest of its own", "classes": [], "facts": []}')
     recorder.ended("0001", told(10, 0.5, finished=False, tags={schema.CPU: "a node's"}))
+    recorder.reported("0003", told(5, 0.75))  # best so far, until it fails
     recorder.reported("0003", {"score": math.nan, "failure": "gama is not a key"})
     recorder.ended("0003", {"score": math.nan, "failure": "gama is not a key"})
     progress = recorder.counts
@@ -117,7 +118,7 @@ def test_what_ray_tells_twice_is_noted_once(tmp_path: Path, plan: SweepPlan) -> 
     assert used == {"sweep": ["of all"], "0001": ["digest of its own"], "0002": [], "0003": []}
     assert rows.loc["0001", "tags.searched"] == "loss loss.focal.gamma"
     assert rows.loc["0003", "tags.failure"] == "gama is not a key"
-    assert len(curves("sweep").query("metric == 'dev/f1'")) == 2
+    assert len(curves("sweep").query("id == '0001' and metric == 'dev/f1'")) == 2
 
 
 def test_an_objective_without_a_span_is_kept_as_zero(tmp_path: Path, plan: SweepPlan) -> None:
