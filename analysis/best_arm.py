@@ -77,7 +77,7 @@ class ArmScores:
         return over_seeds_and_items(*(np.stack([row.parts[seed] for seed in seeds]) for row in (self, other)))
 
 
-def best_of(rows: Sequence[ArmScores]) -> BestArm | None:
+def best_arm(rows: Sequence[ArmScores]) -> BestArm | None:
     """The best row, and whether it is significantly better than every row of another arm; None without two to compare.
 
     The best row has the largest smallest lead over the rows of other arms (its rivals). Each pair is compared on the

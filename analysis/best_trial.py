@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from analysis.columns import collapsed, losses, parent_tag, scores
+from analysis.columns import collapsed, has_objectives, losses, parent_tag, scores
 from analysis.searched import chosen_values
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class BestTrial:
 
 
 def best_trial(findings: Findings) -> BestTrial | None:
-    """The first of the ranked trials; None if no trial has a score."""
-    if not findings.ranked:
+    """The first of the ranked trials; None if no trial has a score, or the sweep has several objectives."""
+    if not findings.ranked or has_objectives(findings.frame):
         return None
     id_ = findings.ranked[0]
     frame = findings.frame

@@ -26,6 +26,7 @@ from analysis.columns import (
     column,
     constant,
     has_drawn_settings,
+    needs_no_threshold,
     parent_tag,
     place_of,
     scores,
@@ -154,7 +155,7 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         dev=dev.where(is_scored, -math.inf),
         test=test.where(is_scored),
         is_failed=~is_scored,
-        is_collapsed=collapsed(cells, metric) & is_scored,
+        is_collapsed=collapsed(cells, metric) & is_scored & (not needs_no_threshold(metric)),
     )
     ended = runs[states(cells) != "unfinished"]
     # The latest run with a score counts, of those that repeat a cell.

@@ -9,8 +9,8 @@ from analysis.budget import FEW_SETTINGS, ArmAtBudget, AtBudget, BudgetOutcome, 
 from analysis.card import Card, command_of
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
+from analysis.score_format import ScoreFormat
 from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.tables.base import ScoreFormat
 from analysis.variance import SETTINGS
 from analysis.verdict import MoreSeeds, ToldApart
 from dice_ray.errors import counted

@@ -51,11 +51,13 @@ def test_per_train(cells: pd.DataFrame) -> float:
 
 
 def scores(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
-    """The score of each run: the best value if one is stored, else the last; NaN for a run that failed."""
+    """The score of each run: the best value if one is stored, else the last; NaN for a run or trial without a score."""
     last = column(runs, f"metrics.{metric}")
     best = column(runs, f"metrics.{schema.best_metric(metric)}")
     values = best.fillna(last).astype("float64")
-    return values.where(np.isfinite(values) & (runs["state"] != "failed"))
+    # A trial that has not ended is no candidate yet (`tuning.ranking`), and a failed run has no score.
+    has_score = (runs["state"] != "failed") & ~((runs["kind"] == "trial") & runs["state"].isna())
+    return values.where(np.isfinite(values) & has_score)
 
 
 def unfailed(runs: pd.DataFrame, metric: str) -> pd.Series[float]:
@@ -82,6 +84,16 @@ def collapsed(runs: pd.DataFrame, metric: str) -> pd.Series[bool]:
     """
     tag, last = column(runs, "tags.collapsed"), column(runs, f"metrics.{schema.collapsed_metric(metric)}")
     return ((tag == "true") | (tag.isna() & (last > 0))) & (runs["state"] != "failed")
+
+
+def needs_no_threshold(metric: str) -> bool:
+    """Whether a score is an area under a curve, of which the predictions at .5 say nothing."""
+    return metric.rpartition("/")[2] in ("roc_auc", "pr_auc")
+
+
+def has_objectives(frame: pd.DataFrame) -> bool:
+    """Whether a sweep searched for several objectives, so that no trial is the best one."""
+    return bool(column(frame[frame["kind"] == "sweep"], "tags.objectives").notna().any())
 
 
 def states(runs: pd.DataFrame) -> pd.Series[str]:

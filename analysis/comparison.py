@@ -10,13 +10,14 @@ from typing import Final
 
 import pandas as pd
 
-from analysis.best_arm import TUNED, ArmScores, BestArm, best_of
+from analysis.best_arm import TUNED, ArmScores, BestArm, best_arm
 from analysis.columns import (
     by_seed,
     collapsed,
     column,
     constant,
     has_drawn_settings,
+    needs_no_threshold,
     parent_tag,
     place_of,
     scores,
@@ -44,7 +45,8 @@ class Arm:
         new_data: The same difference on new data; None also if that is not known.
         pr_auc: The mean area under the precision-recall curve, which does not depend on the threshold; two-class tasks
             only.
-        collapsed: The number of cells that predict one class only at the threshold of .5.
+        collapsed: The number of cells that predict one class only at the threshold of .5; None for a score that does
+            not depend on it, for rows at the tuned threshold, and for the constant predictor.
         failed: The number of cells without a score.
         by_seed: The differences to the baseline, in the order of the seeds.
     """
@@ -131,8 +133,13 @@ class Comparison:
         return sum(each.interval.num >= FEW_SEEDS and not math.isnan(each.p) for each in differences)
 
     @property
+    def at_threshold_of_score(self) -> str:
+        """`at_threshold`; empty if the score does not depend on it."""
+        return "" if needs_no_threshold(self.metric) else self.at_threshold
+
+    @property
     def at_threshold(self) -> str:
-        """The threshold of the plain scores, as the end of a phrase; empty if the task has none, as for tags."""
+        """The threshold of the plain predictions, as the end of a phrase; empty if the task has none, as for tags."""
         if column(self.cells, f"metrics.{schema.threshold_metric(self.metric)}").isna().all():
             return ""
         # Of answers it is no probability: untuned, a question has no answer where that is likelier than the best one.
@@ -197,16 +204,16 @@ def compare(
             # PR-AUC does not depend on the threshold, and collapses are counted at .5: both are in the plain row only.
             if not suffix:
                 area = areas[runs].dropna().tolist()
-                arm = replace(
-                    arm, pr_auc=t_interval(area, ratio) if area else None, collapsed=int(one_class[runs].sum())
-                )
+                num_collapsed = None if needs_no_threshold(metric) else int(one_class[runs].sum())
+                arm = replace(arm, pr_auc=t_interval(area, ratio) if area else None, collapsed=num_collapsed)
             arms.append(arm)
     arms.sort(key=lambda arm: (arm.name != baseline, math.isnan(arm.score.mean), -arm.score.mean))
     compared = {arm.name for arm in arms if arm.arm == baseline or len(arm.by_seed) >= FEW_SEEDS}
-    best = best_of([row for rows, _ in readings.values() for row in rows.values() if row.name in compared])
+    best = best_arm([row for rows, _ in readings.values() for row in rows.values() if row.name in compared])
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
-    why_not = "" if any(arm.new_data for arm in arms) else readings[""][1]
+    without = readings[""][1] or "cells lack the counts of their test items"
+    why_not = "" if any(arm.new_data for arm in arms) else without
     num_replaced = len(cells) - len(latest)
     corrected, rarest = tuple(_corrected(arms)), _rarest_class(once, classes or {})
     plain = readings[""][0].get(baseline, absent)

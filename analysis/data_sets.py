@@ -10,8 +10,8 @@ import numpy as np
 
 from analysis.columns import column
 from analysis.comparison import Comparison
+from analysis.score_format import ScoreFormat
 from analysis.statistics import ALPHA, holm
-from analysis.tables.base import ScoreFormat
 from analysis.verdict import score_format
 
 

@@ -60,8 +60,9 @@ def metrics(findings: Findings) -> dict[str, float]:
 def note(findings: Findings, name: str) -> str:
     """The user's own note, then the summary of the report as a list in Markdown, its first sentence bold."""
     own = column(findings.frame[findings.frame["id"] == name], f"tags.{schema.OWN_NOTE.removeprefix(schema.PREFIX)}")
-    headline, *others = summary(findings)
-    parts = [*map(str, own.dropna()), f"**{headline}**", "\n".join(f"- {sentence}" for sentence in others)]
+    sentences = list(summary(findings))  # empty if MLflow does not hold the runs yet, or no more
+    headline = [f"**{sentence}**" for sentence in sentences[:1]]
+    parts = [*map(str, own.dropna()), *headline, "\n".join(f"- {sentence}" for sentence in sentences[1:])]
     return "\n\n".join(filter(None, parts))
 
 

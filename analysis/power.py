@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from analysis.statistics import ALPHA, FEW_SEEDS, LEVEL, NO_SPREAD
+from analysis.statistics import ALPHA, FEW_SEEDS, NO_SPREAD
 
 POWER: Final = 0.8
 """The probability that a real difference of the planned size becomes significant."""
@@ -66,7 +66,7 @@ def _visible(num: int, spread: float, num_tests: int, test_per_train: float) -> 
 
 
 def collapse_bound(num_collapsed: int, num_runs: int) -> float:
-    """The upper bound of the chance to collapse: one-sided, exact (Clopper and Pearson 1934), at the level `LEVEL`.
+    """The upper bound of the chance to collapse: one-sided, exact (Clopper and Pearson 1934), at the level 1 - `ALPHA`.
 
     1 without a run, or if all collapsed.
 
@@ -77,4 +77,4 @@ def collapse_bound(num_collapsed: int, num_runs: int) -> float:
         return 1.0
     from scipy import special
 
-    return float(special.betaincinv(num_collapsed + 1, num_runs - num_collapsed, LEVEL))
+    return float(special.betaincinv(num_collapsed + 1, num_runs - num_collapsed, 1 - ALPHA))

@@ -6,13 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final, Literal
 
 from analysis.columns import column, place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
+from analysis.score_format import ScoreFormat
 from analysis.statistics import Interval
-from analysis.tables.base import ScoreFormat
 
 RATIO: Final = "params.data.imbalance.ratio.negatives"
 AT_HALF: Final = "at the threshold of .5"
@@ -80,13 +81,17 @@ class ByRatio:
 @lru_cache(maxsize=1)
 def by_ratio(findings: Findings) -> tuple[ByRatio, ...]:
     """For each data set and encoder of a study over training sets of two imbalance ratios or more, and with a score."""
-    by_place: dict[str, dict[float, Comparison]] = {}
+    by_place: dict[str, list[tuple[float, Comparison]]] = {}
     for compared in comparisons(findings):
         ratios = column(compared.cells, RATIO).dropna().unique()
         if len(ratios) == 1:
             place = str(place_of(compared.cells, "data", "encoder").iloc[0])
-            by_place.setdefault(place, {})[float(ratios[0])] = compared
-    several = {place: dict(sorted(of.items())) for place, of in by_place.items() if len(of) > 1}
+            by_place.setdefault(place, []).append((float(ratios[0]), compared))
+    several = {
+        place: dict(sorted(of, key=itemgetter(0)))
+        for place, of in by_place.items()
+        if 1 < len(of) == len({ratio for ratio, _ in of})  # else the sets differ in more than their ratio
+    }
     found = (
         ByRatio(place if len(several) > 1 else "", first.metric, first.baseline, of)
         for place, of in several.items()

@@ -10,10 +10,8 @@ from typing import Final
 
 import numpy as np
 
-LEVEL: Final = 0.95
-"""The confidence level of the interval of a mean, and of the intervals of corrected differences together."""
 ALPHA: Final = 0.05
-"""Two arms are significantly different if the Holm-corrected p is at most this."""
+"""Two arms are significantly different if the Holm-corrected p is at most this; intervals have the level 1 - ALPHA."""
 FEW_SEEDS: Final = 5
 """With fewer shared seeds no difference is called significant, and no arm the winner."""
 NO_SPREAD: Final = 1e-12

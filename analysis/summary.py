@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from analysis.best_trial import best_trial
 from analysis.budget import at_budget
 from analysis.budget_wording import sentences_at_budget
-from analysis.columns import column, states
+from analysis.columns import column, scores, states
 from analysis.comparison import comparisons
 from analysis.data_sets import sentence_over_data_sets
 from analysis.findings import Findings
 from analysis.importance import LEAST_TRIALS, too_few
 from analysis.paper.tables import why_not_on_paper_data
-from analysis.tables.base import ScoreFormat
+from analysis.score_format import ScoreFormat
 from analysis.verdict import verdict
 from analysis.wording import sentences
 
@@ -38,9 +38,10 @@ def summary(findings: Findings) -> Iterator[str]:
     if why_not := why_not_on_paper_data(findings):
         yield why_not
     if best := best_trial(findings):
-        score_format = ScoreFormat.of([best.score])
+        trials = findings.frame[findings.frame["kind"] == "trial"]
+        score_format = ScoreFormat.of([best.score, *scores(trials, best.metric)])  # as in the table of trials
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
-        yield f"The best of {(findings.frame['kind'] == 'trial').sum()} trials is {best.id}, with {best.loss}: {score}."
+        yield f"The best of {len(trials)} trials is {best.id}, with {best.loss}: {score}."
         criterion = (
             f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
         )

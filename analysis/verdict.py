@@ -19,8 +19,8 @@ import numpy as np
 from analysis.best_arm import TUNED, BestArm
 from analysis.comparison import CONSTANT, Arm, Comparison
 from analysis.power import seeds_needed
+from analysis.score_format import ScoreFormat
 from analysis.statistics import FEW_SEEDS, NO_SPREAD
-from analysis.tables.base import ScoreFormat
 
 Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_difference", "different", "winner"]
 ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]

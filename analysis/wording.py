@@ -43,7 +43,7 @@ def arm_to_use(of: Verdict) -> str:
     if at_half:
         instead = f";{of.comparison.at_threshold}, {names}" if (names := _names(better)) else ""
         return f"{baseline[-1].name}, since no arm is shown to be better at its tuned threshold{instead}"
-    worse = " and some are worse" if of.different else ""
+    worse = " and some are worse" if len(_better(of.different)) < len(of.different) else ""
     return f"{baseline[0].name}, since no arm is shown to be better{worse}"
 
 

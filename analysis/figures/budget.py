@@ -10,7 +10,7 @@ from analysis.budget_wording import format_at_budget
 from analysis.comparison import CONSTANT
 from analysis.figures.base import QUIET, Figure, Line, draw_lines, label_in
 from analysis.naming import named, on_place
-from analysis.tables.base import ScoreFormat
+from analysis.score_format import ScoreFormat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

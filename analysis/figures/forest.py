@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from analysis.comparison import Arm, comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.naming import named, on_place
+from analysis.score_format import ScoreFormat
 from analysis.statistics import Interval
-from analysis.tables.base import ScoreFormat
 from analysis.verdict import score_format
 from analysis.wording import is_one_search
 
@@ -117,7 +117,7 @@ def forests(findings: Findings) -> list[Figure]:
                     compared.baseline,
                     score_format(compared),
                     tuple(rows),
-                    compared.at_threshold,
+                    compared.at_threshold_of_score,
                 )
             )
     return figures

@@ -15,8 +15,8 @@ from analysis.comparison import CONSTANT, Comparison
 from analysis.figures.base import QUIET, Figure, Line, label_in, looks_of, on_hover
 from analysis.naming import named, on_place
 from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, by_ratio
+from analysis.score_format import ScoreFormat
 from analysis.statistics import FEW_SEEDS, Interval
-from analysis.tables.base import ScoreFormat
 from analysis.verdict import score_format
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from analysis.columns import parent_tag
 from analysis.figures.base import Figure
 from analysis.figures.sweep import ScoredTrial, scored_trials
+from analysis.score_format import ScoreFormat
 from analysis.searched import Setting, settings_of
-from analysis.tables.base import ScoreFormat
 
 if TYPE_CHECKING:
     from analysis.findings import Findings

@@ -12,8 +12,8 @@ from analysis.columns import by_seed, collapsed, column, scores, test_per_train
 from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, Line, draw_line, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
+from analysis.score_format import ScoreFormat
 from analysis.statistics import Interval, limits_of, t_interval
-from analysis.tables.base import ScoreFormat
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

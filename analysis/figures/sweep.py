@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from analysis.columns import constant, drawn_losses, parent_tag, scores, states
+from analysis.columns import constant, drawn_losses, has_objectives, parent_tag, scores, states
+from analysis.comparison import CONSTANT
 from analysis.figures.base import COLORS, QUIET, Figure, label_score, looks_of
 from analysis.importance import LEAST_TRIALS, LossImportance, importances
 
@@ -73,7 +74,7 @@ class BestSoFar(Figure):
             axes.scatter([], [], facecolors=color, label=name, **look)
         axes.step([trial.number for trial in self.trials], self.best, where="post", color=QUIET, lw=1.2, zorder=2)
         if self.constant is not None:
-            axes.axhline(self.constant, color=QUIET, lw=0.8, ls=":", label="constant predictor")
+            axes.axhline(self.constant, color=QUIET, lw=0.8, ls=":", label=CONSTANT)
         axes.set_xlabel("trial, in order of start")
         label_score(axes.yaxis, self.metric, (trial.score for trial in self.trials))
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -87,9 +88,9 @@ def scored_trials(trials: pd.DataFrame, metric: str) -> list[ScoredTrial]:
 
 
 def best_so_far(findings: Findings) -> list[Figure]:
-    """The figure for a sweep with scored trials."""
+    """The figure for a sweep with scored trials and one objective."""
     trials = findings.frame[findings.frame["kind"] == "trial"]
-    if trials.empty:
+    if trials.empty or has_objectives(findings.frame):
         return []
     metric = parent_tag(findings.frame, "metric")
     scored = tuple(trial for trial in scored_trials(trials, metric) if not math.isnan(trial.score))

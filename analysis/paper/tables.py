@@ -20,8 +20,9 @@ from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.paper.printed import Block, PrintedRow, PrintedTable
 from analysis.paper.tables_3_to_10 import RECORDS, TABLE_8, TABLE_10, TABLES
+from analysis.score_format import ScoreFormat
 from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
-from analysis.tables.base import Mark, ReportTable, ScoreFormat
+from analysis.tables.base import Mark, ReportTable
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
 
@@ -141,7 +142,9 @@ def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable
     else:
         blocks = [(block, fits, f"{block.title} ") for block, fits in zip(printed.blocks, ours, strict=True)]
         _add(lines, marks, printed.rows, blocks)
-    places = dict.fromkeys(f"{each.comparison.place}{each.comparison.at_threshold}" for fits in ours for each in fits)
+    places = dict.fromkeys(
+        f"{each.comparison.place}{each.comparison.at_threshold_of_score}" for fits in ours for each in fits
+    )
     notes = (
         f"Ours: {'; '.join(places)}; means over seeds with 95 % intervals. Bold: our best.",
         f"Differences to {BASELINE} are paired by seed, with intervals Holm-corrected over our rows; grey, or "

@@ -5,14 +5,14 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 import pandas as pd
 
-from analysis.statistics import ALPHA, Interval
+from analysis.statistics import ALPHA
 from dice_ray.errors import one_line
 
 _LATEX: Final = str.maketrans(
@@ -184,35 +184,3 @@ def shown_p(p: float) -> str:
     if ALPHA < p < ALPHA + 0.0005:
         return f"{math.ceil(10_000 * p) / 10_000:.4f}"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-@dataclass(frozen=True)
-class ScoreFormat:
-    """How scores are written: shares as percent with two decimals, others with four significant digits."""
-
-    percent: bool
-
-    @classmethod
-    def of(cls, scores: Iterable[float]) -> ScoreFormat:
-        """Percent if every score but NaN lies in [0, 1]."""
-        return cls(all(0 <= score <= 1 for score in scores if not math.isnan(score)))
-
-    def heading(self, metric: str) -> str:
-        return f"{metric} (%)" if self.percent else metric
-
-    def show(self, value: float, sign: str = "") -> str:
-        """The number; an empty string for NaN."""
-        if math.isnan(value):
-            return ""
-        return format(100 * value, f"{sign}.2f") if self.percent else format(value, f"{sign}.4g")
-
-    def show_interval(self, interval: Interval, sign: str = "") -> str:
-        """The mean, followed by its interval if it has one."""
-        bounds = self.show_bounds(interval, sign)
-        return self.show(interval.mean, sign) + (f" {bounds}" if bounds else "")
-
-    def show_bounds(self, interval: Interval, sign: str = "") -> str:
-        """The interval alone; an empty string if it has no bounds."""
-        if math.isnan(interval.low):
-            return ""
-        return f"[{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"

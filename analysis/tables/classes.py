@@ -11,8 +11,9 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.naming import named, on_place
+from analysis.score_format import ScoreFormat
 from analysis.statistics import Interval, t_interval
-from analysis.tables.base import Mark, ReportTable, ScoreFormat
+from analysis.tables.base import Mark, ReportTable
 
 NUM_ARMS: Final = 5
 """Arms shown beside the baseline; the CSV file holds all."""
@@ -54,7 +55,7 @@ def _table(
     seeds = str(num.min()) if num.nunique() == 1 else f"{num.min()} to {num.max()}"
     notes = [
         f"Mean F1 of each class over seeds{compared.at_threshold}, with 95 % intervals; rare classes first. "
-        "Nothing is corrected for the number of classes. Bold: the best mean of a class.",
+        "Nothing is corrected for the number of classes. Bold: the best mean of a class among these arms.",
         f"{seeds} seeds each.",
     ]
     if num_items:

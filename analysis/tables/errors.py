@@ -64,7 +64,8 @@ def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTab
 def worst_items(findings: Findings) -> list[ReportTable]:
     """The test items that are wrong in most runs, in a table for each data set, encoder and variant."""
     compared = [each for each in comparisons(findings) if _living(each, findings)]
-    return [_worst(name, each, findings) for name, each in named("worst_items", compared)]
+    tables = (_worst(name, each, findings) for name, each in named("worst_items", compared))
+    return [table for table in tables if len(table.data)]
 
 
 def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:

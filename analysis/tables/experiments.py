@@ -10,7 +10,8 @@ import pandas as pd
 from analysis.columns import losses, parent_tag, scores
 from analysis.comparison import CONSTANT, Comparison
 from analysis.findings import Findings
-from analysis.tables.base import ReportTable, ScoreFormat
+from analysis.score_format import ScoreFormat
+from analysis.tables.base import ReportTable
 
 
 def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[ReportTable]:

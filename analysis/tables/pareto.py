@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from analysis.columns import column, losses, states
 from analysis.findings import Findings
+from analysis.score_format import ScoreFormat
 from analysis.searched import searched_paths
-from analysis.tables.base import ReportTable, ScoreFormat
+from analysis.tables.base import ReportTable
 from analysis.tables.sweep import shown_parameters
 from dice_ray.tracking import schema
 

@@ -7,7 +7,8 @@ import pandas as pd
 from analysis.columns import column, losses, parent_tag, scores, states
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
-from analysis.tables.base import ReportTable, ScoreFormat
+from analysis.score_format import ScoreFormat
+from analysis.tables.base import ReportTable
 from dice_ray.tracking import schema
 
 

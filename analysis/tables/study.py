@@ -12,8 +12,9 @@ from analysis.columns import column
 from analysis.comparison import CONSTANT, Arm, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.naming import named, on_place
+from analysis.score_format import ScoreFormat
 from analysis.statistics import ALPHA, FEW_SEEDS
-from analysis.tables.base import HOLM_P, Mark, ReportTable, ScoreFormat, shown_p
+from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
 from analysis.verdict import score_format, verdict
 from analysis.wording import headline, is_one_search
 

@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import pandas as pd
 
-from analysis.columns import column, constant, losses, parent_tag, scores, states
+from analysis.columns import column, constant, has_objectives, losses, parent_tag, scores, states
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
+from analysis.score_format import ScoreFormat
 from analysis.searched import chosen_values, searched_paths
 from analysis.statistics import limits_of, t_interval
-from analysis.tables.base import ReportTable, ScoreFormat
+from analysis.tables.base import ReportTable
 
 NUM_BEST: Final = 10
 """Trials shown in the table; its CSV file holds all."""
@@ -19,7 +20,7 @@ NUM_BEST: Final = 10
 
 def best_trials(findings: Findings) -> list[ReportTable]:
     """The ranked trials of a sweep with the searched parameters, and the mean over their reruns with other seeds."""
-    if not findings.ranked:
+    if not findings.ranked or has_objectives(findings.frame):
         return []
     frame = findings.frame
     trials = frame[frame["kind"] == "trial"]

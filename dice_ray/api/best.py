@@ -54,6 +54,7 @@ def best_of(name: str, of_experiment: Findings) -> Best:
     from analysis.best_trial import best_trial
     from analysis.budget import at_budget
     from analysis.budget_wording import headline_at_budget
+    from analysis.columns import has_objectives
     from analysis.comparison import comparisons
     from analysis.verdict import verdict
     from analysis.wording import headline
@@ -75,6 +76,8 @@ def best_of(name: str, of_experiment: Findings) -> Best:
         return Best(arm.name, comparison.metric, float(arm.score.mean))
     trial = best_trial(of_experiment)
     if trial is None:
+        if has_objectives(of_experiment.frame):
+            raise RunError(f"{name} searched for several objectives, and has no best trial: see its Pareto front")
         raise RunError(f"the best trial must have a score, and no trial of {name} has one")
     # The frame holds NumPy's numbers, which JSON and YAML do not take.
     settings = {path: value.item() if hasattr(value, "item") else value for path, value in trial.settings.items()}

@@ -58,7 +58,8 @@ def init(
     from dice_ray.run.folder import check_output, write_output
 
     url = _folder_of([str(each) for each in (file, dev, test) if each is not None])
-    name = parted(str(file))[1] if url else Path(file).name
+    local = Path(file).resolve() if Path(file).is_dir() else Path(file)  # a folder may be given as `.`
+    name = parted(str(file))[1] if url else local.name
     out = target(name, out, overwrite)
     file = local_file(file, "FILE")
     splits = {

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api.places import given_folder
 from dice_ray.errors import InputError
-from dice_ray.run.folder import write_atomically
 from dice_ray.user_code import address_of
 
 if TYPE_CHECKING:
@@ -64,6 +63,8 @@ def settings_of(loss: GivenLoss) -> dict[str, str]:
 def _stored(loss: nn.Module) -> str:
     """The address of a module of torch, which is stored by its content and that of the file of its class."""
     import torch
+
+    from dice_ray.run.folder import write_atomically
 
     source, _, name = address_of(type(loss)).rpartition(":")
     root, digest = "", ""

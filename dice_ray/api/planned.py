@@ -70,6 +70,7 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     """
     from dice_ray.run.folder import LOG, TRIALS
     from dice_ray.run.output import redirected
+    from dice_ray.tuning import plan_file
     from dice_ray.tuning.ledger import ledger_in
     from dice_ray.tuning.plan import SweepPlan
     from dice_ray.tuning.ranking import best_in
@@ -84,7 +85,8 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
         )
     if counts.is_finished and (best := best_in(ledger)) is not None:
         split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
-        store_text = plan.config(ledger.specs[best]).tracking.text
+        # The best cell may be of a variant that an earlier call asked for.
+        store_text = plan_file.read(folder).config(ledger.specs[best]).tracking.text
         place = Place(folder / TRIALS / best, plan.name, best)
         tracking.keep_best(place, split, store_text=store_text, register=register)
     if counts.is_finished:

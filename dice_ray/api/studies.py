@@ -15,7 +15,6 @@ from dice_ray.api.given import settings_of
 from dice_ray.api.places import given_folder
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, layers_of
 from dice_ray.errors import DataError, InputError, UnknownNameError
-from dice_ray.run.folder import write_atomically
 
 if TYPE_CHECKING:
     from dice_ray.api.given import GivenLoss
@@ -97,6 +96,8 @@ def with_losses(study: str, losses: Mapping[str, GivenLoss]) -> str:
     Raises:
         InputError: The study has an arm of that name, or other processes cannot load a loss.
     """
+    from dice_ray.run.folder import write_atomically
+
     file = read_study(study)
     if taken := [name for name in losses if name in file.arms]:
         raise InputError(f"a loss must have another name than the arms of {study}, got {taken[0]!r}")

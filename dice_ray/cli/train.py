@@ -53,4 +53,4 @@ def train(
     def work() -> api.Result:
         return api.train(preset, settings, name=name, register=register, note=note, tags=tags, show=show)
 
-    print_result(work, as_json=as_json)
+    print_result(work, resume_with={"--register": register}, as_json=as_json)

@@ -175,6 +175,10 @@ class RunConfig(Settings):
             return self
         return self.model_copy(update={"launch": self.launch.model_copy(update={"threads": threads})})
 
+    def with_precision(self, precision: str) -> RunConfig:
+        """The same run with this precision."""
+        return self.model_copy(update={"training": self.training.model_copy(update={"precision": precision})})
+
     def tags(self) -> dict[str, str]:
         """The MLflow tags by which runs are grouped and found."""
         content, test_per_train = digest(self.model.encoder), self.data.test_per_train()

@@ -126,6 +126,11 @@ class LossBranch(Branch, ABC):
     def build(self, facts: TermFacts) -> Loss:
         """The loss of one term."""
 
+    @property
+    def is_item_mean(self) -> bool:
+        """Whether the loss is a mean over items, as `Loss.is_item_mean`: a step runs the encoder once."""
+        return True
+
     def can_mine(self, facts: TermFacts) -> bool:
         """Whether `mining` can select negatives per class; a mean over items supports that for two classes only."""
         return facts.link != "position" and len(facts.classes) == 2

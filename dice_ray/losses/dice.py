@@ -32,6 +32,10 @@ class SetConfig(LossBranch):
     classes: Literal["foreground", "all"] = "foreground"
     average: Literal["per_class", "pooled", "per_label"] = "per_class"
 
+    @property
+    def is_item_mean(self) -> bool:
+        return False
+
     def can_mine(self, facts: TermFacts) -> bool:
         return facts.link != "position"
 
@@ -42,7 +46,7 @@ class SetConfig(LossBranch):
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         if self.average == "per_class":
             return []
-        if getattr(self, "scope", "batch") == "example":
+        if self.is_item_mean:
             return [Problem(f"{path}.average", "has no effect in example scope, must be per_class", self.average)]
         if self.average == "per_label":
             must = f"must be per_class or pooled: term {facts.name!r} has one label for each item"
@@ -69,6 +73,10 @@ class ScopedConfig(SetConfig):
         default_factory=lambda fields: 1.0 if fields["scope"] == "example" else 0.01,
         description=".01, or 1 in example scope",
     )
+
+    @property
+    def is_item_mean(self) -> bool:
+        return self.scope == "example"
 
     @abstractmethod
     def form(self) -> Form:
@@ -176,7 +184,7 @@ class SetLoss(Loss):
         super().__init__(link)
         assert link != "position", "the overlap is one of classes, and positions are none"
         config = config or self.defaults()
-        self.form, self.is_item_mean = config.form(), config.scope == "example"
+        self.form, self.is_item_mean = config.form(), config.is_item_mean
         self.with_background, self.is_pooled = config.classes == "all", config.average == "pooled"
         self.background, self.num_labels = background, num_labels
 

@@ -65,17 +65,16 @@ def chosen_f_beta(score: str, counts: Counts) -> dict[str, float]:
 
 
 def chosen_constant(score: str, labels: NDArray[np.integer]) -> dict[str, float]:
-    """The best value of a score of two classes that a predictor of one class has; empty for the user's function.
+    """The best value that a predictor of one class has in a score of two classes; empty for another score.
 
     >>> chosen_constant("accuracy", np.array([1, 0, 0, 0])), chosen_constant("recall", np.array([1, 0, 0, 0]))
     ({'constant_accuracy': 0.75}, {'constant_recall': 1.0})
     """
-    if ":" in score:
-        return {}
     found = [binary_scores(np.full(len(labels), always), labels, UNTUNED_THRESHOLD) for always in (0.0, 1.0)]
     num_positive = int((labels == 1).sum())
     found.append(chosen_f_beta(score, Counts(tp=num_positive, fp=len(labels) - num_positive)))
-    return {f"constant_{score}": max(each.get(score, 0.0) for each in found)}
+    values = [each[score] for each in found if score in each]
+    return {f"constant_{score}": max(values)} if values else {}
 
 
 def own_metric(

@@ -42,7 +42,8 @@ def export(
     """
     from safetensors.torch import save_file
 
-    model.eval()
+    # On a GPU machine the model may lie there, and the stock class lies on the CPU; the caller's is left where it is.
+    model = copy.deepcopy(model).cpu().eval()
     tokenizer.save_pretrained(folder)
     name, heads = ENCODER, list(model.heads.values())
     if all(type(head) is TokenHead for head in heads):

@@ -141,8 +141,7 @@ def fix_precision(config: RunConfig) -> RunConfig:
     encoder = config.model.encoder
     # Half precision saves a tiny encoder no time and costs it accuracy; DeBERTa supports fp32 alone.
     needs_fp32 = encoder == TINY or family(encoder) in precision.ONLY_FP32
-    chosen = precision.resolve("fp32" if needs_fp32 else "auto").precision
-    return config.model_copy(update={"training": config.training.model_copy(update={"precision": chosen})})
+    return config.with_precision(precision.resolve("fp32" if needs_fp32 else "auto").precision)
 
 
 def choose_numerics(config: RunConfig) -> Numerics:

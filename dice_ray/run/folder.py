@@ -184,11 +184,7 @@ def check_config(config: RunConfig, folder: Path) -> None:
 def with_stored_precision(config: RunConfig, folder: Path) -> RunConfig:
     """Replace the precision `auto` by that of the run in the folder: on this machine `auto` may mean another one."""
     stored = stored_config(folder) if config.training.precision == "auto" else None
-    if stored is None:
-        return config
-    return config.model_copy(
-        update={"training": config.training.model_copy(update={"precision": stored.training.precision})}
-    )
+    return config if stored is None else config.with_precision(stored.training.precision)
 
 
 def stored_task(folder: Path) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from dice_ray.run.here import check_gpus, check_machine
 from dice_ray.run.output import redirected
 from dice_ray.run.train import train, uses_ray_train
 from dice_ray.settings import flat, nested
-from dice_ray.tracking import schema, surroundings
+from dice_ray.tracking import environment, schema
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.loop import Evaluation
@@ -58,7 +58,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         if screen:
             screen.show(str(loaded))
         record = RunRecord(writer, name)
-        tags |= config.tags() | surroundings.tags() | surroundings.active_run() | dict(driver.tags)
+        tags |= config.tags() | environment.tags() | environment.active_run() | dict(driver.tags)
         record.opened(name, flat(config), tags, as_yaml(config))
         writer.describe(name, DESCRIPTION)
         source = config.data.source

@@ -94,10 +94,11 @@ class RunRecord:
         """
         final_tags = dict(tags or {})
         if curve:
-            (_, score), checkpoint = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
+            (step, score), checkpoint = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
             final = {schema.best_metric(objective): score}
             final |= {schema.kept_metric(name): checkpoint[name] for name in kept if name in checkpoint}
-            self.evaluated(curve[-1][0], {**final, **(test or {})})
+            # At the step of the checkpoint that these are of, as where it is scored again: MLflow's latest is by step.
+            self.evaluated(step, {**final, **(test or {})})
             # On test if the run is scored there, else at its best evaluation on dev.
             scores, split = (test, "test/") if test else (checkpoint, objective)
             final_tags[schema.COLLAPSED] = "true" if scores.get(schema.collapsed_metric(split)) else "false"

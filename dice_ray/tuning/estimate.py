@@ -90,10 +90,12 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     plan, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):
         notes = sweep.check(plan, folder)
-        num_runs = sweep.num_missing(plan, ledger)
+        num_runs, num_ended = sweep.num_missing(plan, ledger), len(ledger.outcomes)
     else:
         notes = []
-        num_runs = len(missing_cells(plan.grid().cells, ledger))
+        cells = plan.grid().cells
+        num_runs = len(missing_cells(cells, ledger))
+        num_ended = len(cells) - num_runs
     if not num_runs:
         raise RunError(f"{plan.name} must have something left to run, and all of it has ended")
     above = next(above for above in folder.resolve().parents if above.exists())
@@ -122,7 +124,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
         folder=folder,
         store=without_password(store_uri()),
         num_runs=num_runs,
-        num_ended=len(ledger.outcomes),
+        num_ended=num_ended,
         needs=needs,
         num_at_once=num_at_once,
         rehearsal=max(runs, key=lambda run: run.seconds),

@@ -105,8 +105,9 @@ def _explained(error: Exception) -> DiceRayError:
 
 
 def timing_key(config: RunConfig) -> str:
-    """The settings that a run's time depends on: all but loss, seeds, head bias and dropout."""
+    """The settings that a run's time depends on: of loss and mining only whether the encoder runs once a step."""
     sections = {name: nested(config)[name] for name in ("task", "data", "model", "training")}
     del sections["training"]["seed"], sections["data"]["split_seed"], sections["model"]["head_bias"]
     del sections["model"]["dropout"]
-    return json.dumps(sections, sort_keys=True)
+    has_one_pass = config.loss.is_item_mean and not config.mining.ratio
+    return json.dumps([sections, has_one_pass], sort_keys=True)

@@ -128,7 +128,7 @@ class Plan(BaseModel):
 
     def with_digests(self, digests: Mapping[str | None, str]) -> Self:
         """The same plan on data of these digests."""
-        return self.model_copy(update={"digest": digests[None]})
+        return self.model_copy(update={"digest": digests.get(None, self.digest)})
 
     def bound_to(self, digests: Mapping[str | None, str]) -> Self:
         """The plan on data of these digests.

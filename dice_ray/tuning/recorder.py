@@ -28,7 +28,7 @@ from dice_ray.run.build import objective
 from dice_ray.run.driver import TrialCounts
 from dice_ray.run.folder import GIVEN_UP, TRIALS, stored_digest, write_atomically
 from dice_ray.settings import Flat, flat
-from dice_ray.tracking import schema, surroundings
+from dice_ray.tracking import environment, schema
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import parent_run
@@ -56,11 +56,11 @@ class Recorder:
         self._plan, self._ledger, self._writer, self._ids = plan, ledger, writer, ids
         self._config = plan.base()
         self._trials = ledger.path.parent / TRIALS
-        self._environment = surroundings.tags()
+        self._environment = environment.tags()
         self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._start = time.monotonic()
         self.recount()
-        self._num_ended_before = self._states.total()
+        self._num_ended = 0
         self._first_start: float | None = None
         self._started: dict[str, float] = {}
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
@@ -96,7 +96,7 @@ class Recorder:
             elapsed=now - self._start,
             best_arm=arm,
             num_seeds=num_seeds,
-            seconds_left=seconds_left(num_ended - self._num_ended_before, len(self._ids) - num_ended, since_first),
+            seconds_left=seconds_left(self._num_ended, len(self._ids) - num_ended, since_first),
             trials=tuple(
                 running_trial(name_while_running(specs[id_]), evaluations, now - self._started[id_])
                 for id_, evaluations in self._running.items()
@@ -121,7 +121,7 @@ class Recorder:
             stored: Ids of the runs that MLflow holds as ended.
             tags: The user's, of the parent run.
         """
-        parent_run.opened(self._plan, self._writer, self._environment | surroundings.active_run() | dict(tags or {}))
+        parent_run.opened(self._plan, self._writer, self._environment | environment.active_run() | dict(tags or {}))
         for outcome in self._ledger.outcomes.values():
             if outcome.id not in stored:
                 record = self._open_run(self._ledger.specs[outcome.id])
@@ -169,6 +169,7 @@ class Recorder:
         )
         self._ledger.append(outcome)
         self._states[outcome.state] += 1
+        self._num_ended += 1
         if outcome.state == "failed":  # its evaluations do not count any more
             self._find_best()
         self.__dict__.pop("_best_arm", None)

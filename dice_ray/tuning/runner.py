@@ -19,12 +19,13 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from dice_ray.data.records import LoadReport
 from dice_ray.errors import RunError
 from dice_ray.models.encoder import weight_bytes
 from dice_ray.run import arrivals, cluster, doctor, elastic, head
 from dice_ray.run.build import prepare
 from dice_ray.run.driver import Driver, Screen, TrialCounts
-from dice_ray.run.folder import LOG
+from dice_ray.run.folder import LOG, write_atomically
 from dice_ray.run.output import redirected
 from dice_ray.tracking import schema
 from dice_ray.tracking.writer import Writer
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from ray.tune.search import Searcher
 
     from dice_ray.config.schema import RunConfig
-    from dice_ray.data.records import LoadReport
     from dice_ray.tuning.recorder import Recorder
 
 
@@ -145,8 +145,8 @@ class Session:
 
     @property
     def _configs(self) -> tuple[RunConfig, ...]:
-        """One for each variant, of which data and encoder are needed."""
-        return tuple(self.plan.base(variant) for variant in self.plan.digests)
+        """One for each variant that is asked for, of which data and encoder are needed."""
+        return tuple(self.plan.base(variant) for variant in self.loaded)
 
     def _needs(self, ray: cluster.Cluster, num_trials: int) -> doctor.Needs:
         """What the trials need on every machine."""
@@ -163,10 +163,18 @@ class Session:
 
     def _record_data(self) -> None:
         """Store with the parent run what was read for each variant, warnings of few items, and the arms left out."""
-        plan, reports = self.plan, {variant: report.plain() for variant, report in self.loaded.items()}
-        data = reports if isinstance(plan, StudyPlan) and plan.variants else reports[None]
-        self.writer.text(plan.name, schema.DATA_FILE, json.dumps(data, ensure_ascii=False, indent=2))
-        if few := once_each({variant: report.few_items() or "" for variant, report in self.loaded.items()}):
+        plan, file = self.plan, self.folder / schema.DATA_FILE
+        reports: dict[str | None, LoadReport] = {}
+        if isinstance(plan, StudyPlan) and plan.variants:
+            # Also for the variants of earlier calls, whose cells the report shows beside those of this one.
+            earlier = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+            reports = {variant: LoadReport.of(of_variant) for variant, of_variant in earlier.items()}
+        reports |= self.loaded
+        plain = {variant: report.plain() for variant, report in reports.items()}
+        content = json.dumps(plain.get(None, plain), ensure_ascii=False, indent=2)
+        write_atomically(file, content)
+        self.writer.text(plan.name, schema.DATA_FILE, content)
+        if few := once_each({variant: report.few_items() or "" for variant, report in reports.items()}):
             self.writer.tags(plan.name, {schema.FEW_ITEMS: "\n".join(few)})
         if isinstance(plan, StudyPlan) and (left_out := plan.grid().left_out):
             text = json.dumps([asdict(each) for each in left_out], indent=2)

@@ -116,7 +116,7 @@ def check_settings(layer: Layer, address: str) -> None:
             if above in suggested and key not in suggested[above]:
                 problems.append(Problem(above, must, repr(key), origin=layer.origin))
             value = value[key]
-        if suggested.get(path, {value}) != {value}:
+        if any(drawn != value for drawn in suggested.get(path, ())):
             problems.append(Problem(path, must, f"{value!r:.60}", origin=layer.origin))
     if problems:
         raise ConfigError(problems)

@@ -29,7 +29,7 @@ from dice_ray.run import arrivals, cluster, store, train
 from dice_ray.run.arrivals import Admission
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.folder import GIVEN_UP, TRIALS, write_atomically
-from dice_ray.tracking import surroundings
+from dice_ray.tracking import environment
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of
 from dice_ray.tuning.study_plan import StudyPlan
@@ -101,7 +101,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             metric = objective(config)
             if isinstance(work.plan, StudyPlan):
                 prepare(config).test()  # raises before the training where the test split cannot be scored
-            tags = surroundings.hardware() | class_weights(config)
+            tags = environment.hardware() | class_weights(config)
             for evaluation in train.evaluations(config, folder):
                 result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
                 if evaluation.finished and isinstance(work.plan, StudyPlan):

@@ -71,3 +71,8 @@ def test_the_note_has_the_users_own_before_the_verdict() -> None:
     assert "\n- All 10 runs finished." in note(made, "study")
     made.frame.loc[made.frame["id"] == "study", "tags.note"] = "mine"
     assert note(made, "study").split("\n\n")[:2] == ["mine", headline]
+
+
+def test_a_parent_whose_runs_are_not_stored_yet_has_only_the_users_note() -> None:
+    """It ended the command that had run the search."""
+    assert note(sweep([]), "sweep") == ""

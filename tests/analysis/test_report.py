@@ -22,9 +22,9 @@ from scipy import stats
 from analysis.findings import Findings
 from analysis.report import Report
 from analysis.report import report as report_of
+from analysis.score_format import ScoreFormat
 from analysis.statistics import t_interval
 from analysis.tables import sweep as sweep_tables
-from analysis.tables.base import ScoreFormat
 from dice_ray.errors import RunError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read

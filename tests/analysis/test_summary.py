@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from analysis.outcome import metrics
 from analysis.report import report
 from analysis.summary import summary
 from tests.analysis.frames import study, sweep
@@ -85,3 +87,34 @@ def test_an_arm_that_failed_with_every_seed_takes_none_from_the_others() -> None
     made = report(study(rows))
     assert made.summary[0].startswith("Winner: dice, significantly better than every compared arm")
     assert "Not compared, with fewer than 5 seeds shared with plain: lost with 0 seeds." in made.summary
+
+
+def test_a_search_for_several_objectives_has_no_best_trial() -> None:
+    """The summary, and so MLflow's note, named one by a score that was not searched for alone."""
+    made = sweep([{"metrics.dev/best_f1": score, "tags.loss": "dice"} for score in (0.4, 0.5)])
+    assert any(sentence.startswith("The best of 2 trials is 0002") for sentence in summary(made))
+    frame = made.frame.assign(**{"tags.objectives": made.frame["kind"].map({"sweep": "dev/precision dev/recall"})})
+    of_two = replace(made, frame=frame)
+    assert not any("best" in sentence for sentence in summary(of_two))
+    assert not metrics(of_two)
+    made_of_two = report(of_two)
+    names = [*(table.name for table in made_of_two.tables), *(figure.name for figure in made_of_two.figures)]
+    assert not {"best_trials", "best_so_far"} & set(names)
+
+
+def test_a_trial_that_has_not_ended_has_no_score_yet() -> None:
+    """The tables showed its score as the best one, beside a summary that does not count it."""
+    trials = [
+        {"metrics.dev/best_f1": score, "state": state, "tags.loss": "dice"}
+        for score, state in ((0.9, None), (0.5, "done"))
+    ]
+    made = report(sweep(trials))
+    tables = {table.name: table for table in made.tables}
+    assert tables["losses"].data["best"].tolist() == [0.5]
+    assert len(tables["without_score"].data) == 1, "as the summary says"
+
+
+def test_the_best_trial_has_the_format_of_the_table() -> None:
+    """A negative score among the others makes it no percentage."""
+    trials = [{"metrics.dev/best_mcc": score, "tags.loss": "dice"} for score in (0.52, -0.01)]
+    assert "dev/mcc 0.52." in next(iter(summary(sweep(trials, metric="dev/mcc"))))

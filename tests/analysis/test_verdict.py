@@ -12,11 +12,13 @@ from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from analysis.best_arm import TUNED
 from analysis.comparison import CONSTANT, comparisons
+from analysis.figures.forest import forests
 from analysis.findings import Findings
 from analysis.statistics import ALPHA, FEW_SEEDS
 from analysis.summary import summary
@@ -25,6 +27,7 @@ from analysis.tables.study import comparison
 from analysis.verdict import MoreSeeds, Outcome, Verdict, verdict
 from analysis.wording import ONE_SEARCH, arm_to_use, certainty, headline, question, sentences
 from tests.analysis.cells import study
+from tests.analysis.frames import study as made_up
 
 RNG = np.random.default_rng(0)
 JITTER = RNG.normal(0, 0.01, 20)
@@ -92,7 +95,7 @@ def test_an_arm_below_the_constant_predictor_does_not_win() -> None:
 def test_an_arm_that_always_collapses_is_not_recommended_where_no_constant_predictor_is_stored() -> None:
     made = of({"plain": around(0.94), "dice": [0.96] * 10}, constant=None, collapsed=("dice",))
     assert [arm.name for arm in made.different] == ["dice"]
-    assert arm_to_use(made) == "plain, since no arm is shown to be better and some are worse"
+    assert arm_to_use(made) == "plain, since no arm is shown to be better"
 
 
 def test_one_arm_with_few_seeds_does_not_silence_the_others() -> None:
@@ -414,3 +417,27 @@ def test_a_study_is_offered_again_with_the_seeds_that_it_needs() -> None:
     assert shlex.join(MoreSeeds(40, ("a", "b (1)")).words(command)) == (
         "dice-ray ablate loss_comparison --data 'my data.yaml' --name x --arm a --arm 'b (1)' --seeds 40"
     )
+
+
+@pytest.mark.parametrize("collapsed", [("plain", "dice"), ("dice",)])
+def test_predictions_at_half_do_not_judge_an_area_under_a_curve(collapsed: tuple[str, ...]) -> None:
+    """Arms that rank well and predict no positive yet at .5 were called no better than the constant predictor."""
+    cells = [
+        {"arm": arm, "seed": seed, "metrics.test/roc_auc": score, "metrics.test/constant_roc_auc": 0.5}
+        | {"metrics.test/threshold": 0.5, "tags.collapsed": str(arm in collapsed).lower()}
+        for arm, mean in (("plain", 0.8), ("dice", 0.9))
+        for seed, score in enumerate(around(mean), start=1)
+    ]
+    made = made_up(cells, metric="test/roc_auc")
+    (compared,) = comparisons(made)
+    assert headline(verdict(compared)).startswith("Winner: dice")
+    assert {arm.collapsed for arm in compared.arms} == {None}
+    assert not [sentence for sentence in summary(made) if "one class" in sentence or "constant predictor." in sentence]
+    (forest,) = forests(made)
+    assert "threshold" not in forest.caption
+
+
+def test_some_are_worse_only_where_some_are() -> None:
+    """A better arm that is not above the constant predictor was counted among the worse ones."""
+    made = of({"plain": around(0.3), "dice": around(0.4)}, collapsed=("dice",))
+    assert arm_to_use(made) == "plain, since no arm is shown to be better"

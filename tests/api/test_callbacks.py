@@ -32,14 +32,17 @@ def test_each_evaluation_of_a_run_is_called_with_and_printed_where_the_user_sees
 
 
 def test_the_counts_of_a_sweep_come_once_when_a_trial_has_ended() -> None:
-    """A resumed sweep begins with the counts of earlier drivers, and shows the same counts many times a second."""
+    """A resumed sweep begins with the counts of earlier drivers, of which a failed trial starts again, and shows the
+    same counts many times a second.
+    """
     called: list[object] = []
     show = shown(None, [called.append])
     assert show is not None
     resumed = TrialCounts(0, 2, 0, 0, 5, 0.5, {"loss": "dice"}, 1.0)
     ended, failed = replace(resumed, done=3), replace(resumed, done=3, failed=1)
     with show(io.StringIO()) as screen:
-        for counts in (resumed, replace(resumed, running=1), ended, ended, "a line", failed, failed):
+        again = replace(resumed, failed=1)
+        for counts in (again, resumed, replace(resumed, running=1), ended, ended, "a line", failed, failed):
             screen.show(counts)
     assert called == [ended, failed]
     assert str(failed) == "1 s: 3 done, 0 stopped early, 1 failed of 5; best 0.5000 with {'loss': 'dice'}"

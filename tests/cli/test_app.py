@@ -336,13 +336,14 @@ def test_a_price_needs_a_dry_run(command: tuple[str, ...], run: Run) -> None:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """The arguments of each call of `api.tune` and `api.resume`, which do nothing else."""
+    """The arguments of each call of `api.train`, `api.tune` and `api.resume`, which do nothing else."""
     noted: list[dict[str, Any]] = []
 
     def note(what: str, *settings: object, **options: object) -> Result:
         noted.append({"what": what, **options})
         return Result(what, what, is_finished=False)
 
+    monkeypatch.setattr(api, "train", note)
     monkeypatch.setattr(api, "tune", note)
     monkeypatch.setattr(api, "resume", note)
     return noted
@@ -385,7 +386,9 @@ def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Ru
     assert json.loads(run("resume", "sw", *more.split()).stdout)["is_finished"] is False
     again = run("resume", "sw", "--register", "my model", "--address", "h:1")
     assert again.stdout.endswith("\n  dice-ray resume sw --register 'my model' --address h:1\n"), "no plan stores these"
-    shown, given, _ = calls
+    lone = run("train", "synthetic_pairs", "--register", "m")
+    assert lone.stdout.endswith("\n  dice-ray resume synthetic_pairs --register m\n")
+    shown, given, *_ = calls
     assert callable(shown.pop("show"))
     nothing = dict.fromkeys(("seeds", "top", "register", "address", "max_hours"))
     assert shown == {"what": "sw", "more_trials": 0, "dry_run": False} | nothing

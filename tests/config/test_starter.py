@@ -116,6 +116,15 @@ def test_a_preset_is_not_overwritten_by_default() -> None:
     assert Path("train.yaml").read_text() != "mine"
 
 
+def test_the_working_directory_may_be_given_as_a_dot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its name was empty, and so was that of the preset."""
+    Path("mine").mkdir()
+    table("mine/train.tsv", 60)
+    monkeypatch.chdir("mine")
+    _, preset = api.init(".")
+    assert preset == Path("mine.yaml")
+
+
 def test_other_folders_and_dollars_are_found() -> None:
     Path("a$b").mkdir()
     Path("c").mkdir()

@@ -88,6 +88,10 @@ print(json.dumps(sorted(loaded - set(sys.stdlib_module_names))))
 """
 
 
+def test_what_reads_no_configuration_loads_no_torch() -> None:
+    assert not loaded(["cache"]) & (HEAVY - {"numpy"})
+
+
 def test_the_losses_need_torch_pydantic_and_numpy_alone() -> None:
     result = subprocess.run([sys.executable, "-c", LOSSES], capture_output=True, text=True, check=True)
     public = {name for name in json.loads(result.stdout) if not name.startswith("_")}

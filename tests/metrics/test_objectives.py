@@ -29,7 +29,7 @@ def test_the_scores_of_classes_are_those_of_scikit_learn() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        *({"positive": "b", "score": score} for score in (*OF_TWO, "f0.5", "f3")),
+        *({"positive": "b", "score": score} for score in (*OF_TWO, "macro_f1", "f0.5", "f3")),
         *({"score": score} for score in OF_CLASSES),
         *({"labels": "several", "score": score} for score in (*OF_LABELS, "f2") if score != "macro_f1"),
     ],

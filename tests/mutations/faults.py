@@ -38,7 +38,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/models/text_classifier.py", "(1.0, 32.0)", "(1.0, 0.0)", "models/test_export.py"),
     Fault("dice_ray/models/text_classifier.py", "torch.cat([torch.zeros_like(weight_CH), weight_CH])", "torch.cat([weight_CH, torch.zeros_like(weight_CH)])", "models/test_export.py"),
     Fault("dice_ray/tracking/runs.py", "if schema.NOTE not in self._client.get_experiment(self._experiment).tags:", "if True:", "tuning/test_recorder.py"),
-    Fault("dice_ray/tracking/surroundings.py", "run is None or store_uri(mlflow.get_tracking_uri()) != store_uri()", "run is None", "tracking/test_surroundings.py"),
+    Fault("dice_ray/tracking/environment.py", "run is None or store_uri(mlflow.get_tracking_uri()) != store_uri()", "run is None", "tracking/test_environment.py"),
     Fault("dice_ray/tracking/reader.py", "**constants,", "", "tracking/test_run_record.py"),
     Fault("dice_ray/tuning/optuna_export.py", "dict(outcome.curve)", "{}", "tuning/test_optuna_export.py"),
     Fault("dice_ray/tuning/optuna_export.py", "ledger_in(folder).searched()", "ledger_in(folder)", "tuning/test_optuna_export.py"),
@@ -217,7 +217,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("analysis/comparison.py", "failed=int(runs.sum()) - len(row.scores)", "failed=0", "analysis/test_report.py"),
     Fault("analysis/comparison.py", "arms.append(Arm(CONSTANT, predictor))", "pass", "analysis/test_report.py"),
     Fault("analysis/comparison.py", "once = latest[~is_control]", "once = latest", "analysis/test_card.py"),
-    Fault("analysis/columns.py", 'np.isfinite(values) & (runs["state"] != "failed")', "np.isfinite(values)", "analysis/test_report.py"),
+    Fault("analysis/columns.py", "np.isfinite(values) & has_score", "np.isfinite(values)", "analysis/test_report.py"),
     Fault("analysis/tables/base.py", 'in "&%$#_{}"', 'in "&%$#{}"', "analysis/tables/test_base.py"),
     Fault("analysis/html_page.py", "autoescape=True", "autoescape=False", "analysis/test_html_page.py"),
 )

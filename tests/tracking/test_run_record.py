@@ -41,7 +41,7 @@ def test_a_run_alone_from_start_to_end(uri: str) -> None:
     }
     assert stored["tags.collapsed"] == "false"
     points = curves("alone", uri)
-    assert points[points["metric"] == "dev/best_f1"]["step"].tolist() == [20], "stored at the last evaluation"
+    assert points[points["metric"] == "dev/best_f1"]["step"].tolist() == [10], "stored at the best evaluation"
     assert texts(read("alone", uri), schema.CONFIG_FILE, uri) == {"mine": "loss: dice\n"}
     client = quiet_client(uri)
     experiment = client.get_experiment_by_name("alone")
@@ -94,6 +94,8 @@ def test_a_cell_stores_kept_metrics_its_test_scores_and_artifacts(uri: str) -> N
         "metrics.test/collapsed": 1.0,
     }
     assert cell["tags.collapsed"] == "true", "on test, where the cell is scored"
+    steps = curves("alone", uri).set_index("metric")["step"]
+    assert steps["test/f1"] == steps["dev/best_f1"] == 10, "MLflow's latest value is that of the highest step"
     assert texts(runs, "test/items.csv", uri) == {"c1": "id,tp,fp,fn\n"}
     assert texts(runs, schema.CONFIG_FILE, uri) == {}, "its settings could not be resolved"
 

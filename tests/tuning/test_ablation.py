@@ -17,7 +17,7 @@ from dice_ray.tuning import ablation, plan_file
 from dice_ray.tuning.estimate import estimate
 from dice_ray.tuning.ledger import History, Ledger, TrialOutcome, missing_cells
 from dice_ray.tuning.runner import once_each
-from dice_ray.tuning.study_plan import StudyPlan
+from dice_ray.tuning.study_plan import StudyPlan, Variant
 
 
 def test_cells_that_failed_or_never_ended_are_missing(layers: tuple[Layer, ...]) -> None:
@@ -66,6 +66,31 @@ def test_cells_that_are_done_are_not_run_again_where_the_files_were_moved(tmp_pa
     progress = ablation.run(plans["new"], folder, Driver())
     assert (progress.done, progress.total) == (1, 1)
     assert list(Ledger(folder / "ledger.jsonl").specs) == [cell.id]
+
+
+@pytest.mark.usefixtures("uri")
+def test_what_earlier_calls_read_of_other_variants_stays_with_the_study(
+    tmp_path: Path, layers: tuple[Layer, ...]
+) -> None:
+    """The report had no sizes and no warning of few items for the variants of an earlier call."""
+    folder = tmp_path / "study"
+    for names in ({"a": 40, "b": 60}, {"b": 60, "c": 80}):
+        variants = {
+            name: Variant(layers=(*layers, values_layer(name, {"data.source.synthetic.size": size})))
+            for name, size in names.items()
+        }
+        plan = StudyPlan(name="study", layers=layers, variants=variants, arms={"ce": {}}, baseline="ce", seeds=(1,))
+        digests: dict[str | None, str] = {name: plan.base(name).splits().digest for name in names}
+        plan_file.store(plan := plan.with_digests(digests), folder)
+        ledger = Ledger(folder / "ledger.jsonl")
+        for cell in missing_cells(plan.grid().cells, ledger):
+            ledger.append(cell)
+            ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, 0.75),), metrics=({"dev/f1": 0.75},)))
+        assert ablation.run(plan, folder, Driver()).is_finished
+    (run,) = read("study").query("kind == 'study'").to_dict("records")
+    (artifact,) = tmp_path.glob("mlartifacts/*/artifacts/data.json")
+    assert list(json.loads(artifact.read_text())) == ["a", "b", "c"]
+    assert [line.partition(":")[0] for line in run["tags.few_items"].splitlines()] == ["a", "b", "c"]
 
 
 @pytest.mark.ray

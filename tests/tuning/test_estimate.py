@@ -70,13 +70,17 @@ def test_runs_begin_as_soon_as_others_end() -> None:
     assert _last_end([1.0] * 5, 1) == 5.0
 
 
-def test_neither_the_loss_nor_the_seed_decides_how_long_a_run_takes(layers: tuple[Layer, ...]) -> None:
+def test_of_the_loss_only_the_passes_of_the_encoder_decide_how_long_a_run_takes(
+    layers: tuple[Layer, ...],
+) -> None:
     def key(**values: object) -> str:
         paths = {path.replace("__", "."): value for path, value in values.items()}
         return timing_key(resolve([*layers, values_layer("trial", paths)]))
 
-    assert key() == key(loss="dice", training__seed=3, data__split_seed=3, model__head_bias="prior")
-    assert len({key(), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 3
+    assert key() == key(loss="focal", training__seed=3, data__split_seed=3, model__head_bias="prior")
+    assert key() == key(loss__dice__scope="example")
+    assert key(loss="dice_ce") == key(loss="dice") == key(mining__ratio=2)
+    assert len({key(), key(loss="dice"), key(training__epochs=7), key(task__sentence_pair__max_length=16)}) == 4
 
 
 def test_a_cell_is_scored_on_test_too_which_may_be_larger_than_dev() -> None:

@@ -35,7 +35,8 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path: Path, plan: SweepPlan | Study
 
 def test_a_sweep_is_written_once(tmp_path: Path) -> None:
     store(SWEEP, tmp_path)
-    for other in (SWEEP.model_copy(update={"trials": 1}), SWEEP.model_copy(update={"seed": 5}), study()):
+    others = SWEEP.model_copy(update={"trials": 1}), SWEEP.model_copy(update={"seed": 5})
+    for other in (*others, study(), study(variants=varied())):
         with pytest.raises(RunError, match="holds another sweep of that name"):
             store(other, tmp_path)
     assert read(tmp_path) == SWEEP

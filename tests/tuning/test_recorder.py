@@ -253,3 +253,20 @@ def test_a_trial_whose_data_cannot_be_described_is_noted(
         recorder.started(LOST)
         recorder.ended(LOST.id, {"failure": "the variable must be set"})
     assert read("sweep").set_index("id").loc["0004", "tags.failure"] == "the variable must be set"
+
+
+def test_the_time_left_is_that_of_the_trials_that_end_now(tmp_path: Path, plan: SweepPlan) -> None:
+    """It was below zero while trials that had failed before were run again."""
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for trial in (FOCAL, DICE):
+        ledger.append(trial)
+        ledger.append(TrialOutcome(id=trial.id, state="failed", failure="no memory"))
+    with recording(plan, ledger) as recorder:
+        recorder.started(FOCAL)
+        assert recorder.counts.seconds_left is None
+        recorder.reported("0001", told(5, 0.5, finished=True))
+        recorder.ended("0001", told(5, 0.5, finished=True))
+        recorder.started(DICE)
+        seconds = recorder.counts.seconds_left
+        assert seconds is not None
+        assert 0 < seconds <= 2 * recorder.counts.elapsed, "two of three are left"

@@ -57,6 +57,8 @@ def test_what_cannot_suggest_is_told_before_the_search() -> None:
         (["loss.dice.gamma=1"], "focal", "loss"),
         (["loss=focal"], "focal", None),
         (["training.lr=1e-4"], "loss", None),
+        (["loss={focal: {}}"], "focal", None),
+        (["task.tagging.given=[a, b]"], "focal", None),
     ],
 )
 def test_a_setting_of_what_the_space_searches_is_an_error(settings: list[str], space: str, path: str | None) -> None:

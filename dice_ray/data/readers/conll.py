@@ -35,8 +35,6 @@ class ConllConfig(TextReaderBranch):
     """
 
     name = "conll"
-    record_type = TaggedRecord
-
     word: int = 0
     tag: int = -1
     inner: tuple[int, ...] = ()

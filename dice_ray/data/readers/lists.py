@@ -94,7 +94,6 @@ class SpanColumns(SpanSettings, ListBranch):
     """
 
     name = "spans"
-    record_type = TaggedRecord
     uses = ("text", "spans")
 
     text: str = "text"

@@ -72,8 +72,6 @@ class ParallelConfig(TextReaderBranch):
     """
 
     name = "parallel"
-    record_type = TaggedRecord
-
     tag_file: str = "tags.txt"
     tags: TagKind = "spans"
     units: Literal["words", "texts"] = "words"

@@ -125,7 +125,6 @@ class SpansConfig(SpanSettings, TextReaderBranch):
     """
 
     name = "spans"
-    record_type = TaggedRecord
 
     def files(self, path: Path) -> list[Path]:
         if not path.is_dir():

@@ -30,8 +30,6 @@ class TreesConfig(TextReaderBranch):
     """
 
     name = "trees"
-    record_type = TextRecord
-
     units: Literal["sentences", "phrases", "words"] = "sentences"
     classes: Literal["five", "binary"] = "five"
 

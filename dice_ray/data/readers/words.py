@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar
 
 from dice_ray.data.readers.base import Bad, Labels, RowResult
 from dice_ray.data.readers.columns import Column
@@ -26,8 +25,6 @@ class WordColumns(Branch):
     """
 
     name = "words"
-    record_type: ClassVar[type[Record]] = TaggedRecord
-
     sentence: Column = "Sentence #"
     word: Column = "Word"
     tag: Column = "Tag"
@@ -40,7 +37,7 @@ class WordColumns(Branch):
 
     def yields(self) -> type[Record]:
         """The type of the records."""
-        return self.record_type
+        return TaggedRecord
 
     def sentences(self, rows: Iterable[tuple[int, Mapping[str, str] | Bad]]) -> Iterator[RowResult]:
         """A result for each sentence; it is bad if one of its rows may be, as a bad row between two may be of either.

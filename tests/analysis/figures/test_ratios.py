@@ -210,3 +210,12 @@ def test_the_table_has_a_row_for_each_arm_and_score_and_marks_what_differs() -> 
     assert set(table.marks) == {(row, f"1:{ratio}") for row in (1, 5) for ratio in (1, 30)}
     (late,) = table.data[(table.data["arm"] == "late") & (table.data["score"] == PR_AUC)].to_dict("records")
     assert (late["negatives"], late["mean"], late["seeds"]) == (30.0, pytest.approx(0.6), 1)
+
+
+def test_sets_that_share_a_ratio_are_not_drawn_by_ratio() -> None:
+    """The last of them took the place of the others without a word."""
+    cells = [at(ratio, cell(arm, seed, 0.5)) for ratio in (1, 10) for arm in ("plain", "dice") for seed in (1, 2)]
+    other = [each | {"tags.variant": "1:10 oversampled"} for each in cells if each[RATIO] == 10]
+    assert score_by_ratio(study(cells))
+    assert not score_by_ratio(study([*cells, *other]))
+    assert not scores_by_ratio(study([*cells, *other]))

@@ -14,9 +14,10 @@ from scipy import stats
 from analysis.findings import Findings
 from analysis.paper.tables import DATA_SETS, formulas, paper_tables
 from analysis.paper.tables_3_to_10 import TABLES
+from analysis.score_format import ScoreFormat
 from analysis.statistics import t_interval
 from analysis.summary import summary
-from analysis.tables.base import ReportTable, ScoreFormat
+from analysis.tables.base import ReportTable
 from dice_ray.config.schema import PaperData
 from dice_ray.tracking.schema import DATA_FILE
 from tests.analysis.cells import study

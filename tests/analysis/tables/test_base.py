@@ -7,8 +7,9 @@ import math
 
 import pandas as pd
 
+from analysis.score_format import ScoreFormat
 from analysis.statistics import Interval
-from analysis.tables.base import ReportTable, ScoreFormat, in_latex, in_markdown
+from analysis.tables.base import ReportTable, in_latex, in_markdown
 from dice_ray.errors import one_line
 
 NASTY = '<script>&|*_`$%#{}~^\\"[x]\n\x1b[31m'

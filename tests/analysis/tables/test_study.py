@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import special, stats
 
-from analysis.best_arm import TUNED, ArmScores, best_of
+from analysis.best_arm import TUNED, ArmScores, best_arm
 from analysis.comparison import comparisons
 from analysis.findings import Findings
 from analysis.item_counts import of_all_counts
@@ -218,11 +218,11 @@ def test_an_arm_that_ran_on_easy_seeds_alone_is_not_best_by_that() -> None:
     rows = {
         name: ArmScores(name, {s: v for s, v in enumerate(of) if not math.isnan(v)}, {}) for name, of in scores.items()
     }
-    best = best_of([*rows.values()])
+    best = best_arm([*rows.values()])
     assert best is not None
     assert (best.name, best.runner_up) == ("dice", "focal")
     assert best.difference.interval.num == 2
-    assert best_of([ArmScores("focal", {7: 0.9, 8: 0.9}, {}), rows["dice"]]) is None
+    assert best_arm([ArmScores("focal", {7: 0.9, 8: 0.9}, {}), rows["dice"]]) is None
 
 
 def row(name: str, mean: float, *parts: range) -> ArmScores:
@@ -233,13 +233,13 @@ def row(name: str, mean: float, *parts: range) -> ArmScores:
 
 
 def test_who_shares_too_few_seeds_is_no_winner() -> None:
-    wins = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(10))])
+    wins = best_arm([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(10))])
     assert wins is not None
     assert (wins.name, wins.wins) == ("dice", True)
-    few = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(8, 12))])
+    few = best_arm([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("focal", 0.6, range(8, 12))])
     assert few is not None
     assert (few.name, few.wins) == ("dice", False)
-    apart = best_of([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("easy", 0.9, range(10, 20))])
+    apart = best_arm([row("plain", 0.7, range(10)), row("dice", 0.8, range(10)), row("easy", 0.9, range(10, 20))])
     assert apart is not None
     assert (apart.name, apart.runner_up, apart.wins) == ("dice", "plain", False)
 
@@ -252,7 +252,7 @@ def test_who_is_told_apart_below_another_is_no_winner() -> None:
         ArmScores("dice", {**dice.scores, **row("", 0.8, two).scores}, {}),
         ArmScores("focal", {**focal.scores, **row("", 0.7, three).scores}, {}),
     ]
-    best = best_of(circle)
+    best = best_arm(circle)
     assert best is not None
     assert best.difference.interval.mean < 0
     assert not best.wins
@@ -325,7 +325,7 @@ def test_arms_that_are_equally_good_seldom_win(num_best: int, jitter: float | No
                 ArmScores(row.name + TUNED, {seed: rng.normal(score, jitter) for seed, score in row.scores.items()}, {})
                 for row in table
             ]
-        best = best_of(table)
+        best = best_arm(table)
         assert best is not None
         winners += best.wins
     assert winners / 1000 <= 0.062
