@@ -42,7 +42,7 @@ def export(
     """
     from safetensors.torch import save_file
 
-    # On a GPU machine the model may lie there, and the stock class lies on the CPU; the caller's is left where it is.
+    # The stock class that it is compared with lies on the CPU; the caller goes on with its own, perhaps on a GPU.
     model = copy.deepcopy(model).cpu().eval()
     tokenizer.save_pretrained(folder)
     name, heads = ENCODER, list(model.heads.values())

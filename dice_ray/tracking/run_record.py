@@ -97,7 +97,8 @@ class RunRecord:
             (step, score), checkpoint = max(zip(curve, metrics, strict=True), key=lambda evaluation: evaluation[0][1])
             final = {schema.best_metric(objective): score}
             final |= {schema.kept_metric(name): checkpoint[name] for name in kept if name in checkpoint}
-            # At the step of the checkpoint that these are of, as where it is scored again: MLflow's latest is by step.
+            # The step of their checkpoint is also that of a later `evaluate`, whose values thus replace these: MLflow's
+            # latest value is the one of the highest step.
             self.evaluated(step, {**final, **(test or {})})
             # On test if the run is scored there, else at its best evaluation on dev.
             scores, split = (test, "test/") if test else (checkpoint, objective)

@@ -60,7 +60,7 @@ class Recorder:
         self._objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
         self._start = time.monotonic()
         self.recount()
-        self._num_ended = 0
+        self._num_ended = 0  # by this driver, each attempt of a trial counted
         self._first_start: float | None = None
         self._started: dict[str, float] = {}
         self._running: dict[str, list[tuple[int, float, dict[str, float]]]] = {}
