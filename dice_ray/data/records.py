@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -346,12 +346,3 @@ class Digest:
 
     def __str__(self) -> str:
         return self._hash.hexdigest()[:16]
-
-
-def digest(splits: Iterable[Sequence[Record]]) -> str:
-    """The digest of whole splits."""
-    result = Digest()
-    for records in splits:
-        result.add(records)
-        result.end()
-    return str(result)

@@ -200,13 +200,11 @@ def macro_roc_auc(probabilities_NC: NDArray[np.floating], members_NC: NDArray[np
     return ratio(sum(areas), len(areas))
 
 
-def calibration_error(
-    probabilities: NDArray[np.floating], labels: NDArray[np.integer], num_bins: int = NUM_BINS
-) -> float:
+def calibration_error(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> float:
     """Expected calibration error of the positive class, with bins of equal width (Guo et al. 2017)."""
-    bins = np.minimum((probabilities * num_bins).astype(int), num_bins - 1)
+    bins = np.minimum((probabilities * NUM_BINS).astype(int), NUM_BINS - 1)
     # The weight of a bin, its share of the items, cancels the division by its size: |sum(p - y)| remains.
-    gaps = np.bincount(bins, weights=probabilities - labels, minlength=num_bins)
+    gaps = np.bincount(bins, weights=probabilities - labels, minlength=NUM_BINS)
     return ratio(float(np.abs(gaps).sum()), len(labels))
 
 

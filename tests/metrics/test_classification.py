@@ -85,7 +85,7 @@ def binned(probabilities: Floats, labels: Labels, num_bins: int = 15) -> float:
 
 
 def test_calibration_by_hand() -> None:
-    assert calibration_error(np.array([0.1, 0.1, 0.9, 0.9]), np.array([0, 1, 1, 1]), 2) == pytest.approx(0.25)
+    assert calibration_error(np.array([0.1, 0.1, 0.9, 0.9]), np.array([0, 1, 1, 1])) == pytest.approx(0.25)
 
 
 @settings(max_examples=50)
