@@ -1,4 +1,4 @@
-"""README and the pages of docs/: their blocks, commands, code in sentences, headings and links."""
+"""README and the pages of docs/ and analysis/results: their blocks, commands, code in sentences, headings and links."""
 
 from __future__ import annotations
 
@@ -60,11 +60,12 @@ def guides() -> list[str]:
     """The pages of docs/ in the order of its index."""
     index = (REPOSITORY / "docs/index.md").read_text()
     trees = [text for language, text in FENCE.findall(index) if language == "{toctree}"]
-    names = [line for text in trees for line in text.splitlines() if re.fullmatch(r"[\w-]+", line)]
+    names = [line for text in trees for line in text.splitlines() if re.fullmatch(r"[\w/-]+", line)]
     return ["docs/index.md", *(f"docs/{name}.md" for name in names)]
 
 
-PAGES = ["README.md", *guides()]
+STUDIES = sorted(str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "analysis/results").glob("*/README.md"))
+PAGES = ["README.md", *guides(), *STUDIES]
 
 
 def text_of(page: str) -> str:

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,8 @@ def python_problems(code: str) -> Iterator[str]:
             case ast.ImportFrom(module=str(module), names=imported):
                 found = importlib.import_module(module)
                 for alias in imported:
+                    if hasattr(found, "__path__") and find_spec(f"{module}.{alias.name}"):
+                        importlib.import_module(f"{module}.{alias.name}")
                     if not hasattr(found, alias.name):
                         yield f"no {alias.name} in {module}"
                     names[alias.asname or alias.name] = getattr(found, alias.name, None)
