@@ -44,7 +44,8 @@ class Settings(BaseModel):
         assert info.field_name is not None
         annotation = cls.model_fields[info.field_name].annotation
         leaves = _leaf_types(annotation)
-        if not any(map(_is_section, leaves)) and bool not in leaves and _holds_boolean(value):
+        takes_any = bool in leaves or Any in leaves
+        if not any(map(_is_section, leaves)) and not takes_any and _holds_boolean(value):
             raise PydanticCustomError(
                 "boolean", "must not be true or false (quote YAML's words for them, such as 'no')"
             )
@@ -116,7 +117,8 @@ def nest(flat: Mapping[str, Any]) -> Nested:
 
 
 def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:
-    """Merge a layer into a lower one: it merges into the same branch, and replaces another branch or a value.
+    """Merge a layer into a lower one: it merges into the same branch and into a mapping, such as class weights by name,
+    and replaces another branch or a value.
 
     Unknown keys and malformed choices are kept; validating the result reports them with their path.
     """
@@ -129,6 +131,8 @@ def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:
         elif _is_section(annotation) and isinstance(value, Mapping):
             below = base.get(key)
             merged[key] = merge(annotation, below if isinstance(below, dict) else {}, dict(value))
+        elif isinstance(value, Mapping) and isinstance(below := base.get(key), Mapping):
+            merged[key] = {**below, **value}
         else:
             merged[key] = value
     return merged

@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -118,7 +119,7 @@ def digest(address: str) -> str:
 
 def _absolute(where: str) -> str:
     if where.endswith(".py"):
-        return str(Path(where).expanduser().absolute())
+        return str(Path(os.path.expanduser(where)).absolute())
     if where.partition(".")[0] in OURS:  # a working copy of dice_ray may be the current folder
         return where
     path = Path.cwd().joinpath(*where.split("."))

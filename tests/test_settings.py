@@ -166,7 +166,8 @@ INVERSE = {"loss": {"focal": {"weighting": "inverse"}}}
         (WEIGHTED, INVERSE, {"loss": {"focal": {"weighting": {"inverse": {}}}}}),
         ({"training": {"lr": 1}}, {"training": {"epochs": 2}}, {"training": {"lr": 1, "epochs": 2}}),
         ({"training": {"lr": 1}}, {"training": {"lr": 2}}, {"training": {"lr": 2}}),
-        ({"weights": {"a": 1}}, {"weights": {"b": 1}}, {"weights": {"b": 1}}),
+        ({"weights": {"a": 1, "b": 2}}, {"weights": {"b": 1}}, {"weights": {"a": 1, "b": 1}}),
+        ({"weights": {"a": 1}}, {"weights": 1}, {"weights": 1}),
         ({}, {"unknown": {"x": 1}}, {"unknown": {"x": 1}}),
     ],
 )

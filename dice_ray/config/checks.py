@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from dice_ray import user_code
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import Problem
+from dice_ray.errors import InputError, Problem, UnknownNameError
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
 from dice_ray.models.layers import num_layers
@@ -68,6 +69,12 @@ def check_data(config: RunConfig, facts: Sequence[TermFacts], num_rows: int) -> 
     problems: list[Problem] = []
     for term in facts:
         problems += [*loss.problems(term, f"loss.{loss.name}"), *mining.problems(loss, term, "mining")]
+    if (address := config.task.own_metric()) is not None:
+        try:
+            user_code.load(address)
+        except (InputError, UnknownNameError) as error:
+            must = f"must be the address of a function, and: {error}"
+            problems.append(Problem(f"task.{config.task.name}.score", must))
     if config.training.batch_size > num_rows:
         must = f"must be at most the rows of the training split, {num_rows}"
         problems.append(Problem("training.batch_size", must, str(config.training.batch_size)))

@@ -27,7 +27,7 @@ def _whole_or_part(gpus: object) -> float | Literal["auto"]:
         number = float(str(gpus))
     except ValueError:
         number = -1.0
-    if number < 0 or (number > 1 and not number.is_integer()):
+    if not number >= 0 or (number > 1 and not number.is_integer()):
         raise ValueError("must be auto, whole, or less than 1")
     return int(number) if number.is_integer() else number
 

@@ -18,7 +18,16 @@ from dice_ray.data.readers.squad import SquadConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.reading import OnBadRow
-from dice_ray.data.records import PairRecord, QueryRecord, QuestionRecord, ReadReport, Record, TaggedRecord, TextRecord
+from dice_ray.data.records import (
+    NestedRecord,
+    PairRecord,
+    QueryRecord,
+    QuestionRecord,
+    ReadReport,
+    Record,
+    TaggedRecord,
+    TextRecord,
+)
 from dice_ray.data.sources import DataConfig, gather
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.data.synthetic import SyntheticConfig
@@ -36,6 +45,7 @@ COLUMNS: dict[type[Record], RowColumnsConfig] = {
     PairRecord: PairColumns(),
     TextRecord: TextColumns(),
     TaggedRecord: TaggedColumns(),
+    NestedRecord: TaggedColumns(),
     QuestionRecord: QuestionColumns(),
 }
 """The columns of rows in memory for a run whose data have no named columns."""
@@ -129,7 +139,7 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
             raise DataError(f"line {number} must be a text, as the run is not on pairs, got {shown(line)}")
         elif kind is TextRecord:
             records.append(TextRecord(number, line.strip("\r\n"), ()))
-        elif kind is TaggedRecord:
+        elif kind in (TaggedRecord, NestedRecord):
             records.append(TaggedRecord(number, tuple(line.split()), ()))
         else:
             raise DataError("lines must be for a task on texts, pairs or words: give a file in the format of its data")

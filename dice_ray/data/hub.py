@@ -77,7 +77,7 @@ class HubConfig(Branch):
             # `load_dataset` names the folder of its cached copy by the commit.
             files = dataset.cache_files if folder is None else []
             commit = f"@{Path(files[0]['filename']).parent.name[:12]}" if files else ""
-            origin = f"{self.title}{commit}, {dataset.split}"
+            origin = f"{self.title}{commit}, {dataset.split or split}"
             sources[split] = SplitSource(origin, Path(origin), partial(self._rows, dataset), self.on_bad_row)
         return sources
 
@@ -100,6 +100,9 @@ class HubConfig(Branch):
         folder = self._folder()
         if folder is not None and self.revision is not None:
             raise DataError(f"data.source.hub.revision: must be left out for a folder, and {folder} is one")
+        if folder is not None and self.config is not None and _is_saved(folder):
+            must = "must be left out for a data set that `save_to_disk` has written, and"
+            raise DataError(f"data.source.hub.config: {must} {folder} is one")
         loaded = _load(str(folder or self.id), self.config, self.revision, _modified(folder) if folder else ())
         splits = {}
         for split, name in (("train", self.train), ("dev", self.dev), ("test", self.test)):
@@ -136,6 +139,11 @@ def _modified(folder: Path) -> tuple[tuple[str, int], ...]:
     return tuple((str(file), file.stat().st_mtime_ns) for file in files)
 
 
+def _is_saved(folder: Path) -> bool:
+    """Whether `save_to_disk` has written the folder."""
+    return any((folder / name).is_file() for name in SAVED)
+
+
 @lru_cache(maxsize=4)
 def _load(
     path: str, config: str | None, revision: str | None, modified: tuple[tuple[str, int], ...]
@@ -145,7 +153,7 @@ def _load(
 
     try:
         with _quiet():
-            if any((Path(path) / name).is_file() for name in SAVED):
+            if _is_saved(Path(path)):
                 saved = datasets.load_from_disk(path)
                 return saved if isinstance(saved, datasets.DatasetDict) else datasets.DatasetDict(train=saved)
             return datasets.load_dataset(path, config, revision=revision)

@@ -21,4 +21,4 @@ def expanded(text: str, setting: str = "data.source.files.folder") -> str:
 
 def expand_path(folder: str, setting: str = "data.source.files.folder") -> Path:
     """A path with `~` and `$VARIABLES` expanded."""
-    return Path(expanded(folder, setting)).expanduser()
+    return Path(os.path.expanduser(expanded(folder, setting)))

@@ -14,7 +14,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
@@ -250,7 +250,9 @@ def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadRepo
             report = reports.get(split, reports["train"])
             drawn = ""
             if split not in reports or report.kept:  # another split is drawn from it
-                has = "1 record" if report.kept == 1 else "records of one text, which stays in one split"
+                one_text = len(set(chain.from_iterable(contents.values()))) == 1
+                has = "records of one text, which stays in one split" if one_text else "too few records to draw it"
+                has = "1 record" if report.kept == 1 else has
                 drawn = f": it has {has}; give a file of your own"
             if UNLABELLED in report.dropped and not report.kept:
                 drawn += " (records without labels cannot be scored, they are for `dice-ray predict`)"

@@ -84,6 +84,11 @@ class CustomConfig(LossBranch):
     form: Literal["builder", "function"] = "builder"
     parameters: dict[str, Any] = Field(default_factory=dict, description="passed on")
 
+    @property
+    def is_item_mean(self) -> bool:
+        """Whether it is known to be one before it is built."""
+        return self.form == "function"
+
     def can_mine(self, facts: TermFacts) -> bool:
         return False
 
@@ -104,9 +109,16 @@ class CustomConfig(LossBranch):
 
     def problems(self, facts: TermFacts, path: str) -> list[Problem]:
         try:
-            load(self.target)
+            target = load(self.target)
         except (InputError, UnknownNameError) as error:
             return [Problem(f"{path}.target", f"must be the address of a function, and: {error}")]
         if self.form == "function" and facts.link == "position":
             return [Problem(f"{path}.form", "must be builder for a term over positions", self.form)]
+        first = (facts,) if self.form == "builder" else () if inspect.isclass(target) else ("logits", "targets")
+        try:
+            inspect.signature(target).bind(*first, **self.parameters)
+        except TypeError as error:
+            return [Problem(f"{path}.parameters", f"must be arguments of {self.target}, and: {error}")]
+        except ValueError:  # some functions in C have no signature
+            return []
         return []

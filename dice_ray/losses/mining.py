@@ -48,7 +48,7 @@ class MiningConfig(Settings):
         if not self.ratio or loss.can_mine(facts):
             return []
         term = f"term {facts.name!r} ({facts.link}, {len(facts.classes)} classes)"
-        must = f"must be 0 for {loss.name} on {term}, which has no negatives per class"
+        must = f"must be 0 for {loss.name} on {term}, which it cannot mine"
         return [Problem(f"{path}.ratio", must, f"{self.ratio:g}")]
 
 

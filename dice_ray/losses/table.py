@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
+from dice_ray.losses.custom import CustomConfig
 from dice_ray.losses.dice import ScopedConfig, SetConfig
 from dice_ray.settings import Branch, branches_of
 
@@ -35,6 +36,7 @@ def rows() -> list[LossRow]:
         assert issubclass(branch, LossBranch)
         scope = "batch, example" if issubclass(branch, ScopedConfig) else "batch"
         scope = scope if issubclass(branch, SetConfig) else "mean over items"
+        scope = "as the target decides" if branch is CustomConfig else scope
         parameters = dict(_parameters(branch))
         table.append(
             LossRow(

@@ -155,7 +155,7 @@ class GivenWeightsConfig(WeightingBranch):
     """
 
     name: ClassVar[str] = "given"
-    weights: Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1)]
+    weights: Annotated[dict[str, Annotated[float, Field(ge=0)]], Field(min_length=1, description="must be given")]
 
     def weights_of(self, counts: Sequence[int], classes: Sequence[str]) -> tuple[float, ...]:
         return tuple(self.weights.get(name, 1.0) for name in classes)

@@ -40,6 +40,7 @@ class ModelConfig(Settings):
         encoder: `tiny` (small, randomly initialised, with a tokenizer built from the data), `minilm`, a folder, or a
             hub id.
         head_bias: `prior` initialises the bias of the heads with the log prior of the classes, a control for imbalance.
+            Answers as positions have no classes: their heads begin at zero.
         dropout: Dropout rate in the encoder and before each head.
         pooling: The hidden states that a text is classified by: of its first or last token, or the mean over all of
             them; padding is left out. `auto` is the classification token of the encoder's tokenizer: the first token,

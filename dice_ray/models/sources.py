@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import ssl
 import urllib.error
 import urllib.request
@@ -24,7 +25,7 @@ CONTENT = (WEIGHTS, "*.json", "*.txt")
 
 def digest(name: str) -> str:
     """A digest of the files of an encoder in a folder; empty for a hub id and for `tiny`."""
-    folder = Path(name).expanduser()
+    folder = Path(os.path.expanduser(name))
     if name == MINILM:
         return MINILM_SHA256[:12]
     if not folder.is_dir():
@@ -44,7 +45,7 @@ def resolve_source(name: str) -> str:
 
     if name == MINILM:
         return str(_minilm())
-    folder = Path(name).expanduser()
+    folder = Path(os.path.expanduser(name))
     if folder.is_dir():
         return str(folder)
     must = "model.encoder must be `tiny`, `minilm`, a folder or a hub id"

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 TINY = "tiny"
 TINY_VOCABULARY = 4000
+MAX_CHARACTERS = 1500
+"""Each takes two places, so that a quarter of the vocabulary is left for words, such as those of one character."""
 SPECIAL_TOKENS = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
 
 
@@ -25,7 +27,7 @@ def tiny_settings(tokenizer: PreTrainedTokenizerBase) -> PretrainedConfig:
 
 
 def wordpiece(texts: Iterable[str]) -> str:
-    """A WordPiece tokenizer with all characters and the most frequent words, serialised.
+    """A WordPiece tokenizer with the most frequent characters, usually all, and the most frequent words, serialised.
 
     The trainers of the tokenizers library are not used: their vocabulary differs from process to process.
     """
@@ -35,10 +37,14 @@ def wordpiece(texts: Iterable[str]) -> str:
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(word for word, _ in splitter.pre_tokenize_str(normalizer.normalize_str(text)))
-    characters = sorted({character for word in counts for character in word})
+    of_characters: Counter[str] = Counter()
+    for word, count in counts.items():
+        of_characters.update(dict.fromkeys(word, count))
+    by_count = sorted(of_characters, key=lambda character: (-of_characters[character], character))
+    characters = sorted(by_count[:MAX_CHARACTERS])
     frequent = sorted(counts, key=lambda word: (-counts[word], word))
     pieces = [*SPECIAL_TOKENS.values(), *characters, *(f"##{character}" for character in characters), *frequent]
-    vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys(pieces[:TINY_VOCABULARY]))}
+    vocabulary = {piece: index for index, piece in enumerate([*dict.fromkeys(pieces)][:TINY_VOCABULARY])}
 
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizer, splitter

@@ -174,7 +174,7 @@ def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -
     if config.training.compile == "encoder":
         # In place, so that the weights keep their names. `fallback_random` draws the same dropout masks as eager mode.
         encoder.compile(dynamic=True, options={"fallback_random": True})
-    heads = prepared.task.heads(prepared.facts, encoder.config.hidden_size, config.model)
+    heads = prepared.task.heads(encoder.config.hidden_size, config.model)
     start_heads(heads, prepared.facts, config.model.head_bias)
     # An adapter draws its weights last: the heads start alike with it and without it.
     return with_heads(encoder, heads, config.model).to(numerics.device)

@@ -241,7 +241,7 @@ def load(folder: Path) -> Trained:
     encoder, tokenizer = stored.load(folder / ENCODER, numerics.attention, kept)
     # Trained on a GPU in half precision, a model may have to predict on a machine or with a family that lacks it.
     numerics = precision.with_fallback(numerics, encoder.config.model_type)
-    model = with_heads(encoder, task.heads(facts, encoder.config.hidden_size, config.model), config.model)
+    model = with_heads(encoder, task.heads(encoder.config.hidden_size, config.model), config.model)
     check_kept(best, model.kept_digest, folder / BEST)
     try:
         model.load_stored(best["model"])

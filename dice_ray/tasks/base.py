@@ -133,11 +133,10 @@ class Task(ABC, Generic[RecordT]):
         """The facts of each term (classes, counts, ...) in the training split."""
 
     @abstractmethod
-    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
         """A head for each term: `head(hidden_BLH, inputs, targets)` returns the term's logits.
 
         Args:
-            facts: Of each term.
             width: Of the encoder's hidden states.
             model: The settings of the model: the dropout rate of heads, and how they pool the tokens of a text.
         """

@@ -154,8 +154,8 @@ class ExtractiveQAConfig(WindowedBranch):
 class ExtractiveQA(Task[QuestionRecord]):
     """Questions with two terms of weight 0.5, `start` and `end`, whose items are the context's tokens and [CLS].
 
-    [CLS] is gold in a window that does not hold the whole answer. A question is trained on the first of its alternative
-    answers that is usable; of several spans, `position` trains the first one in the window.
+    [CLS] is gold in a window that holds no whole span of the answer. A question is trained on the first of its
+    alternative answers that is usable; with `spans: one`, on the first of its spans in the window.
     """
 
     config: ExtractiveQAConfig
@@ -229,7 +229,7 @@ class ExtractiveQA(Task[QuestionRecord]):
             facts.append(TermFacts(name, self.config.link, self.classes, counts, background=0))
         return tuple(facts)
 
-    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
         return {name: TokenHead(width, 1, model.dropout) for name in TERMS}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:

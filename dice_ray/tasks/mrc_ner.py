@@ -278,7 +278,7 @@ class MrcNer(Task[SpanRecord]):
             for name in self.weights
         )
 
-    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
         heads = {
             "start": PlaceHead(width, 1, model.dropout, places="place"),
             "end": PlaceHead(width, 1, model.dropout, places="place"),

@@ -128,7 +128,7 @@ class SentencePair(Task[PairRecord]):
         counts = (len(rows) - positives, positives)
         return (TermFacts("label", self.config.link, self.classes, counts, background=0),)
 
-    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
         num_logits = 2 if self.config.link == "softmax" else 1
         return {"label": TextHead(width, num_logits, model.dropout, model.pooling)}
 

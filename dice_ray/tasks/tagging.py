@@ -166,7 +166,7 @@ class Tagging(Task[TaggedRecord]):
         by_class = tuple(counts[index] for index in range(len(self.classes)))
         return (TermFacts("tag", "softmax", self.classes, by_class, background),)
 
-    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
         return {"tag": TokenHead(width, len(self.classes), model.dropout)}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:

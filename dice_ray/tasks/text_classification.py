@@ -177,7 +177,7 @@ class TextTask(Task[Classified]):
         targets = {"label": torch.from_numpy(labels_of(chosen)), "cls": classification_places(chosen, tokenizer)}
         return Batch(padded(chosen, tokenizer), targets, tuple(indices))
 
-    def heads(self, facts: Sequence[TermFacts], width: int, model: ModelConfig) -> dict[str, nn.Module]:
+    def heads(self, width: int, model: ModelConfig) -> dict[str, nn.Module]:
         return {"label": TextHead(width, len(self.classes), model.dropout, model.pooling)}
 
     def terms(self, logits: Mapping[str, Tensor], batch: Batch) -> dict[str, Term]:

@@ -119,8 +119,9 @@ def test_a_gpu_is_whole_or_shared_by_runs_of_one_worker() -> None:
     assert resolve([PRESET, set_layer(["launch.gpus=0.5"])]).launch.gpus == 0.5
     whole = resolve([PRESET, set_layer(["launch.gpus=2.0", "launch.workers=2"])]).launch.gpus
     assert (whole, type(whole)) == (2, int), "as it is shown"
-    (line,) = problems_of(PRESET, set_layer(["launch.gpus=1.5"]))
-    assert line == "launch.gpus: must be auto, whole, or less than 1, got 1.5 (from --set)"
+    for wrong in ("1.5", "-1", ".nan"):
+        (line,) = problems_of(PRESET, set_layer([f"launch.gpus={wrong}"]))
+        assert line.startswith("launch.gpus: must be auto, whole, or less than 1, got ")
     (line,) = problems_of(PRESET, set_layer(["launch.gpus=0.5", "launch.workers=2"]))
     assert line == "launch.gpus: must be whole where launch.workers is more than 1, got 0.5 (from --set)"
 

@@ -130,7 +130,7 @@ class Built:
         self.tokenizer = load_tokenizer(ModelConfig(encoder=encoder), self.task.texts(records))
         self.rows: list[Row] = self.task.encode(records, self.tokenizer)
         self.facts = self.task.facts(self.rows)
-        self.heads = self.task.heads(self.facts, WIDTH, ModelConfig(dropout=0.0))
+        self.heads = self.task.heads(WIDTH, ModelConfig(dropout=0.0))
 
     def batches(self, size: int = 16) -> list[Batch]:
         every = range(len(self.rows))

@@ -68,7 +68,7 @@ def built_and_model(config: TaskBranch, encoder: str) -> tuple[Built, EncoderWit
     first, *others = cached_records(config, 20)
     built = Built(config, [longer(first, 3), *others], encoder)
     torch.manual_seed(0)
-    heads = built.task.heads(built.facts, WIDTH, ModelConfig(dropout=0.0))
+    heads = built.task.heads(WIDTH, ModelConfig(dropout=0.0))
     start_heads(heads, built.facts, "zero")
     return built, EncoderWithHeads(loaded(encoder), heads)
 

@@ -103,7 +103,7 @@ def test_padding_changes_nothing(config: TaskBranch) -> None:
     built = Built(config, [longer(first, 3), *others])
     torch.manual_seed(0)
     encoder = load_encoder(ModelConfig(), built.tokenizer)
-    heads = built.task.heads(built.facts, encoder.config.hidden_size, ModelConfig(dropout=0.0))
+    heads = built.task.heads(encoder.config.hidden_size, ModelConfig(dropout=0.0))
     model = EncoderWithHeads(encoder, heads).eval()
 
     def decoded(batch_size: int) -> list[Any]:

@@ -10,6 +10,7 @@ from dice_ray.data import files
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.rows import JsonlConfig
+from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig
@@ -85,3 +86,12 @@ def test_a_line_that_cannot_be_written_as_utf_8_is_named(kind: str, line: str | 
     first = ("a", "b") if kind == "pairs" else "a"
     with pytest.raises(DataError, match=f"line 2 must be text in UTF-8, got {what}"):
         files.read_lines(data, [first, line])
+
+
+def test_rows_for_a_run_on_nested_spans_have_words() -> None:
+    """A run that was to be registered failed at its end, as its example of a row had no columns."""
+    data = DataConfig(source=FilesConfig(train="gone.jsonl", reader=SpansConfig(overlapping="all")))
+    assert files.example_row(data) == {"tokens": ["Anna", "lives", "in", "Berlin"]}
+    (row,) = files.read_rows(data, [files.example_row(data)])
+    (line,) = files.read_lines(data, ["Anna lives in Berlin"])
+    assert row.content == line.content == ("Anna", "lives", "in", "Berlin")

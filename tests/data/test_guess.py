@@ -673,3 +673,13 @@ def test_a_number_beside_a_text_is_no_place_of_a_span() -> None:
         "text,start,end,label\n" + "".join(f"a day {n},{n * 3},{n * 3 + 2},{n % 2}\n" for n in range(40))
     )
     assert guess(Path("subtitles.csv")).reader["tables"]["columns"] == {"text": TEXT}
+
+
+def test_rows_without_any_label_and_a_column_with_two_uses_are_errors() -> None:
+    """They were tracebacks."""
+    path = Path("a.jsonl")
+    path.write_text("\n".join(json.dumps({"text": sentence(number), "labels": []}) for number in range(40)))
+    with pytest.raises(DataError, match="no row has a label"):
+        guess(path, Given(label="labels"))
+    with pytest.raises(InputError, match="'text' was given for several"):
+        guess(path, Given(texts=("text",), label="text"))

@@ -166,6 +166,9 @@ def test_a_folder_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         load(hub(tmp_path / "broken"))
     with pytest.raises(DataError, match=r"hub.revision: must be left out for a folder"):
         load(hub(tmp_path / "empty", revision="main"))
+    datasets.Dataset.from_dict({"a": ["b"]}).save_to_disk(tmp_path / "saved")
+    with pytest.raises(DataError, match=r"hub.config: must be left out for a data set that `save_to_disk` has written"):
+        load(hub(tmp_path / "saved", config="plain"))
     with pytest.raises(DataError, match=r"data.source.hub.id '\$NOWHERE/x': the variable NOWHERE must be set"):
         load(hub("$NOWHERE/x"))
 

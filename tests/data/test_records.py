@@ -17,10 +17,10 @@ from dice_ray.data.records import (
     RowTally,
     TaggedRecord,
     TextRecord,
-    digest,
     documents,
     record_text,
 )
+from tests.data.digests import digest
 
 CLEAN = LoadReport(
     read={"train": ReadReport("a.tsv", 40, 40), "test": ReadReport("b.tsv", 9, 9)},

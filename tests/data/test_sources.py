@@ -11,11 +11,12 @@ from pydantic import ValidationError
 
 from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.texts import FoldersConfig
-from dice_ray.data.records import Digest, PairRecord
+from dice_ray.data.records import PairRecord
 from dice_ray.data.sources import DataConfig, describe, key, load
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.errors import DataError
 from dice_ray.settings import nest
+from tests.data.digests import digest
 
 HEAD = "sentence1\tsentence2\tlabel\n"
 
@@ -186,13 +187,8 @@ def test_the_digest_is_of_the_content_alone(tmp_path: Path) -> None:
         found.add(load(files(tmp_path / name, train=f"{name}.tsv")).digest)
     assert len(found) == 2
     records = (PairRecord("1", "a", "b", "1"),)
-    of_first, of_second = Digest(), Digest()
-    of_first.add(records)
-    of_second.end()
-    of_second.add(records)
-    for digest in (of_first, of_second):
-        digest.end()
-    assert str(of_first) == "36c00560db2a20c8" != str(of_second)
+    assert digest([records, ()]) != digest([(), records])
+    assert digest([records]) == "36c00560db2a20c8"
 
 
 def test_a_file_read_by_other_rules_is_not_taken_from_the_cache(tmp_path: Path) -> None:
@@ -269,6 +265,18 @@ def test_no_split_may_be_empty(tmp_path: Path) -> None:
         table(tmp_path, "a.tsv", lines)
         with pytest.raises(DataError, match=rf"the dev split must hold a record, got none from a\.tsv: {name}"):
             load(files(tmp_path, train="a.tsv"))
+
+
+def test_too_few_records_for_dev_and_test_are_not_called_one_text(tmp_path: Path) -> None:
+    table(tmp_path, "a.tsv", ["a\tb\t1", "c\td\t1"])
+    with pytest.raises(DataError, match=r"must hold a record, got none from a\.tsv: it has too few records"):
+        load(files(tmp_path, train="a.tsv").model_copy(update={"test_share": 0.5}))
+
+
+def test_a_folder_of_a_user_who_does_not_exist_is_a_missing_folder(tmp_path: Path) -> None:
+    """A slip for `~/data`, it was a RuntimeError."""
+    with pytest.raises(DataError, match="there is no folder"):
+        load(files(Path("~no_such_user/data"), train="a.tsv"))
 
 
 def test_questions_without_answers_cannot_be_a_test_split(tmp_path: Path) -> None:

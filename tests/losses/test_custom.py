@@ -56,3 +56,17 @@ def test_what_is_no_loss_of_items_is_refused() -> None:
         loss(torch.zeros(3, 4), torch.tensor([0, 1, 2]))
     with pytest.raises(ConfigError, match=r"form: must be builder for a term over positions"):
         CustomConfig(target=f"{__name__}:pair", form="function").build(TERMS["position"])
+
+
+def test_wrong_parameters_are_a_problem_before_the_first_step() -> None:
+    """A misspelt one was a TypeError, of a function only in the first step; booleans were refused."""
+    facts = TERMS["two"]
+    config = CustomConfig.model_validate({"target": f"{__name__}:mean", "form": "function", "parameters": {"on": True}})
+    (problem,) = config.problems(facts, "loss.custom")
+    assert (problem.path, problem.must[-44:]) == (
+        "loss.custom.parameters",
+        "and: got an unexpected keyword argument 'on'",
+    )
+    assert CustomConfig(target=f"{__name__}:of_each", form="function").problems(facts, "loss.custom") == []
+    (problem,) = CustomConfig(target=f"{__name__}:pair").problems(facts, "loss.custom")
+    assert "missing a required argument: 'targets'" in problem.must

@@ -20,12 +20,13 @@ def test_every_loss_has_a_row_with_its_parameters_and_their_defaults() -> None:
         "weighting.effective_number.labels: pooled",
         "weighting.effective_number.beta: 0.999",
         "weighting.given.labels: pooled",
-        "weighting.given.weights: none",
+        "weighting.given.weights: must be given",
     )
     assert "gamma: .01, or 1 in example scope" in table["dice"].parameters
     assert "beta: 1 - alpha" in table["tversky"].parameters
-    assert [table[name].scope for name in ("focal", "dice", "dice_ce")] == [
+    assert [table[name].scope for name in ("focal", "dice", "dice_ce", "custom")] == [
         "mean over items",
         "batch, example",
         "batch",
+        "as the target decides",
     ]

@@ -7,6 +7,8 @@ import pytest
 from pydantic import ValidationError
 from sklearn import metrics as reference
 
+from dice_ray.config.checks import check_data
+from dice_ray.config.schema import RunConfig
 from dice_ray.errors import InputError
 from dice_ray.metrics.classification import class_scores, confusion, macro_roc_auc
 from dice_ray.metrics.objectives import OF_CLASSES, OF_LABELS, OF_TWO
@@ -95,6 +97,14 @@ def test_the_users_function_gets_the_labels_and_decides() -> None:
 def test_a_function_that_is_no_metric_is_refused(name: str, match: str) -> None:
     with pytest.raises(InputError, match=match):
         scored(built(ONE, score=f"{__name__}:{name}"), ONE, [[0.1, 0.2, 0.7]] * len(ONE))
+
+
+def test_the_users_function_is_loaded_before_training() -> None:
+    """A wrong address was found when dev was scored for the first time."""
+    task = {"text_classification": {"score": "no_such.py:cost"}}
+    (problem,) = check_data(RunConfig.model_validate({"task": task, "data": {}}), [], num_rows=1000)
+    assert problem.path == "task.text_classification.score"
+    assert "no_such.py" in problem.must
 
 
 def test_a_positive_label_has_every_f_beta() -> None:

@@ -24,3 +24,11 @@ def test_a_tiny_tokenizer_is_trained_on_the_texts() -> None:
     again = tiny_tokenizer(wordpiece(TEXTS))
     assert again.get_vocab() == tokenizer.get_vocab()
     assert tokenizer.tokenize("rooter") == ["r", "##o", "##o", "##t", "##e", "##r"]
+
+
+def test_of_many_characters_the_most_frequent_are_pieces() -> None:
+    """They were cut by their number in Unicode: the comma of Chinese, the last but some, was an unknown token."""
+    rare = [chr(0x4E00 + number) for number in range(4700)]
+    tokenizer = tiny_tokenizer(wordpiece([*rare, *["\uff0c \u9fa5 hello"] * 50]))
+    assert tokenizer.tokenize("\uff0c\u9fa5 hello") == ["\uff0c", "\u9fa5", "hello"]
+    assert len(tokenizer) == 4000

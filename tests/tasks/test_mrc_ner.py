@@ -362,7 +362,7 @@ tokenizer = load_tokenizer(ModelConfig(), task.texts(records))
 rows = task.encode(records, tokenizer)
 facts = task.facts(rows)
 encoder = load_encoder(ModelConfig(), tokenizer)
-model = EncoderWithHeads(encoder, task.heads(facts, encoder.config.hidden_size, ModelConfig()))
+model = EncoderWithHeads(encoder, task.heads(encoder.config.hidden_size, ModelConfig()))
 losses = {term.name: DiceConfig().build(term) for term in facts}
 for first in range(0, 24, 8):
     batch = task.collate(rows, range(first, first + 8), tokenizer)

@@ -85,6 +85,7 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
 
     Raises:
         UnknownNameError: The rows lack a column that is given.
+        InputError: A column is given for two uses.
     """
     if not rows:
         return "only a header, no row"
@@ -93,6 +94,8 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
         for column in dict.fromkeys(column for row in rows for column in row)
     }
     known = {str(column): column for column in values}
+    if repeated := [name for name, count in Counter(given.columns).items() if count > 1]:
+        raise InputError(f"a column must have one use, and {repeated[0]!r} was given for several")
     if missing := [name for name in given.columns if name not in known]:
         raise UnknownNameError("column", missing[0], known)
     ids = [column for column, cells in values.items() if _are_ids(column, cells, len(rows))]
@@ -141,11 +144,13 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     return {"text": written}, _note([column for column in others if column != text], id_)
 
 
-def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess:
-    """The guess for records with labels: their task, and the positive label."""
+def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess | str:
+    """The guess for records with labels: their task, and the positive label; or why there is none."""
     pair_labels = [record.label for record in attempt.records if isinstance(record, PairRecord)]
     text_labels = [record.labels for record in attempt.records if isinstance(record, TextRecord)]
     counts = Counter(pair_labels or [label for labels in text_labels for label in labels])
+    if not counts:
+        return "no row has a label"
     rarer = min(counts, key=lambda label: counts[label])
     names = POSITIVES | (ONES if any(label.lower() in ZEROS for label in counts) else set())
     is_unbalanced = max(counts.values()) >= MIN_IMBALANCE * counts[rarer]

@@ -174,6 +174,7 @@ def guess_classes(folder: Path, encoding: str) -> Guess:
     names = classes_in(folder)
     unlabelled = f" Texts in {NO_CLASS} have no label, and are dropped." if NO_CLASS in names else ""
     classes = ", ".join([name for name in names if name != NO_CLASS][:NUM_SHOWN])
-    return guess_classification(
-        result, {READER: f"A folder for each class, a text in each file: {classes}.{unlabelled}"}
-    )
+    why = {READER: f"A folder for each class, a text in each file: {classes}.{unlabelled}"}
+    found = guess_classification(result, why)
+    assert isinstance(found, Guess), "each folder is a label"
+    return found

@@ -163,6 +163,8 @@ def literal(cell: str) -> Any:
     (['a', 'b'], {'text': ['a']}, 'a [b]', None)
     >>> literal("['a' 'b']"), literal("['a' ... 'z']")
     (['a', 'b'], ['a', None, 'z'])
+    >>> literal("{{}}")  # no value of Python
+    '{{}}'
     """
     if not cell.strip().startswith(("[", "{", "(")):
         return cell or None
@@ -176,6 +178,6 @@ def literal(cell: str) -> Any:
             if ARRAY.fullmatch(cell.strip()):
                 return [ast.literal_eval(text) if text else None for text in ITEM.findall(cell)]
             value = ast.literal_eval(cell.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):  # TypeError: `{{}}`
         return cell
     return value if isinstance(value, dict) else list(value) if isinstance(value, list | tuple) else cell

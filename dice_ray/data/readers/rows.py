@@ -91,8 +91,12 @@ class ParquetConfig(ReaderBranch):
         return self.columns.yields()
 
     def read(self, path: Path, labels: Labels = "read") -> Iterator[RowResult]:
-        names = [str(column) for column in self.columns.used(labels).values()]
+        used = {use: str(column) for use, column in self.columns.used(labels).items()}
         with table_of(path) as (schema, batches):
+            if labels == "ignored" and used.get("id") not in schema.names:
+                used.pop("id", None)  # a file to predict need not have ids
+                used |= {"id": ID} if ID in schema.names else {}
+            names = list(used.values())
             if missing := [name for name in names if name not in schema.names]:
                 known = ", ".join(map(repr, schema.names))
                 raise unreadable(path, "its schema", f"a column named {missing[0]!r}", known)

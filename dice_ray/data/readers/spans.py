@@ -161,9 +161,14 @@ class SpansConfig(SpanSettings, TextReaderBranch):
             if labels == "read" and not annotations.is_file():
                 yield Drop(path.name, "a text without annotations")
                 continue
-            spans = list(_brat_spans(self.lines(annotations))) if labels == "read" else []
-            start = 0
-            for number, text in enumerate("".join(blocks(path, self.encoding)).split("\n"), start=1):
+            whole, spans, start = "".join(blocks(path, self.encoding)), list[AnnotatedSpan](), 0
+            for line, span in _brat_spans(self.lines(annotations)) if labels == "read" else ():
+                if isinstance(span, AnnotatedSpan) and span.start < len(whole):
+                    spans.append(span)
+                else:  # none may be lost
+                    expected = f"a span as `T1<tab>PER 0 4<tab>Anna`, within the {len(whole)} characters of {path.name}"
+                    yield Bad(f"{annotations.name} line {line}", expected, shown(span))
+            for number, text in enumerate(whole.split("\n"), start=1):
                 if text.strip():
                     found = Annotated(text, _of_line(spans, start, start + len(text)))
                     yield self.span_record(
@@ -184,8 +189,11 @@ class SpansConfig(SpanSettings, TextReaderBranch):
             elif row.strip() and cells[0] != article:
                 bad.append(Bad(line, f"an annotation of the article {article or 'above it'}", shown(row)))
             # Relations have names of types in place of numbers.
-            elif len(cells) > 4 and cells[1].isdecimal() and cells[2].isdecimal():
-                spans.append(AnnotatedSpan(int(cells[1]), int(cells[2]), cells[4].strip(), cells[3]))
+            elif len(cells) > 2 and cells[1].isdecimal() and cells[2].isdecimal():
+                if len(cells) > 4:
+                    spans.append(AnnotatedSpan(int(cells[1]), int(cells[2]), cells[4].strip(), cells[3]))
+                else:
+                    bad.append(Bad(line, "article, start, end, text and type of a span, with tabs between", shown(row)))
 
     def _article(
         self, article: str, texts: Sequence[tuple[int, str, str]], spans: Sequence[AnnotatedSpan], labels: Labels
@@ -293,12 +301,16 @@ def _span(value: Mapping[str, Any]) -> AnnotatedSpan | None:
     return AnnotatedSpan(start, end, type_, text if isinstance(text, str) else None)
 
 
-def _brat_spans(lines: Iterable[tuple[int, str]]) -> Iterator[AnnotatedSpan]:
-    """The spans in brat's annotations; relations, events, attributes and notes are passed over."""
-    for _, line in lines:
+def _brat_spans(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, AnnotatedSpan | str]]:
+    """The spans in brat's annotations with their lines, and each line of a span that cannot be read; relations, events,
+    attributes and notes are passed over.
+    """
+    for number, line in lines:
         if found := BRAT_SPAN.match(line):
             type_, start, end, pieces, text = found.groups()
-            yield AnnotatedSpan(int(start), int(end), type_, None if pieces else text, bool(pieces))
+            yield number, AnnotatedSpan(int(start), int(end), type_, None if pieces else text, bool(pieces))
+        elif line.startswith("T"):
+            yield number, line
 
 
 def _of_line(spans: Sequence[AnnotatedSpan], start: int, end: int) -> list[AnnotatedSpan]:

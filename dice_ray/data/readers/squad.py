@@ -113,12 +113,16 @@ def _answers(item: Mapping[str, Any]) -> Any:
     answers = item.get("detected_answers", item.get("answers")) or []
     if "detected_answers" not in item or not isinstance(answers, list):
         return answers
-    return [
-        {"text": answer.get("text"), "answer_start": first}
-        for answer in answers
-        if isinstance(answer, dict)
-        for first, _ in answer.get("char_spans", [])[:1]
-    ]
+    return [_detected(answer) if isinstance(answer, dict) else answer for answer in answers]
+
+
+def _detected(answer: Mapping[str, Any]) -> Any:
+    """An answer of MRQA in SQuAD's form, at the first of its places."""
+    match answer.get("char_spans"):
+        case [[first, _], *_]:
+            return {"text": answer.get("text"), "answer_start": first}
+        case places:
+            return {"text": answer.get("text"), "answer_start": places}
 
 
 def _first(values: Mapping[str, Any], names: tuple[str, ...]) -> Any:

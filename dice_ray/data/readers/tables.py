@@ -74,8 +74,10 @@ class TablesConfig(TextReaderBranch):
         used = self.columns.used(labels)
         if labels == "ignored" and self.header:
             # A file to predict need not have ids; without any in the data, those of a column `id` are repeated.
-            if "id" in used and first.count(str(used["id"])) != 1:
-                del used["id"]
+            column = used.get("id")
+            has_id = column in range(len(first)) if isinstance(column, int) else first.count(str(column)) == 1
+            if not has_id:
+                used.pop("id", None)
             if "id" not in used and first.count(ID) == 1:
                 used["id"] = ID
         indices = {use: self._index(path, line, first, column) for use, column in used.items()}
@@ -88,7 +90,9 @@ class TablesConfig(TextReaderBranch):
             if isinstance(values, Bad):
                 yield values
             elif isinstance(self.columns, ListBranch):
-                yield self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()})
+                yield _noted(
+                    self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()}), values
+                )
             else:
                 yield self._record(self.columns, line, values)
 
@@ -110,8 +114,7 @@ class TablesConfig(TextReaderBranch):
         # To predict, each row is kept.
         if "label" in values and not columns.has_text(values):
             return Drop(line, NO_TEXT)
-        result = columns.record(line, values, labels)
-        return replace(result, note=SWALLOWED) if isinstance(result, Kept) and SWALLOWED in values else result
+        return _noted(columns.record(line, values, labels), values)
 
     def _looks_swallowed(self, row: list[str]) -> bool:
         """Whether a row of several lines has as many delimiters in each of them as a row has."""
@@ -168,6 +171,11 @@ class TablesConfig(TextReaderBranch):
                 yield line, Bad(line, "fields quoted as CSV (or `quoting: false`)", problem)
             elif row:
                 yield line, row
+
+
+def _noted(result: RowResult, values: Mapping[str, str]) -> RowResult:
+    """A result with a note if a quoted cell of its row looks like several rows."""
+    return replace(result, note=SWALLOWED) if isinstance(result, Kept) and SWALLOWED in values else result
 
 
 def _parsed(use: str, cell: str) -> Any:

@@ -58,6 +58,8 @@ class WordColumns(Branch):
                 yield tagged_record(start, words, tags or None, self.tags)
 
         for line, row in rows:
+            if isinstance(row, dict) and "\n" in row["word"]:
+                row = Bad(line, "a word without line breaks (or `quoting: false`)", shown(row["word"]))
             if isinstance(row, Bad):
                 bad, last = bad or row, row
                 continue

@@ -349,6 +349,18 @@ CORPUS = {
     "squad: an offset in words": Malformed(
         SQUAD, squad(asked({"text": "Ann", "answer_start": "0"})), ("`answer_start`",), 1
     ),
+    "squad: no places of MRQA": Malformed(
+        SQUAD,
+        squad(asked(detected_answers=[{"text": "Ann", "char_spans": None}])),
+        ("qas[1]", "`answer_start`"),
+        kept=1,
+    ),
+    "squad: places of MRQA without lists": Malformed(
+        SQUAD, squad(asked(detected_answers=[{"text": "Ann", "char_spans": [0, 2]}])), ("`answer_start`", "[0, 2]"), 1
+    ),
+    "squad: answers of MRQA that are none": Malformed(
+        SQUAD, squad(asked(detected_answers=[3])), ("qas[1]", "`text`"), kept=1
+    ),
     "squad: impossible in words": Malformed(
         SQUAD, squad(asked(is_impossible="no")), ("qas[1]", "`is_impossible`"), kept=1
     ),

@@ -194,6 +194,10 @@ def test_texts_of_brat_are_read_line_by_line(tmp_path: Path) -> None:
     assert [row.note for row in found if isinstance(row, Kept)] == [None, IN_PIECES, IN_PIECES]
     assert isinstance(found[-1], Drop)
     assert len(list(SpansConfig().read(tmp_path, "ignored"))) == 4
+    (tmp_path / "a.ann").write_text("T1\tPER 9 12\tAda\nT2\tPER 90 93\tBob\nT3 PER 19 22 Bob\nR1\tKnows Arg1:T1")
+    lost = [(row.place, row.actual) for row in SpansConfig().read(tmp_path) if isinstance(row, Bad)]
+    assert [place for place, _ in lost] == ["a.ann line 2", "a.ann line 3"]
+    assert lost[1][1] == "'T3 PER 19 22 Bob'"
     for path in tmp_path.iterdir():
         path.unlink()
     with pytest.raises(DataError, match=r"texts in files \.txt, each with a file \.ann, found none"):
@@ -212,13 +216,14 @@ def test_titles_and_abstracts_of_pubtator_are_records_of_one_document(tmp_path: 
         "8|t|Bob sat.",
         "8|a|",
         "9\t0\t3\tBob\tPER\tD1",
+        "8\t0\t3\tBob",
         "10|t|Cleo sat.",
         "10\t0\t4\tCleo\tPER\tD4",
         "10\t40\t44\tCleo\tPER\tD4",
     ]
     path = tmp_path / "a.txt"
     path.write_text("\n".join(content))
-    first, second, third, bad, last = SpansConfig().read(path)
+    first, second, third, bad, without_type, last = SpansConfig().read(path)
     assert first == Kept(1, TaggedRecord("7.t", ("Ada", "ran", "."), ("B-PER", "O", "O"), "7"), IN_PIECES, "7")
     words = ("In", "Paris", ",", "5", "|", "6", ".")
     assert second == Kept(2, TaggedRecord("7.a", words, ("O", "B-LOC", *"OOOOO"), "7"), None, "7")
@@ -226,7 +231,9 @@ def test_titles_and_abstracts_of_pubtator_are_records_of_one_document(tmp_path: 
     assert (bad.place, bad.expected) == (10, "an annotation of the article 8")
     assert third == Kept(8, TaggedRecord("8.t", ("Bob", "sat", "."), ("O", "O", "O"), "8"), None, "8")
     assert isinstance(last, Bad)
-    assert (last.place, last.expected) == (11, "spans within the text, each with start, end and type")
+    assert isinstance(without_type, Bad)
+    assert without_type.place == 11
+    assert (last.place, last.expected) == (12, "spans within the text, each with start, end and type")
     ignored = [row.record for row in SpansConfig().read(path, "ignored") if isinstance(row, Kept)]
     assert [record.id for record in ignored] == ["7.t", "7.a", "8.t", "10.t"]
 

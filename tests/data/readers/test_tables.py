@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from dice_ray.data.guess import guess
 from dice_ray.data.readers.base import Bad, Drop, Kept
 from dice_ray.data.readers.columns import PairColumns, TextColumns, literal
-from dice_ray.data.readers.lists import TaggedColumns
+from dice_ray.data.readers.lists import QuestionColumns, TaggedColumns
 from dice_ray.data.readers.rows import JsonlConfig
 from dice_ray.data.readers.tables import SWALLOWED, TablesConfig
 from dice_ray.data.readers.words import SpanRows, WordColumns
@@ -82,6 +82,15 @@ def test_a_field_of_lines_that_could_be_rows_is_read_and_noted(tmp_path: Path) -
     first, second = TablesConfig(quoting=True, delimiter=",").read(path)
     assert first == Kept(2, PairRecord("2", "a,b,1\nc,d,1\ne", "f", "0"), SWALLOWED)
     assert second == Kept(5, PairRecord("5", "g", "h", "1"))
+    columns = QuestionColumns(question="first", context="second", answers="label", id=None)
+    path = written(tmp_path, 'first,second,label\n"What?,a b,a\nwhat",a b,a\n')
+    (question,) = TablesConfig(quoting=True, delimiter=",", columns=columns).read(path)
+    assert isinstance(question, Kept)
+    assert question.note == SWALLOWED
+    path = written(tmp_path, 'Sentence #,Word,Tag\n1,",O\n1,b",O\n')
+    (words,) = TablesConfig(quoting=True, delimiter=",", columns=WordColumns()).read(path)
+    assert isinstance(words, Bad)
+    assert words.expected == "a word without line breaks (or `quoting: false`)"
 
 
 def test_columns_of_one_label_each_are_labels_of_one_text(tmp_path: Path) -> None:

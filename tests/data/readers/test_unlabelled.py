@@ -99,11 +99,24 @@ def test_a_file_to_predict_need_not_have_the_ids_of_the_data(tmp_path: Path) -> 
     columns = TextColumns(text="text", id="key")
     (tmp_path / "a.tsv").write_text("text\na b\n")
     (tmp_path / "a.jsonl").write_text('{"text": "a b"}\n')
+    parquet.write_table(pyarrow.table({"text": ["a b"]}), tmp_path / "a.parquet")
     for reader, name, line in (
+        (ParquetConfig(columns=columns), "a.parquet", 1),
         (TablesConfig(quoting=False, columns=columns), "a.tsv", 2),
         (JsonlConfig(columns=columns), "a.jsonl", 1),
     ):
         assert list(reader.read(tmp_path / name, "ignored")) == [Kept(line, TextRecord(str(line), "a b", ()))]
+
+
+def test_ids_of_a_file_to_predict_are_repeated(tmp_path: Path) -> None:
+    """A column of ids that had a number was dropped, and of Parquet also a column named `id`."""
+    (tmp_path / "a.tsv").write_text("key\ttext\nA7\ta b\n")
+    parquet.write_table(pyarrow.table({"id": ["A7"], "text": ["a b"]}), tmp_path / "a.parquet")
+    for reader, name, line in (
+        (TablesConfig(quoting=False, columns=TextColumns(text="text", id=0)), "a.tsv", 2),
+        (ParquetConfig(columns=TextColumns(text="text")), "a.parquet", 1),
+    ):
+        assert list(reader.read(tmp_path / name, "ignored")) == [Kept(line, TextRecord("A7", "a b", ()))]
 
 
 def test_parquet_needs_no_column_of_labels(tmp_path: Path) -> None:
