@@ -213,6 +213,7 @@ def compare(
     if (predictor := constant(once, metric)) is not None:
         arms.append(Arm(CONSTANT, predictor))
     without = readings[""][1] or "cells lack the counts of their test items"
+    without = without if any(arm.by_seed for arm in arms) else f"no arm shares a seed with {baseline}"
     why_not = "" if any(arm.new_data for arm in arms) else without
     num_replaced = len(cells) - len(latest)
     corrected, rarest = tuple(_corrected(arms)), _rarest_class(once, classes or {})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dice_ray.api import shipped
 from dice_ray.api.places import runs_folder
-from dice_ray.errors import InputError, UnknownNameError
+from dice_ray.errors import InputError
 
 
 def export_preset(sweep: str, out: Path | None = None) -> str:
@@ -35,13 +35,11 @@ def export_optuna(sweep: str, file: str | Path) -> int:
         sweep: Its name.
         file: A new file.
     """
-    from dice_ray.run.folder import check_output, holds_plan
+    from dice_ray.run.folder import check_output
     from dice_ray.tuning import optuna_export
 
     if (file := Path(file)).exists():
         raise InputError(f"an Optuna study must be written to a new file, got {file}")
     check_output(file)
-    if not holds_plan(runs_folder() / sweep):
-        raise UnknownNameError("sweep", sweep, [each.name for each in runs_folder().glob("*") if holds_plan(each)])
     shipped.folder_of("search_spaces")
     return optuna_export.export(runs_folder() / sweep, file)

@@ -56,10 +56,10 @@ def check_name(name: str) -> str:
 
 
 def check_lists(**names: Sequence[str]) -> None:
-    """Raise an InputError if one of these arguments is a single name, which Python takes for a list of letters."""
+    """Raise an InputError if one of these arguments is a single text, which Python takes for a list of letters."""
     for argument, given in names.items():
         if isinstance(given, str):
-            raise InputError(f"{argument} must be a list of names, as [{given!r}], got {given!r}")
+            raise InputError(f"{argument} must be a list, as [{given!r}], got {given!r}")
 
 
 def valid_name(stem: str) -> str:

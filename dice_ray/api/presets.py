@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api import shipped
+from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
@@ -51,6 +52,8 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     """
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
+    if isinstance(settings, str):
+        raise InputError(f"settings must be a list or a mapping, as [{settings!r}], got {settings!r}")
     above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)
     of_preset = read_layer(shipped.preset_file(preset))
     if "published" in (of_preset.values.get("tracking") or ()) and _change_data(above.values):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
-from dice_ray.api.places import runs_folder
+from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
 from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -84,10 +84,19 @@ def findings(name: str) -> Findings:
     """The runs of an experiment as MLflow holds them now; their files and curves are read on first use."""
     shipped.folder_of("analysis")
     from analysis.findings import Findings
+    from dice_ray.run.folder import holds_run
     from dice_ray.tracking import reader
     from dice_ray.tuning.ranking import ranked_in_frame
 
-    frame = reader.read(name)
+    try:
+        frame = reader.read(name)
+    except UnknownNameError:
+        if holds_run(runs_folder() / name):
+            command = f"`dice-ray report {TRAIN_EXPERIMENT}`"
+            raise InputError(
+                f"{name} is a run of `dice-ray train`, all of which are in one report: {command}"
+            ) from None
+        raise
     trials = ranked_in_frame(frame)
     return Findings(
         frame,

@@ -58,10 +58,12 @@ def train(
     from dice_ray.run.driver import Driver
 
     settings = settings if loss is None else with_loss(settings, loss)
+    driver = Driver(show=shown(show, callbacks), tags=tracking.own_tags(note, tags))
     if dry_run:
+        tracking.check_register(register)
         return _dry_run(preset, settings, name)
     config, name = _named(preset, settings, name)
-    return train_config(config, name, Driver(show=shown(show, callbacks), tags=tracking.own_tags(note, tags)), register)
+    return train_config(config, name, driver, register)
 
 
 def _dry_run(preset: Preset, settings: Written, name: str | None) -> Result:

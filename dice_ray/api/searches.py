@@ -308,7 +308,7 @@ def ablate(
         variants_are=file.variants_are,
         trial_timeout=trial_timeout,
         command=command_of(
-            study, presets if len(given) else (), settings, encoders, arms, tune_shared, tuned_from, name
+            study, presets if len(given) else (), settings, encoders, arms, tune_shared, tuned_from, trial_timeout, name
         ),
     )
     if tune_shared:

@@ -81,6 +81,12 @@ def read_study(study: str) -> StudyFile:
         mappings = [value, *value.values()] if isinstance(value, dict) else [value]
         if not all(isinstance(each, dict) and all(isinstance(key, str) for key in each) for each in mappings):
             raise InputError(f"{name} of {study} must map names to settings by path, got {value!r:.80}")
+    for name in module.ARMS:
+        if not name.strip() or name == "constant predictor" or name.endswith("(tuned threshold)"):
+            raise InputError(
+                f"an arm of {study} must have a name, other than `constant predictor` and names that end in `(tuned "
+                f"threshold)`, which are rows of a report: got {name!r}"
+            )
     if module.BASELINE not in module.ARMS:
         raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
     data = getattr(module, "DATA", (EMBEDDED_PRESET,))
@@ -153,12 +159,13 @@ def command_of(
     arms: Sequence[str],
     tune_shared: str | None,
     tuned_from: Sequence[str],
+    trial_timeout: float | None,
     name: str,
 ) -> str:
     """The command that runs a study, without its seeds.
 
-    >>> command_of("loss_comparison", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy", "dice"], None, [], "two")
-    'dice-ray ablate loss_comparison --data mrpc --set training.epochs=2 --arm cross_entropy --arm dice --name two'
+    >>> command_of("mining", ["mrpc"], {"training.epochs": 2}, [], ["cross_entropy"], None, [], 60, "two")
+    'dice-ray ablate mining --data mrpc --set training.epochs=2 --arm cross_entropy --trial-timeout 60 --name two'
     """
     from dice_ray.config.load import assignment
 
@@ -171,6 +178,7 @@ def command_of(
         "--arm": arms,
         "--tune-shared": [tune_shared] if tune_shared else [],
         "--tuned-from": tuned_from,
+        "--trial-timeout": [f"{trial_timeout:g}"] if trial_timeout is not None else [],
         "--name": [name] * (name != study),
     }
     given = [word for option, values in options.items() for value in values for word in (option, str(value))]

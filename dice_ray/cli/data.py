@@ -88,7 +88,7 @@ def init(
         print_text(f"  {one_line(record)!s:.200}")
     print_text(starter.imbalance)
     typer.echo(f"Written: {preset}")
-    own_splits = [] if test else ["--set", "data.test_share=0.2"]
+    own_splits = [] if "test" in starter.inspection.splits else ["--set", "data.test_share=0.2"]
     study = ["ablate", "loss_comparison", "--data", str(preset), "--name", api.valid_name(Path(preset).stem)]
     print_commands("Next:", ["train", str(preset)], ["inspect", str(preset)], [*study, *own_splits])
 

@@ -55,7 +55,8 @@ ObjectivesOption = Annotated[
     typer.Option(
         "--objective",
         metavar="METRIC",
-        help="Metric of dev, or `seconds`; repeat it to search for several together.",
+        help="Two or more, each a metric of dev or `seconds`, which are searched for together. For one, set "
+        "`task.TASK.score`.",
         show_default="the metric of the task",
     ),
 ]

@@ -44,11 +44,13 @@ def train(
 
     launch = {"launch.workers": workers, "launch.gpus": gpus_per_worker}
     settings = [*(settings or []), *(f"{path}={value}" for path, value in launch.items() if value is not None)]
-    if dry_run:
-        print_dry_run(api.dry_run(preset, settings, name=name), as_json=as_json)
-        return
     show = None if as_json else TerminalScreen
     tags = tags_of(tag)
+    if dry_run:
+        plan = api.train(preset, settings, name=name, register=register, note=note, tags=tags, dry_run=True).rehearsal
+        assert plan is not None
+        print_dry_run(plan, as_json=as_json)
+        return
 
     def work() -> api.Result:
         return api.train(preset, settings, name=name, register=register, note=note, tags=tags, show=show)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TextIO, TypeAlias
 
-from dice_ray.errors import counted
+from dice_ray.errors import InputError, counted
 from dice_ray.settings import Flat
 from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation, StepProgress
@@ -106,3 +106,7 @@ class Driver:
     show: Show | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     is_stopped: Callable[[], bool] = never
+
+    def __post_init__(self) -> None:
+        if self.max_hours is not None and not self.max_hours >= 0:
+            raise InputError(f"max_hours must be 0 or more, got {self.max_hours}")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dice_ray.checksums import sealed_text, unsealed_text
 from dice_ray.config.load import NotYamlError, parse_yaml
-from dice_ray.errors import Problem, RunError, shown
+from dice_ray.errors import Problem, RunError, UnknownNameError, shown
 from dice_ray.run.folder import PLAN, holds_plan, holds_run, write_atomically
 from dice_ray.settings import problems_of
 from dice_ray.tuning.plan import SweepPlan
@@ -67,11 +67,13 @@ def read(folder: Path) -> SweepPlan | StudyPlan:
     """The plan in a sweep's or study's folder.
 
     Raises:
-        RunError: There is none, it was damaged or edited, or another version wrote it.
+        UnknownNameError: There is none.
+        RunError: It was damaged or edited, or another version wrote it.
     """
     path = folder / PLAN
     if not path.exists():
-        raise RunError(f"{folder} must hold the plan of a sweep or study: there is no {path.name}")
+        known = sorted(each.parent.name for each in folder.parent.glob(f"*/{PLAN}"))
+        raise UnknownNameError("sweep or study", folder.name, known)
     try:
         content = path.read_text(encoding="utf-8")
         values = parse_yaml(content)

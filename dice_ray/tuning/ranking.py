@@ -54,6 +54,11 @@ class RankedTrial:
         """The value that it is ranked by: the mean of its reruns, or its own score where it has none."""
         return statistics.fmean(self.rerun_scores) if self.rerun_scores else self.score
 
+    @property
+    def rank(self) -> tuple[int, float, float]:
+        """What trials are sorted by, the best one lowest."""
+        return -len(self.rerun_scores), -self.mean, -self.score
+
 
 def ranked(scores: Iterable[tuple[str, float | None, str | None]]) -> list[RankedTrial]:
     """Trials, the best first.
@@ -70,7 +75,7 @@ def ranked(scores: Iterable[tuple[str, float | None, str | None]]) -> list[Ranke
     trials = [
         RankedTrial(id_, score, tuple(reruns.get(id_, ()))) for id_, score, rerun_of in scored if rerun_of is None
     ]
-    return sorted(trials, key=lambda trial: (-len(trial.rerun_scores), -trial.mean, -trial.score))
+    return sorted(trials, key=lambda trial: trial.rank)
 
 
 def ranked_in(history: History) -> list[RankedTrial]:

@@ -23,6 +23,9 @@ Made = TypeVar("Made")
 
 BRUTE_FORCE: Final = "brute_force"
 SECONDS: Final = "seconds"
+MINIMISED: Final = ("brier", "calibration_error", SECONDS)
+NO_OBJECTIVES: Final = ("constant_", "threshold")
+"""The beginnings of the names of metrics that do not say how good a model is."""
 """The objective that is the training time of a run; every other one is a metric of dev."""
 POPULATION: Final = 16
 """Of NSGA-II: with Optuna's 50, a search of some dozen trials would stay in its first, random generation."""
@@ -174,7 +177,7 @@ def metric_of(objective: str) -> str:
 
 def mode_of(objective: str) -> Literal["min", "max"]:
     """Whether an objective is minimised or maximised."""
-    return "min" if objective == SECONDS else "max"
+    return "min" if objective in MINIMISED else "max"
 
 
 def signed_metric(objective: str) -> str:
@@ -211,12 +214,16 @@ def check_objectives(plan: SweepPlan) -> None:
     if not objectives:
         return
     if len(set(objectives)) < max(2, len(objectives)):
-        raise InputError(f"there must be at least two objectives, all different, got {', '.join(objectives)}")
+        raise InputError(
+            f"there must be at least two objectives, all different, got {', '.join(objectives)}: a search for one "
+            "metric is set by the score of its task, as task.sentence_pair.score"
+        )
     if plan.scheduler != "none":
         raise InputError(f"a search for several objectives must have the scheduler none, got {plan.scheduler}")
     if plan.seeds:
         raise InputError("a search for several objectives must leave out --seeds: it has no best trials to run again")
-    known = [*(name.removeprefix("dev/") for name in dev_metrics(plan.base())), SECONDS]
+    metrics = [name.removeprefix("dev/") for name in dev_metrics(plan.base())]
+    known = [*(name for name in metrics if not name.startswith(NO_OBJECTIVES)), SECONDS]
     for name in objectives:
         if name not in known:
             raise UnknownNameError("objective", name, known)

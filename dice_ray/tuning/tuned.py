@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -84,7 +85,7 @@ def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
     """
     sweeps = [_sweep_for(plan, folder) for folder in folders]
     best = _best_by_loss(sweeps)
-    losses = {arm: _config(plan, arm).loss.name for arm in plan.arms if arm not in plan.controls}
+    losses = {arm: config.loss.name for arm, config in _configs(plan).items() if arm not in plan.controls}
     if not plan.shared and (lacking := {arm: loss for arm, loss in losses.items() if loss not in best}):
         must = "must be of a loss that a sweep has a trial of"
         raise ConfigError([Problem(f"arms.{arm}", must, loss, known=tuple(best)) for arm, loss in lacking.items()])
@@ -152,7 +153,7 @@ def _with_equal_weights(plan: StudyPlan) -> StudyPlan:
         config = _config(made, control)
     except ConflictError:  # the task takes no weighted cross-entropy
         return plan
-    return plan if config in [_config(plan, arm) for arm in plan.arms] else made
+    return plan if config in _configs(plan).values() else made
 
 
 def _with_control(plan: StudyPlan) -> StudyPlan:
@@ -195,6 +196,15 @@ def _config(plan: StudyPlan, arm: str) -> RunConfig:
     return plan.config(TrialSpec(id="", params=plan.arms[arm], seed=plan.seeds[0], arm=arm))
 
 
+def _configs(plan: StudyPlan) -> dict[str, RunConfig]:
+    """The configuration of each arm that the task can run; `StudyPlan.grid` says why the others are left out."""
+    configs = {}
+    for arm in plan.arms:
+        with suppress(ConflictError):
+            configs[arm] = _config(plan, arm)
+    return configs
+
+
 def _best_by_loss(sweeps: Sequence[EarlierSweep]) -> dict[str, tuple[EarlierSweep, RankedTrial]]:
     """The best trial of each loss over these sweeps; in each one `ranking` decides."""
     best: dict[str, tuple[EarlierSweep, RankedTrial]] = {}
@@ -203,6 +213,6 @@ def _best_by_loss(sweeps: Sequence[EarlierSweep]) -> dict[str, tuple[EarlierSwee
         for trial in ranked_in(sweep.history):
             of_sweep.setdefault(sweep.loss(sweep.history.specs[trial.id]), trial)
         for loss, trial in of_sweep.items():
-            if loss not in best or trial.mean > best[loss][1].mean:
+            if loss not in best or trial.rank < best[loss][1].rank:
                 best[loss] = sweep, trial
     return best

@@ -255,7 +255,9 @@ def test_all_collapsed_says_nothing() -> None:
 
 def test_only_the_baseline_has_a_score() -> None:
     made = of({"plain": around(0.7), "dice": [math.nan] * 10})
-    assert headline(made) == "Nothing to compare: no arm has a score for a seed for which plain has one."
+    reason = "no arm has a score for a seed for which plain has one (10 runs without a score: the report names the"
+    assert headline(made) == f"Nothing to compare: {reason} last reason)."
+    assert made.comparison.why_not == "no arm shares a seed with plain"
 
 
 def test_the_seeds_that_would_show_what_was_seen() -> None:

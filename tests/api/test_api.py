@@ -124,6 +124,14 @@ def test_a_study_without_arms_is_refused(tmp_path: Path) -> None:
         dice_ray.ablate(str(tmp_path / "empty.py"))
 
 
+@pytest.mark.parametrize("name", ["", "constant predictor", "dice (tuned threshold)"])
+def test_an_arm_has_no_name_of_a_row_of_a_report(tmp_path: Path, name: str) -> None:
+    """`constant predictor` was taken for the level that a useful arm must exceed."""
+    (tmp_path / "odd.py").write_text(f"BASELINE = 'a'\nARMS = {{'a': {{}}, {name!r}: {{'loss': 'dice'}}}}")
+    with pytest.raises(InputError, match="which are rows of a report: got"):
+        dice_ray.ablate(str(tmp_path / "odd.py"))
+
+
 def test_scalars_of_numpy_in_settings_can_be_stored(tmp_path: Path) -> None:
     """A run was trained with them; a study's plan, its file with an own loss and its command could not have them."""
     scalars = {"training.lr": np.float64(0.5), "training.batch_size": np.int64(16)}
@@ -137,7 +145,7 @@ def test_scalars_of_numpy_in_settings_can_be_stored(tmp_path: Path) -> None:
     assert plan.base().training.batch_size == 16
     assert {cell.arm for cell in plan.grid().cells} == {"a", "b", "mine"}
     assert plan_file.store(plan, tmp_path / "study") == plan_file.read(tmp_path / "study")
-    command = studies.command_of("rates.py", [], scalars, [], [], None, [], "rates.py")
+    command = studies.command_of("rates.py", [], scalars, [], [], None, [], None, "rates.py")
     assert command == "dice-ray ablate rates.py --set training.lr=0.5 --set training.batch_size=16"
 
 
@@ -205,9 +213,9 @@ def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
 
 def test_a_name_in_place_of_a_list_and_no_seeds_are_refused() -> None:
     """A text was read as the list of its letters: "There is no arm named 'd'"."""
-    with pytest.raises(InputError, match=r"arms must be a list of names, as \['dice'\], got 'dice'"):
+    with pytest.raises(InputError, match=r"arms must be a list, as \['dice'\], got 'dice'"):
         dice_ray.ablate("loss_comparison", arms="dice")
-    with pytest.raises(InputError, match="objectives must be a list of names"):
+    with pytest.raises(InputError, match="objectives must be a list"):
         dice_ray.tune(objectives="f1")
     with pytest.raises(InputError, match="seeds must be at least 1, got 0"):
         dice_ray.ablate("loss_comparison", seeds=0)
@@ -513,6 +521,12 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
 
 
 def test_a_dry_run_refuses_what_the_run_would() -> None:
+    with pytest.raises(InputError, match="settings must be a list or a mapping"):
+        api.train("synthetic_pairs", "training.lr=1", dry_run=True)
+    with pytest.raises(InputError, match="max_hours must be 0 or more, got -1"):
+        api.tune("synthetic_pairs", max_hours=-1)
+    with pytest.raises(InputError, match="register"):
+        api.train("synthetic_pairs", QUICK, register="a/b", dry_run=True)
     with pytest.raises(ConfigError, match=r"batch_size: must be at most the rows of the training split, 100"):
         api.dry_run("synthetic_pairs", QUICK | {"training.batch_size": 200, "launch.workers": 2})
 

@@ -74,8 +74,8 @@ def test_other_seeds_decide_where_there_are_some(folder: Path) -> None:
 def test_what_cannot_be_exported_is_told(folder: Path, tmp_path: Path, layers: tuple[Layer, ...]) -> None:
     with pytest.raises(UnknownNameError, match="no trial of sweep with a score named '0009'"):
         preset(folder, "0009")
-    with pytest.raises(RunError, match="must hold the plan of a sweep or study"):
-        preset(tmp_path / "none")
+    with pytest.raises(UnknownNameError, match="no sweep or study named 'swep'; did you mean 'sweep'"):
+        preset(folder.parent / "swep")
     empty = SweepPlan(name="empty", layers=layers, space="a:b", trials=2)
     store(empty, tmp_path / "empty")
     with pytest.raises(RunError, match="must hold a trial with a score, and holds none"):

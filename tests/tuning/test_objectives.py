@@ -22,7 +22,7 @@ METRICS = (
 def test_the_values_are_those_of_the_checkpoint_kept_and_all_the_seconds() -> None:
     curve = ((5, 0.3), (10, 0.7), (15, 0.6))
     assert samplers.objective_values(("precision", "recall", "seconds"), curve, METRICS) == [0.6, 0.8, 3.0]
-    assert [samplers.mode_of(name) for name in ("recall", "seconds")] == ["max", "min"]
+    assert [samplers.mode_of(name) for name in ("recall", "seconds", "brier")] == ["max", "min", "min"]
 
 
 def test_a_type_that_occurs_in_no_span_has_the_f1_zero() -> None:
@@ -40,6 +40,7 @@ def test_a_type_that_occurs_in_no_span_has_the_f1_zero() -> None:
         ({"scheduler": "asha"}, "must have the scheduler none, got asha"),
         ({"seeds": 2}, "must leave out --seeds"),
         ({"objectives": ("recall", "precison")}, "no objective named 'precison'; did you mean 'precision'"),
+        ({"objectives": ("recall", "threshold_used")}, "no objective named 'threshold_used'"),
     ],
 )
 def test_what_cannot_be_searched_for(layers: tuple[Layer, ...], written: dict[str, Any], said: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, InputError, RunError
+from dice_ray.errors import ConfigError, InputError, RunError, UnknownNameError
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.plan_file import read, store
@@ -134,7 +134,7 @@ def test_a_folder_of_a_single_run_is_not_taken_over(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_plan_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="must hold the plan"):
+    with pytest.raises(UnknownNameError, match=f"no sweep or study named {tmp_path.name!r}"):
         read(tmp_path)
     for text, told in (
         ("kind: sweep\nname: x\n", ["layers: must be given", "space: must be given", "trials: must be given"]),
