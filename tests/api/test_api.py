@@ -103,7 +103,7 @@ def test_the_command_of_a_study_means_the_settings_that_were_given() -> None:
         "launch.gpus": None,
         "data.source": {"files": {"folder": "$DATA/a b", "reader": {"tables": {"quoting": False, "header": "0"}}}},
     }
-    words = shlex.split(studies.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], "again"))
+    words = shlex.split(studies.command_of("loss_comparison", ["mrpc"], settings, [], [], None, [], None, "again"))
     written = [word for option, word in pairwise(words) if option == "--set"]
     assert "training.lr=2e-5" in written, "no quotes where none are needed"
     assert set_layer(written).values == nest(settings)
@@ -513,7 +513,8 @@ def test_a_dry_run_runs_the_first_steps_and_leaves_nothing(
     assert api.validate("mine.yaml") == api.validate("synthetic_pairs", settings)
     (tmp_path / "mine.yaml").unlink()
     assert list(tmp_path.iterdir()) == [tmp_path / "mlflow.db"]
-    assert list(Path(tempfile.gettempdir()).iterdir()) == []
+    # The compiler of torch makes a folder of its own when it is first imported.
+    assert [path for path in Path(tempfile.gettempdir()).iterdir() if "torchinductor" not in path.name] == []
 
     dice_ray.train("synthetic_pairs", settings | {"training.epochs": 1}, name="mine")
     weights = torch.load("dice_ray_runs/mine/best.pt", weights_only=True)["model"]
