@@ -74,9 +74,8 @@ class TablesConfig(TextReaderBranch):
         used = self.columns.used(labels)
         if labels == "ignored" and self.header:
             # A file to predict need not have ids; without any in the data, those of a column `id` are repeated.
-            column = used.get("id")
-            has_id = column in range(len(first)) if isinstance(column, int) else first.count(str(column)) == 1
-            if not has_id:
+            column, width = used.get("id"), len(first)
+            if not (-width <= column < width if isinstance(column, int) else first.count(str(column)) == 1):
                 used.pop("id", None)
             if "id" not in used and first.count(ID) == 1:
                 used["id"] = ID
