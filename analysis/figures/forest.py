@@ -96,8 +96,9 @@ class Forest(Figure):
         label_in(self.score_format, axes.xaxis, f"{self.metric} minus {self.baseline}")
 
     def _words(self, row: ForestRow) -> str:
-        bounds = f", on new data {self.score_format.show_bounds(row.new_data, '+')}" if row.new_data else ""
-        return f"{row.arm} {self.score_format.show_interval(row.seeds, '+')}{bounds}"
+        bounds = self.score_format.show_bounds(row.new_data, "+") if row.new_data else ""
+        new_data = f", on new data {bounds}" if bounds else ""  # one seed has no interval
+        return f"{row.arm} {self.score_format.show_interval(row.seeds, '+')}{new_data}"
 
 
 def forests(findings: Findings) -> list[Figure]:

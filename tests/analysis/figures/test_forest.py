@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import replace
 from typing import Any
 
 from analysis.comparison import comparisons
@@ -43,6 +45,9 @@ def test_the_picture_has_its_numbers_as_text() -> None:
     assert first.startswith("dice +20.04 [")
     assert second.startswith("a&lt;b -0.40 [")
     assert "<!-- test/f1 minus plain (%) -->" in figure.svg()
+    assert isinstance(figure, Forest)
+    of_one_seed = replace(figure.rows[0], new_data=replace(figure.rows[0].seeds, low=math.nan, high=math.nan))
+    assert "new data" not in replace(figure, rows=(of_one_seed,)).alt
 
 
 def test_scores_that_are_not_shares_are_written_as_in_the_table() -> None:
