@@ -533,6 +533,7 @@ def test_a_dry_run_prints_the_plan_and_leaves_nothing(run: Run) -> None:
     facts = {line[:11].strip(): line[12:] for line in result.stdout.splitlines() if line[11:12] == " "}
     assert {"data", "model", "steps", "time", "memory", "results in"} <= facts.keys()
     assert facts["results in"] == "dice_ray_runs/mine, and in MLflow's experiment train"
+    assert "must be KEY=VALUE" in run("train", "synthetic_pairs", "--tag", "novalue", "--dry-run").stderr
     assert list(Path.cwd().iterdir()) == []
 
 
@@ -540,6 +541,7 @@ def test_a_trained_run_predicts_and_is_scored(trained_here: Trained, run: Run) -
     Path("new.tsv").write_text("sentence1\tsentence2\na\tb\n")
     printed = run("predict", "mine", "new.tsv")
     assert printed.stdout.startswith("id\tlabel\tprobability_0")
+    assert "all of which are in one report: `dice-ray report train`" in run("report", "mine").stderr
     assert run("predict", "mine", "new.tsv", "--out", "found.tsv").stdout == "Written: found.tsv\n"
     assert Path("found.tsv").read_text() == printed.stdout
     assert Path("found.tsv").stat().st_mode & 0o777 == 0o600, "predictions may hold texts"

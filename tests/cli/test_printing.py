@@ -72,6 +72,15 @@ def test_every_command_after_init_and_train_runs(run: Run, on_kept_ray: None, ur
     run(*arguments_of(report))
 
 
+def test_no_test_split_is_to_be_drawn_where_a_folder_has_one(run: Run) -> None:
+    """The command that `init` printed was refused."""
+    for name in ("train", "test"):
+        rows = [f"{name} {number} {'late' if number % 4 else 'ok'},{int(number % 4 > 0)}" for number in range(120)]
+        Path("fold").mkdir(exist_ok=True)
+        Path(f"fold/{name}.csv").write_text("\n".join(["text,label", *rows]))
+    assert run("init", "fold")[-1].endswith("--data fold.yaml --name fold")
+
+
 @pytest.mark.parametrize(("has_test", "split"), [(True, "test"), (False, "dev")])
 def test_a_split_is_offered_only_if_the_data_have_it(
     has_test: bool, split: str, capsys: pytest.CaptureFixture[str]
