@@ -149,8 +149,8 @@ def _sentences(of: Verdict) -> Iterator[str]:
     comparison, baseline = of.comparison, of.comparison.baseline
     if of.outcome == "nothing":
         failed = sum(arm.failed or 0 for arm in comparison.arms if not arm.at_tuned_threshold)
-        reason = f" ({counted(failed, 'run')} without a score: the report names the last reason)" if failed else ""
-        yield f"Nothing to compare: no arm has a score for a seed for which {baseline} has one{reason}."
+        listed = f" The report lists {counted(failed, 'run')} without a score." if failed else ""
+        yield f"Nothing to compare: no arm has a score for a seed for which {baseline} has one.{listed}"
     elif of.outcome == "all_collapsed":
         num = sum(arm.score.num for arm in comparison.arms if arm.name != CONSTANT and not arm.at_tuned_threshold)
         yield (

@@ -18,7 +18,7 @@ from dice_ray.api.places import valid_name
 from dice_ray.api.presets import EMBEDDED_PRESET, Written, resolved, resolved_yaml, validate
 from dice_ray.api.reports import report, write_report
 from dice_ray.api.results import DryRun, Interrupted, Result
-from dice_ray.api.runs import dry_run, train
+from dice_ray.api.runs import train
 from dice_ray.api.searches import PUBLISHED, ablate, published_points, resume, tune
 from dice_ray.api.tables import Tables
 from dice_ray.api.tracking import Waiting, experiments, runs, send_waiting, ui, ui_page
@@ -40,7 +40,6 @@ __all__ = [
     "cached",
     "clear_cache",
     "doctor",
-    "dry_run",
     "evaluate",
     "experiments",
     "export",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dice_ray.api import shipped
-from dice_ray.errors import InputError
+from dice_ray.api.places import check_lists
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
@@ -52,9 +52,11 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
     """
     from dice_ray.config.load import read_layer, set_layer, values_layer
 
-    if isinstance(settings, str):
-        raise InputError(f"settings must be a list or a mapping, as [{settings!r}], got {settings!r}")
-    above = values_layer("settings", settings) if isinstance(settings, Mapping) else set_layer(settings)
+    if isinstance(settings, Mapping):
+        above = values_layer("settings", settings)
+    else:
+        check_lists(settings=settings)
+        above = set_layer(settings)
     of_preset = read_layer(shipped.preset_file(preset))
     if "published" in (of_preset.values.get("tracking") or ()) and _change_data(above.values):
         return [of_preset, values_layer("other data", {"tracking.published": None}), above]

@@ -66,11 +66,6 @@ def train(
     return train_config(config, name, driver, register)
 
 
-def _dry_run(preset: Preset, settings: Written, name: str | None) -> Result:
-    made = dry_run(preset, settings, name=name)
-    return Result(made.folder.name, TRAIN_EXPERIMENT, is_finished=False, rehearsal=made)
-
-
 def train_config(config: RunConfig, name: str, driver: Driver, register: str | None) -> Result:
     """Train a resolved configuration in the folder of this name, or resume it there."""
     from dice_ray.run import build, single
@@ -93,8 +88,8 @@ def train_config(config: RunConfig, name: str, driver: Driver, register: str | N
     return Result(name, TRAIN_EXPERIMENT, trained=trained, has_test=has_test)
 
 
-def dry_run(preset: Preset, settings: Written = (), *, name: str | None = None) -> DryRun:
-    """Run the first steps of what `train` would run and leave nothing behind; the arguments are those of `train`."""
+def _dry_run(preset: Preset, settings: Written, name: str | None) -> Result:
+    """The result of the first steps of what `train` would run, which leave nothing behind."""
     from dice_ray.config.load import as_yaml
     from dice_ray.run.build import fix_precision
     from dice_ray.run.folder import check_config, with_stored_precision
@@ -104,7 +99,8 @@ def dry_run(preset: Preset, settings: Written = (), *, name: str | None = None) 
     folder = runs_folder() / name
     config = fix_precision(with_stored_precision(config, folder))
     check_config(config, folder)
-    return DryRun(as_yaml(config), folder, rehearse(config))
+    rehearsal = DryRun(as_yaml(config), folder, rehearse(config))
+    return Result(name, TRAIN_EXPERIMENT, is_finished=False, rehearsal=rehearsal)
 
 
 def _named(preset: Preset, settings: Written, name: str | None) -> tuple[RunConfig, str]:

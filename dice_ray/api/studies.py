@@ -61,6 +61,7 @@ def read_study(study: str) -> StudyFile:
         InputError: The file does not define a study.
     """
     from dice_ray.settings import without_numpy
+    from dice_ray.tracking import schema
     from dice_ray.user_code import module_at
 
     shipped.check_kind(study, "study")
@@ -82,10 +83,10 @@ def read_study(study: str) -> StudyFile:
         if not all(isinstance(each, dict) and all(isinstance(key, str) for key in each) for each in mappings):
             raise InputError(f"{name} of {study} must map names to settings by path, got {value!r:.80}")
     for name in module.ARMS:
-        if not name.strip() or name == "constant predictor" or name.endswith("(tuned threshold)"):
+        if not name.strip() or name == schema.CONSTANT_ROW or name.endswith(schema.TUNED_ROW):
             raise InputError(
-                f"an arm of {study} must have a name, other than `constant predictor` and names that end in `(tuned "
-                f"threshold)`, which are rows of a report: got {name!r}"
+                f"an arm of {study} must have a name, other than {schema.CONSTANT_ROW!r} and names that end in "
+                f"{schema.TUNED_ROW!r}, which are rows of a report: got {name!r}"
             )
     if module.BASELINE not in module.ARMS:
         raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)

@@ -250,9 +250,11 @@ def _refuse_empty(contents: Mapping[str, Hashes], reports: Mapping[str, ReadRepo
             report = reports.get(split, reports["train"])
             drawn = ""
             if split not in reports or report.kept:  # another split is drawn from it
-                one_text = len(set(chain.from_iterable(contents.values()))) == 1
-                has = "records of one text, which stays in one split" if one_text else "too few records to draw it"
-                has = "1 record" if report.kept == 1 else has
+                is_one_text = len(set(chain.from_iterable(contents.values()))) == 1
+                several = (
+                    "records of one text, which stays in one split" if is_one_text else "too few records to draw it"
+                )
+                has = "1 record" if report.kept == 1 else several
                 drawn = f": it has {has}; give a file of your own"
             if UNLABELLED in report.dropped and not report.kept:
                 drawn += " (records without labels cannot be scored, they are for `dice-ray predict`)"

@@ -34,16 +34,13 @@ def rows() -> list[LossRow]:
     table = []
     for branch in branches_of(LossConfig).values():
         assert issubclass(branch, LossBranch)
-        scope = "batch, example" if issubclass(branch, ScopedConfig) else "batch"
-        scope = scope if issubclass(branch, SetConfig) else "mean over items"
-        scope = "as the target decides" if branch is CustomConfig else scope
         parameters = dict(_parameters(branch))
         table.append(
             LossRow(
                 branch.name,
                 branch.formula,
                 tuple(f"{name}: {_default(field)}" for name, field in parameters.items()),
-                scope,
+                _scope(branch),
                 branch.source,
                 branch.section,
                 branch.use,
@@ -51,6 +48,14 @@ def rows() -> list[LossRow]:
             )
         )
     return table
+
+
+def _scope(branch: type[LossBranch]) -> str:
+    if branch is CustomConfig:
+        return "as the target decides"
+    if not issubclass(branch, SetConfig):
+        return "mean over items"
+    return "batch, example" if issubclass(branch, ScopedConfig) else "batch"
 
 
 def _parameters(branch: type[Branch], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:

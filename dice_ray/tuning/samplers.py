@@ -23,10 +23,10 @@ Made = TypeVar("Made")
 
 BRUTE_FORCE: Final = "brute_force"
 SECONDS: Final = "seconds"
+"""The objective that is the training time of a run; every other one is a metric of dev."""
 MINIMISED: Final = ("brier", "calibration_error", SECONDS)
 NO_OBJECTIVES: Final = ("constant_", "threshold")
 """The beginnings of the names of metrics that do not say how good a model is."""
-"""The objective that is the training time of a run; every other one is a metric of dev."""
 POPULATION: Final = 16
 """Of NSGA-II: with Optuna's 50, a search of some dozen trials would stay in its first, random generation."""
 TRIAL_STATES: Final = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}

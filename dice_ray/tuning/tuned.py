@@ -206,7 +206,7 @@ def _configs(plan: StudyPlan) -> dict[str, RunConfig]:
 
 
 def _best_by_loss(sweeps: Sequence[EarlierSweep]) -> dict[str, tuple[EarlierSweep, RankedTrial]]:
-    """The best trial of each loss over these sweeps; in each one `ranking` decides."""
+    """The best trial of each loss over these sweeps, as `ranking` ranks the trials of one."""
     best: dict[str, tuple[EarlierSweep, RankedTrial]] = {}
     for sweep in sweeps:
         of_sweep: dict[str, RankedTrial] = {}
