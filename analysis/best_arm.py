@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from analysis.new_data import over_seeds_and_items
 from analysis.statistics import UNIT_INTERVAL, Difference, holm_of, paired_difference
-from dice_ray.tracking import schema
 
-TUNED: Final = schema.TUNED_ROW
+TUNED: Final = " (tuned threshold)"
 """Suffix of an arm's name for the scores of its runs at the threshold tuned on dev."""
 
 

@@ -29,7 +29,7 @@ from analysis.item_counts import ItemParts, item_parts
 from analysis.statistics import FEW_SEEDS, Difference, Interval, holm_of, limits_of, paired_difference, t_interval
 from dice_ray.tracking import schema
 
-CONSTANT: Final = schema.CONSTANT_ROW
+CONSTANT: Final = "constant predictor"
 
 
 @dataclass(frozen=True)

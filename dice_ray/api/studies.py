@@ -60,8 +60,10 @@ def read_study(study: str) -> StudyFile:
         UnknownNameError: There is no such study, or BASELINE is not one of its arms.
         InputError: The file does not define a study.
     """
+    shipped.folder_of("analysis")
+    from analysis.best_arm import TUNED
+    from analysis.comparison import CONSTANT
     from dice_ray.settings import without_numpy
-    from dice_ray.tracking import schema
     from dice_ray.user_code import module_at
 
     shipped.check_kind(study, "study")
@@ -83,10 +85,10 @@ def read_study(study: str) -> StudyFile:
         if not all(isinstance(each, dict) and all(isinstance(key, str) for key in each) for each in mappings):
             raise InputError(f"{name} of {study} must map names to settings by path, got {value!r:.80}")
     for name in module.ARMS:
-        if not name.strip() or name == schema.CONSTANT_ROW or name.endswith(schema.TUNED_ROW):
+        if not name.strip() or name == CONSTANT or name.endswith(TUNED):
             raise InputError(
-                f"an arm of {study} must have a name, other than {schema.CONSTANT_ROW!r} and names that end in "
-                f"{schema.TUNED_ROW!r}, which are rows of a report: got {name!r}"
+                f"an arm of {study} must have a name, other than {CONSTANT!r} and names that end in "
+                f"{TUNED!r}, which are rows of a report: got {name!r}"
             )
     if module.BASELINE not in module.ARMS:
         raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
