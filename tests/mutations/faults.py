@@ -67,7 +67,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("dice_ray/data/readers/tables.py", "delimiter=self.delimiter, strict=True", "delimiter=self.delimiter, quoting=csv.QUOTE_NONE", "data/readers/test_tables.py"),
     Fault("dice_ray/data/readers/tags.py", 'letter in "BSU" or type_ != open_type', 'letter in "BSU"', "data/readers/test_tags.py"),
     Fault("dice_ray/data/readers/tags.py", "return first if others", "return tag if others", "data/readers/test_tags.py"),
-    Fault("dice_ray/data/readers/spans.py", "span.first - span.end, span.first", "span.first, span.end", "data/readers/test_spans.py"),
+    Fault("dice_ray/data/readers/annotated.py", "span.first - span.end, span.first", "span.first, span.end", "data/readers/test_spans.py"),
     Fault("dice_ray/data/readers/squad.py", "if not answers and not question.impossible:", "if False:", "data/test_sources.py"),
     Fault("dice_ray/data/guess/encoding.py", "other.chaos >= matches[0].chaos + CLEAR_LEAD", "other.chaos >= 0", "data/test_encoding.py"),
     Fault("dice_ray/data/guess/tables.py", "(not quoted or num_lost < num_lost_quoted)", "(not quoted or num_lost <= num_lost_quoted)", "data/test_guess.py"),

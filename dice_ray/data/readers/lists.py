@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from dice_ray.data.readers.annotated import SpanSettings
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult
-from dice_ray.data.readers.spans import SpanSettings, annotated
+from dice_ray.data.readers.json_spans import annotated
 from dice_ray.data.readers.squad import Several, answered_question
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
@@ -105,7 +106,8 @@ class SpanColumns(SpanSettings, ListBranch):
             return Drop(line, UNLABELLED)
         found = annotated(row)
         assert found is not None, "the text is a string"
-        return self.span_record(line, values.get("id", str(line)), found, "read" if "spans" in values else "ignored")
+        labels: Labels = "read" if "spans" in values else "ignored"
+        return self.span_record(line, values.get("id", str(line)), found, labels=labels)
 
 
 class QuestionColumns(ListBranch):

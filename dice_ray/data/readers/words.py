@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from dice_ray.data.readers.annotated import Annotated, AnnotatedSpan, SpanSettings
 from dice_ray.data.readers.base import Bad, Labels, RowResult
 from dice_ray.data.readers.columns import Column
-from dice_ray.data.readers.spans import Annotated, AnnotatedSpan, SpanSettings
 from dice_ray.data.readers.tags import TagKind, tagged_record
 from dice_ray.data.records import Record, TaggedRecord
 from dice_ray.errors import shown
@@ -115,7 +115,8 @@ class SpanRows(SpanSettings, Branch):
             elif first is not None:
                 line, row = first
                 found = Annotated(row["text"], spans)
-                yield self.span_record(line, row.get("id", str(line)), found, "read" if "label" in row else "ignored")
+                labels: Labels = "read" if "label" in row else "ignored"
+                yield self.span_record(line, row.get("id", str(line)), found, labels=labels)
 
         for line, row in rows:
             if isinstance(row, Bad):

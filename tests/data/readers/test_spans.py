@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dice_ray.data.guess import guess
+from dice_ray.data.readers.annotated import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, RowResult
-from dice_ray.data.readers.spans import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING, SpansConfig
+from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.tables import TablesConfig
 from dice_ray.data.readers.words import SpanRows
 from dice_ray.data.records import NestedRecord, TaggedRecord, WordSpan
@@ -194,6 +195,9 @@ def test_texts_of_brat_are_read_line_by_line(tmp_path: Path) -> None:
     assert [row.note for row in found if isinstance(row, Kept)] == [None, IN_PIECES, IN_PIECES]
     assert isinstance(found[-1], Drop)
     assert len(list(SpansConfig().read(tmp_path, "ignored"))) == 4
+    (tmp_path / "a.ann").write_text("T1\tPER 8 12\tAda")  # from the line break on
+    records = [row.record for row in SpansConfig().read(tmp_path) if isinstance(row, Kept)]
+    assert [record.tags[0] for record in records if isinstance(record, TaggedRecord)] == ["O", "B-PER", "O"]
     (tmp_path / "a.ann").write_text("T1\tPER 9 12\tAda\nT2\tPER 90 93\tBob\nT3 PER 19 22 Bob\nR1\tKnows Arg1:T1")
     lost = [(row.place, row.actual) for row in SpansConfig().read(tmp_path) if isinstance(row, Bad)]
     assert [place for place, _ in lost] == ["a.ann line 2", "a.ann line 3"]
