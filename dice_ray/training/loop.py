@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -70,12 +70,14 @@ class Evaluation:
         epoch: Passes over the training rows completed.
         metrics: Of training since the last evaluation as `train/...`, and of dev as `dev/...`.
         finished: Whether it is the run's last.
+        is_past: Whether it was made before the run was resumed.
     """
 
     step: int
     epoch: float
     metrics: dict[str, float]
     finished: bool
+    is_past: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         """One line: the loss, and the first metrics of dev."""
@@ -138,7 +140,7 @@ def fit(
     if state := checkpoints.last(parts.model.stored(), parts.model.kept_digest):
         parts.model.load_stored(state["model"])
         first, gradient.tally, history = _restore(state, stateful, device)
-    yield from history
+    yield from (replace(past, is_past=True) for past in history)
     if history and history[-1].finished:
         checkpoints.finish()  # in case it was killed between its last checkpoint and the deletion of the previous one
         return

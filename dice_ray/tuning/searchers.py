@@ -83,7 +83,8 @@ class SweepSearcher(OptunaSearch):
     def report(self, trial_id: str, result: TrialResult) -> bool:
         """Report an evaluation to Optuna, once; returns whether the trial should be stopped early.
 
-        A trial that was restarted reports its history again, which has been judged before.
+        A trial that was restarted reports its history again, which was judged when it was made: judged by what other
+        trials have reached since, a trial could be stopped at a step that it has long passed.
         """
         results = self._results[trial_id]
         if "step" not in result or result["step"] in results:
@@ -93,7 +94,8 @@ class SweepSearcher(OptunaSearch):
             return False
         trial = self._ot_trials[trial_id]
         trial.report(result[SCORE], len(results))
-        return not result.get("finished") and trial.should_prune()
+        should_prune = trial.should_prune()  # also of the last evaluation, since the pruner notes the completed rungs
+        return should_prune and not (result.get("finished") or result.get("is_past"))
 
     def on_trial_result(self, trial_id: str, result: TrialResult) -> None:
         """The scheduler has reported it."""

@@ -41,7 +41,7 @@ UNREADY = "unready"
 """In a result: why no trial can run on the machine, so that the driver ends. The trial has not begun."""
 
 TrialResult: TypeAlias = dict[str, Any]
-"""A trial's report: `score`, `step`, `metrics`, `tags`, `finished`, `failure`; at the end of a cell `test`."""
+"""A trial's report: `score`, `step`, `metrics`, `is_past`, `tags`, `finished`, `failure`; at a cell's end `test`."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
             tags = environment.hardware() | class_weights(config)
             for evaluation in train.evaluations(config, folder):
                 result = {SCORE: evaluation.metrics[metric], "step": evaluation.step, "metrics": evaluation.metrics}
+                result["is_past"] = evaluation.is_past
                 if evaluation.finished and isinstance(work.plan, StudyPlan):
                     result["test"] = train.score(config, folder, "test")
                 yield {**result, "tags": tags, "finished": evaluation.finished, "done": evaluation.finished}

@@ -88,7 +88,9 @@ def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_on
     stopped = train.evaluations(small(loss="dice"), tmp_path / "stopped")
     first = timeless(next(stopped) for _ in range(random.randint(1, 4)))
     del stopped
-    assert timeless(train.evaluations(small(loss="dice"), tmp_path / "stopped")) == whole
+    resumed = timeless(train.evaluations(small(loss="dice"), tmp_path / "stopped"))
+    assert resumed == whole
+    assert [each.is_past for each in resumed] == [True] * len(first) + [False] * (len(whole) - len(first))
     assert whole[: len(first)] == first
     states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)

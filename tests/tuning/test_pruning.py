@@ -27,12 +27,17 @@ class NamedTrial:
 
 
 def decisions(searcher: SweepSearcher, name: str, scores: list[float]) -> list[str]:
-    """The decision after each evaluation of a trial, until it is stopped."""
+    """The decision after each evaluation of a trial, until it is stopped; Ray Tune does not ask about the last one."""
     scheduler, made = PruningScheduler(searcher), list[str]()
     searcher.suggest(name)
     for number, score in enumerate(scores, start=1):
         result = {"step": 10 * number, "score": score, "metrics": {"dev/f1": score}}
-        made.append(scheduler.on_trial_result(None, cast(Trial, NamedTrial(name)), result))
+        is_last = number == len(scores)
+        made.append(
+            TrialScheduler.CONTINUE
+            if is_last
+            else scheduler.on_trial_result(None, cast(Trial, NamedTrial(name)), result)
+        )
         if made[-1] == TrialScheduler.STOP:
             break
     searcher.on_trial_complete(name, result | {"finished": made[-1] == TrialScheduler.CONTINUE})
@@ -49,8 +54,11 @@ def test_asha_compares_after_1_3_9_evaluations(plan: SweepPlan, tmp_path: Path) 
     for number in range(3):  # each better than the one before, at every rung
         assert decisions(searcher, f"good{number}", [0.5 + number / 10] * 9) == [TrialScheduler.CONTINUE] * 9
     assert decisions(searcher, "bad at once", [0.1] * 9) == [TrialScheduler.STOP]
-    assert decisions(searcher, "bad at 3", [0.9, 0.1, 0.1]) == [*[TrialScheduler.CONTINUE] * 2, TrialScheduler.STOP]
-    late = decisions(searcher, "bad at 9", [0.95] * 8 + [0.1])
+    assert decisions(searcher, "bad at 3", [0.9, 0.1, 0.1, 0.1]) == [
+        *[TrialScheduler.CONTINUE] * 2,
+        TrialScheduler.STOP,
+    ]
+    late = decisions(searcher, "bad at 9", [0.95] * 8 + [0.1] * 2)
     assert late == [*[TrialScheduler.CONTINUE] * 8, TrialScheduler.STOP]
 
 
@@ -79,6 +87,19 @@ def test_a_resumed_sweep_stops_what_the_whole_one_would_stop(scheduler: str, pla
     for searcher in (whole, resumed):
         assert decisions(searcher, "bad", [0.1, 0.1, 0.1]) == [TrialScheduler.STOP]
         assert decisions(searcher, "good", [0.9, 0.9, 0.9]) == [TrialScheduler.CONTINUE] * 3
+
+
+def test_a_resumed_trial_is_not_stopped_for_evaluations_that_it_has_passed(plan: SweepPlan, tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    slow = [{"step": 10 * number, "score": 0.4 + number / 10, "is_past": True} for number in range(1, 5)]
+    ledger.append(TrialSpec(id="0001", params={"training.lr": 1e-3}, seed=0))  # was first, so that it went on
+    for number in range(2, 6):  # better at first, and worse in the end
+        ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": number * 1e-3}, seed=0))
+        ledger.append(TrialOutcome(id=f"000{number}", state="done", curve=((10, 0.6), (20, 0.61)), metrics=({}, {})))
+    searcher = SweepSearcher(plan, ledger)
+    assert searcher.suggest("resumed")["id"] == "0001"
+    assert [searcher.report("resumed", result) for result in slow] == [False] * 4
+    assert decisions(searcher, "new", [0.5, 0.6]) == [TrialScheduler.STOP]
 
 
 def test_none_stops_nothing(plan: SweepPlan, tmp_path: Path) -> None:
