@@ -1,10 +1,11 @@
-"""Object stores and other file systems by their URLs, the store that `DICE_RAY_RUNS` names, and the secrets of URLs."""
+"""Object stores and other file systems by their URLs, the folder or store of runs, and the secrets of URLs."""
 
 from __future__ import annotations
 
 import os
 import re
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 RUNS: Final = "DICE_RAY_RUNS"
 """Environment variable: the folder of runs, or the URL of their store."""
+_DEFAULT: Final = "dice_ray_runs"
 _SECRET: Final = re.compile(r"(?i)([?&][^=&\s]*(?:password|passwd|pwd|token|secret|key|signature|sig)=)[^&\s'\"]+")
 """A parameter of a URL whose name says that its value is secret."""
 
@@ -25,6 +27,14 @@ def store_url() -> str | None:
     """The URL of the store; None where the folder of runs is one that all machines see."""
     named = os.environ.get(RUNS, "")
     return named if is_url(named) else None
+
+
+def runs_folder() -> Path:
+    """The folder of runs on this machine: `$DICE_RAY_RUNS`, or `dice_ray_runs` in the working directory.
+
+    If the variable is a URL, this folder has the plans and ledgers, and the checkpoints until they are in the store.
+    """
+    return Path(_DEFAULT if store_url() else os.environ.get(RUNS) or _DEFAULT).expanduser()
 
 
 @lru_cache(maxsize=4)

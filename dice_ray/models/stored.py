@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dice_ray.errors import RunError, reason_of
 from dice_ray.models.encoder import ModelConfig, load_encoder
 from dice_ray.models.pretrained import freeze_unused_parameters
 from dice_ray.models.pretrained_tokenizer import load_pretrained_tokenizer
@@ -30,15 +31,20 @@ def load(
         kept: Names the encoder whose weights were not all trained; by default the weights are random.
 
     Raises:
-        RunError: That encoder does not exist, or the folder has no usable tokenizer.
+        RunError: That encoder does not exist, or the files of the folder are damaged.
     """
     from transformers import AutoConfig, AutoModel
 
-    # Adapts it again: older versions saved RoBERTa's and XLNet's such that transformers loads them unadapted.
-    tokenizer = load_pretrained_tokenizer(str(folder))
+    try:
+        # Adapts it again: older versions saved RoBERTa's and XLNet's such that transformers loads them unadapted.
+        tokenizer = load_pretrained_tokenizer(str(folder))
+        settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+    except Exception as error:  # transformers expects valid files
+        raise RunError(
+            f"{folder} must be as dice_ray has written it, and cannot be read: {reason_of(error)}"
+        ) from error
     if kept is not None:
         return load_encoder(kept, tokenizer, attention), tokenizer
-    settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     # sdpa is the default of the library wherever a family supports it; requesting it explicitly fails elsewhere.
     implementation = {"attn_implementation": "eager"} if attention == "eager" else {}
     encoder = AutoModel.from_config(settings, **implementation)

@@ -155,10 +155,19 @@ def choose_numerics(config: RunConfig) -> Numerics:
     return numerics
 
 
-def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -> EncoderWithHeads:
-    """The encoder with the task's heads on the device; new weights are drawn from the run's seed."""
+def check_fits(config: RunConfig, prepared: PreparedData) -> None:
+    """Loss, mining and batch size must fit the training split.
+
+    Raises:
+        ConfigError: They do not.
+    """
     if problems := check_data(config, prepared.facts, len(prepared.train.rows)):
         raise ConfigError(problems)
+
+
+def build_model(config: RunConfig, prepared: PreparedData, numerics: Numerics) -> EncoderWithHeads:
+    """The encoder with the task's heads on the device; new weights are drawn from the run's seed."""
+    check_fits(config, prepared)
     torch.manual_seed(config.training.seed)
     encoder = load_encoder(config.model, prepared.tokenizer, numerics.attention)
     precision.check_family(numerics, config.model.encoder, encoder.config.model_type)

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import torch
 
-from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.metrics.classification import Counts, f1_by_name
 from dice_ray.run.build import build, prepare
 from dice_ray.run.here import check_machine
-from dice_ray.settings import nested
 from dice_ray.training import batches
 from dice_ray.training.checkpoint import BEST, Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, decoded
@@ -95,8 +93,8 @@ def rehearse(config: RunConfig) -> Rehearsal:
     called = time.monotonic()
     training = config.training
     share = math.ceil(training.batch_size / config.launch.workers)
-    one_worker = {"training.batch_size": share, "launch.workers": 1, "launch.how": "auto"}
-    first_steps = resolve([Layer("the run", nested(config)), values_layer("the rehearsal", one_worker)])
+    # Evaluations and their checkpoints are timed by themselves.
+    of_one_worker = training.model_copy(update={"batch_size": share, "evaluations": 1})
     prepared = prepare(config)
     num_steps = batches.num_steps(len(prepared.train.rows), training.epochs, training.batch_size)
     num_evaluations = batches.num_evaluations(num_steps, training.epochs, training.evaluations)
@@ -104,7 +102,7 @@ def rehearse(config: RunConfig) -> Rehearsal:
     parts = build(config)
     marks = [time.monotonic()]
     with tempfile.TemporaryDirectory(prefix="dice_ray-") as folder:
-        for _ in fit(parts, first_steps.training, Checkpoints(Path(folder))):
+        for _ in fit(parts, of_one_worker, Checkpoints(Path(folder))):
             marks.append(time.monotonic())
             if len(marks) > NUM_STEPS or marks[-1] - marks[0] > MAX_SECONDS:
                 break

@@ -12,7 +12,7 @@ from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import reason_of
 from dice_ray.run import cluster, doctor, elastic, store
-from dice_ray.run.build import class_weights, objective, prepare
+from dice_ray.run.build import build, check_fits, class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
 from dice_ray.run.here import check_gpus, check_machine
@@ -39,8 +39,12 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     """
     prepared = prepare(config)
     loaded = prepared.report(prepared.train, prepared.dev)
-    if not uses_ray_train(config):
+    # What is refused must not take the run's name. Ray Train's workers build the model on other machines.
+    if uses_ray_train(config):
+        check_fits(config, prepared)
+    else:
         check_machine(config)
+        build(config)
     metric, name = objective(config), folder.name
     tags = {schema.KIND: "run", schema.METRIC: metric, schema.SEED: str(config.training.seed)}
     if warning := loaded.few_items():

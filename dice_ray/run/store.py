@@ -18,9 +18,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from dice_ray.remote import opened, store_url
+from dice_ray.remote import opened, runs_folder, store_url
 from dice_ray.run.folder import CONFIG, ENCODER, GIVEN_UP, TASK, write_atomically
-from dice_ray.run.places import runs_folder
 from dice_ray.training.checkpoint import BEST, LAST, RESUME_FILES
 
 _SENT: Final = ".stored"
@@ -120,8 +119,10 @@ def _names(folder: Path) -> list[str]:
 
 
 def _known(folder: Path) -> dict[str, Any]:
-    file = folder / _SENT
-    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    try:
+        known: dict[str, Any] = json.loads((folder / _SENT).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):  # one that is damaged: all is copied again
+        return {}
     return known
 
 

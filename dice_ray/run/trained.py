@@ -64,7 +64,8 @@ def store(
     stored.store(model.encoder, tokenizer, folder / ENCODER)
     for file in filter(Path.is_file, (folder / ENCODER).rglob("*")):
         sync(file)
-    store_config(config, folder)
+    if not (folder / CONFIG).exists():  # the driver may have written it: a worker has its own number of threads
+        store_config(config, folder)
     values = _task_values(task, facts) | {"data": digest}
     write_atomically(folder / TASK, json.dumps(values, ensure_ascii=False, indent=1))
 
@@ -132,7 +133,7 @@ class Trained:
             low, high = (0.0, 1.0) if untuned == UNTUNED_THRESHOLD else (-math.inf, math.inf)
             try:
                 value = float(choice)
-            except ValueError:
+            except (TypeError, ValueError):
                 value = math.nan
             if not low <= value <= high:
                 raise InputError(
@@ -144,7 +145,7 @@ class Trained:
             why = f"the tuned one, {tuned:.6g}, is tuned for F1, and the run's score is {score}"
         elif support is None:
             why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"
-        elif self.decisions["threshold_used"] == tuned != untuned:
+        elif self.decisions.get("threshold_used") == tuned != untuned:
             return Threshold(tuned, support, f"tuned on {on}")
         elif support < NUM_FOLDS:
             why = f"dev has {support} positives, and needs {NUM_FOLDS} to tune one"

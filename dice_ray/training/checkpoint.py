@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import warnings
 import zipfile
 from collections.abc import Mapping
@@ -51,19 +50,9 @@ def check_kept(state: Mapping[str, Any], kept: str, file: Path) -> None:
 
 
 class Checkpoints:
-    """The checkpoints in a run's folder: `last.pt` and its predecessor `before.pt` to resume from, and `best.pt`.
-
-    Raises:
-        RunError: The folder is a URL.
-    """
+    """The checkpoints in a run's folder: `last.pt` and its predecessor `before.pt` to resume from, and `best.pt`."""
 
     def __init__(self, folder: Path) -> None:
-        if re.match(r"^[A-Za-z][\w+.-]+:/", str(folder)):
-            raise RunError(
-                f"checkpoints must be in a folder on a file system that all workers share, got the URL {folder}: they "
-                "are renamed once complete, which object stores do not support. Mount the store, or copy the folder "
-                "after the run"
-            )
         self.folder = folder
 
     def last(self, like: Mapping[str, torch.Tensor], kept: str = "") -> dict[str, Any] | None:

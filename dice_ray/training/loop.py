@@ -22,12 +22,12 @@ import torch
 from torch import nn
 from torch.optim import Optimizer
 
-from dice_ray.errors import NonFiniteError
+from dice_ray.errors import NonFiniteError, RunError, reason_of
 from dice_ray.losses.base import Loss
 from dice_ray.models.encoder import EncoderWithHeads
 from dice_ray.tasks.base import Task
 from dice_ray.training import batches, workers
-from dice_ray.training.checkpoint import Checkpoints
+from dice_ray.training.checkpoint import LAST, Checkpoints
 from dice_ray.training.evaluate import EncodedSplit, Stopped, decoded, never
 from dice_ray.training.memory import release_free_memory
 from dice_ray.training.optim import set_rate
@@ -201,13 +201,23 @@ def _weights(model: EncoderWithHeads) -> dict[str, Any]:
 def _restore(
     state: Mapping[str, Any], stateful: Mapping[str, Any], device: torch.device
 ) -> tuple[int, TrainingTally, list[Evaluation]]:
-    """Load a checkpoint's state; the next step, the tally and the evaluations so far."""
-    for name, each in stateful.items():
-        each.load_state_dict(state[name])
-    if workers.rank() < len(state["rng"]):  # a worker that the interrupted run did not have keeps its seed
-        set_random_state(state["rng"][workers.rank()], device)
-    history = [Evaluation(**evaluation) for evaluation in state["history"]]
-    return state["step"], TrainingTally(**state["tally"]), history
+    """Load a checkpoint's state; the next step, the tally and the evaluations so far.
+
+    Raises:
+        RunError: Another version of dice_ray or of torch has stored another state.
+    """
+    try:
+        for name, each in stateful.items():
+            each.load_state_dict(state[name])
+        if workers.rank() < len(state["rng"]):  # a worker that the interrupted run did not have keeps its seed
+            set_random_state(state["rng"][workers.rank()], device)
+        history = [Evaluation(**evaluation) for evaluation in state["history"]]
+        return state["step"], TrainingTally(**state["tally"]), history
+    except (AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise RunError(
+            f"{LAST} must hold a state as this version stores it, and {reason_of(error)}: resume the run with the "
+            "version that began it, or train a new one"
+        ) from error
 
 
 def _take_step(

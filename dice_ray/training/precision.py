@@ -69,8 +69,8 @@ def check(numerics: Numerics) -> None:
     if numerics.precision not in (supported := supported_by(numerics.device)):
         raise RunError(
             f"training.precision must be {' or '.join(supported)} on this machine, whose device is "
-            f"{numerics.device.type}, got {numerics.precision}: resume on the machine where the run was started, or "
-            "train a new run"
+            f"{numerics.device.type}, got {numerics.precision}; a run that was started with {numerics.precision} is "
+            "resumed on a machine that supports it"
         )
 
 

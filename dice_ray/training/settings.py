@@ -38,7 +38,7 @@ class TrainingConfig(Settings):
         seed: Of initial weights, dropout and the order of the rows.
     """
 
-    epochs: float = Field(3.0, gt=0)
+    epochs: float = Field(3.0, gt=0, le=100_000)
     batch_size: int = Field(32, ge=1)
     tokens: int = Field(8192, ge=1)
     precision: Literal["auto"] | Precision = "auto"
@@ -50,7 +50,7 @@ class TrainingConfig(Settings):
     warmup: float = Field(0.1, ge=0, lt=1)
     weight_decay: float = Field(0.01, ge=0)
     clip: float = Field(1.0, gt=0)
-    evaluations: int | None = Field(None, ge=1)
+    evaluations: int | None = Field(None, ge=1, le=100_000)
     patience: int | None = Field(None, ge=1)
     checkpoint_minutes: float = Field(10.0, ge=0)
     seed: int = Field(1, ge=0, lt=2**31)

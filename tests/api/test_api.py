@@ -228,6 +228,13 @@ def test_a_name_goes_on_with_its_own_run_alone() -> None:
         dice_ray.train("synthetic_pairs", QUICK | {"loss": "focal"}, name="mine")
 
 
+@pytest.mark.parametrize("refused", [{"training.batch_size": 10_000}, {"model.freeze": 99}], ids=str)
+def test_settings_that_are_refused_do_not_take_the_name(refused: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="must be"):
+        dice_ray.train("synthetic_pairs", QUICK | refused, name="mine")
+    assert dice_ray.train("synthetic_pairs", QUICK, name="mine").is_finished
+
+
 def test_a_study_needs_a_test_split(tmp_path: Path) -> None:
     rows = [f"a {number}\tb\t{number % 2}" for number in range(40)]
     (tmp_path / "train.tsv").write_text("\n".join(["sentence1\tsentence2\tlabel", *rows]))

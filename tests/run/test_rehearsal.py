@@ -6,7 +6,20 @@ import sys
 
 import pytest
 
-from dice_ray.run.rehearsal import peak_memory
+from dice_ray.api.presets import layers_of
+from dice_ray.config.load import resolve
+from dice_ray.run.rehearsal import NUM_STEPS, peak_memory, rehearse
+from dice_ray.training.checkpoint import Checkpoints
+
+
+def test_steps_of_an_elastic_run_are_timed_without_its_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[bool] = []
+    monkeypatch.setattr(Checkpoints, "save_last", lambda *_, **__: saved.append(True))
+    settings = {"launch.workers": 3, "launch.min_workers": 2, "training.evaluations": 20, "training.batch_size": 8}
+    layers = layers_of("synthetic_pairs", {**settings, "data.source.synthetic.size": 200})
+    rehearsal = rehearse(resolve(layers))
+    assert (rehearsal.num_evaluations, rehearsal.num_timed) == (20, NUM_STEPS - 1)
+    assert not saved
 
 
 def test_peak_memory_is_in_bytes_on_each_system(monkeypatch: pytest.MonkeyPatch) -> None:

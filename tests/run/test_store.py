@@ -92,6 +92,9 @@ def test_a_machine_finds_what_another_one_has_sent(url: str, machine: Machine) -
     assert (RUN / "before.pt").exists()
     store.delete(RUN, ["best.pt", "encoder"])
     assert stored(url) == {f"{key}/config.yaml", f"{key}/last.pt"}
+    (RUN / ".stored").write_text("")
+    store.fetch(RUN)
+    assert (RUN / "last.pt").read_text() == "second last.pt"
 
 
 def test_a_key_that_is_a_path_to_elsewhere_is_not_fetched(

@@ -206,6 +206,14 @@ def test_weights_of_another_model_are_refused(run: Path, tmp_path: Path) -> None
         trained.load(tmp_path / "odd")
 
 
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json"])
+def test_damaged_files_of_the_encoder_are_named(run: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(run / "run", tmp_path / "torn")
+    (tmp_path / "torn" / "encoder" / name).write_text("null")
+    with pytest.raises(RunError, match="torn/encoder must be as dice_ray has written it, and cannot be read"):
+        trained.load(tmp_path / "torn")
+
+
 @pytest.mark.parametrize("kind", ["tagging", "texts"])
 def test_each_task_predicts_what_it_was_scored_by(tmp_path: Path, kind: str) -> None:
     task = {"tagging": "tagging", "texts": "text_classification"}[kind]

@@ -185,10 +185,3 @@ def test_a_full_disk_is_an_error_of_the_system_and_leaves_nothing(tmp_path: Path
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_url_is_refused() -> None:
-    with pytest.raises(
-        RunError, match="must be in a folder on a file system that all workers share, got the URL s3:/bucket"
-    ):
-        Checkpoints(Path("s3://bucket/runs"))
