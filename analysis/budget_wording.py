@@ -80,7 +80,8 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
         shares = ", ".join(
             f"{names.get(name, name)} {100 * variance / total:.0f} %" for name, variance in of.variances.items()
         )
-        yield f"Shares of the variance of {of.metric} of single runs: {shares}."
+        failed = f" {of_failed(num)}" if (num := sum(of.num_failed.values())) else ""
+        yield f"Shares of the variance of {of.metric} of single runs: {shares}.{failed}"
     if of.num_collapsed and of.outcome != "all_collapsed":
         counts = ", ".join(f"{name} ({num})" for name, num in of.num_collapsed.items())
         yield f"Runs that predict one class only: {counts}."
@@ -89,6 +90,12 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
         yield f"Runs without a score, which a search chooses only where all its runs failed: {failed}."
     if of.num_left_out:
         yield f"Left out: {counted(of.num_left_out, 'run')} of settings or seeds that not all arms have run with yet."
+
+
+def of_failed(num: int) -> str:
+    """How runs without a score count in the variance."""
+    runs = "The run without a score counts" if num == 1 else f"The {num} runs without a score count"
+    return f"{runs} with at most the constant predictor's, which can be most of the variance."
 
 
 def cards_at_budget(findings: Findings) -> tuple[Card, ...]:

@@ -5,15 +5,22 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from analysis.columns import parent_tag
 from analysis.comparison import Comparison, comparisons
 from analysis.findings import Findings
 from analysis.power import MOST_SEEDS
+from analysis.statistics import FEW_SEEDS
 from analysis.tables.base import in_latex, in_markdown
 from analysis.verdict import MoreSeeds, ToldApart, Verdict, verdict
 from analysis.wording import arm_to_use, certainty, controls, design, has_failed_control, is_one_search, question
 from dice_ray.errors import RunError, counted, one_line
+
+CAUTION: Final = (
+    "a test after each addition of seeds finds a difference that is none in more than 5 % of studies: for a claim, "
+    "choose the number of seeds before the first look"
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,7 @@ class Card:
             empty one is not shown.
         settle: What would settle an open question; empty if it is settled or no number of seeds would.
         is_command: Whether `settle` is a command to copy.
+        is_tested: Whether differences were tested, so that the test after `settle` is another one.
     """
 
     name: str
@@ -39,11 +47,13 @@ class Card:
     facts: Mapping[str, str]
     settle: str = ""
     is_command: bool = False
+    is_tested: bool = False
 
     @property
     def lines(self) -> dict[str, str]:
         """All lines under the answer, by label."""
         settle = {"to settle it": self.settle} if self.settle else {}
+        settle |= {"caution": CAUTION} if self.is_command and self.is_tested else {}
         return {"use": self.use, **{label: text for label, text in self.facts.items() if text}, **settle}
 
     @property
@@ -95,7 +105,8 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
     if made.different:
         use += " (the settings that its search found, not the loss)" if is_one_search(compared) else ""
         use += " (no evidence about its loss: the control failed)" if has_failed_control(compared) else ""
-    return Card(name, question(made), made.answer, use, facts, settle, is_command)
+    is_tested = made.num_seeds >= FEW_SEEDS
+    return Card(name, question(made), made.answer, use, facts, settle, is_command, is_tested)
 
 
 def _sizes(compared: Comparison, findings: Findings) -> dict[str, str]:

@@ -23,7 +23,7 @@ class Origin:
     Attributes:
         name: The name of the sweep or study.
         plan: The text of its plan file, which `dice-ray resume` reads; None if it was not stored.
-        facts: Other information by its label: start, compute time, machine, versions.
+        facts: Other information by its label: start, training time, machine, versions.
     """
 
     name: str
@@ -61,12 +61,12 @@ def origins(findings: Findings) -> tuple[Origin, ...]:
 
 
 def _facts(parent: pd.Series[Any], runs: pd.DataFrame) -> dict[str, str]:
-    hours = (runs["end"] - runs["start"]).dt.total_seconds().sum() / 3600
+    hours = column(runs, "metrics.train/seconds").astype(float).sum() / 3600
     versions = sorted(str(name) for name in runs if str(name).startswith(VERSION))
     machines = [column(runs, f"tags.{name}") for name in ("cpu", "cores", "gpu")]
     facts = {
         "started": f"{parent['start']:%Y-%m-%d %H:%M} UTC",
-        "compute time": f"{hours:.2f} hours in {len(runs)} runs",
+        "training time": f"{hours:.2f} hours in {len(runs)} runs",
         "data": _joined(column(runs, "tags.data")),
         "data digest": _joined(pd.Series([parent.get("params.digest")])),
         "encoder": _joined(column(runs, "tags.encoder")),

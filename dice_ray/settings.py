@@ -254,7 +254,9 @@ def _joined(below: Any, above: Any) -> Any:
     if not isinstance(above, Mapping) and not (isinstance(above, str) and isinstance(below, Mapping)):
         return above
     first, second = _as_mapping(below), _as_mapping(above)
-    first = first if isinstance(first, Mapping) else {}
+    if first is not None and not isinstance(first, Mapping):
+        return below  # no value of a choice or section, which is refused later
+    first = first or {}
     return {**first, **{key: _joined(first.get(key), value) for key, value in second.items()}}
 
 

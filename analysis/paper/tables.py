@@ -15,13 +15,13 @@ from typing import Final, get_args
 
 import pandas as pd
 
-from analysis.columns import by_seed, collapsed, column, constant, losses, scores
-from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.columns import column, losses, scores
+from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.findings import Findings
 from analysis.paper.printed import Block, PrintedRow, PrintedTable
 from analysis.paper.tables_3_to_10 import RECORDS, TABLE_8, TABLE_10, TABLES
 from analysis.score_format import ScoreFormat
-from analysis.statistics import Difference, Interval, holm_of, paired_difference, t_interval
+from analysis.statistics import Interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
@@ -102,26 +102,26 @@ class _Ours:
     """Our results for a block of a printed table.
 
     Attributes:
-        scores: By arm and heading.
-        differences: To cross-entropy, of the last heading, by arm; p is Holm-corrected.
-        suffixes: By arm, how many of its cells failed or collapsed; empty if none did.
+        arms: Each arm compared with cross-entropy by the last heading, by name.
+        others: The mean of each other heading, by arm and heading.
         predictor: The constant predictor's score of the last heading.
     """
 
     comparison: Comparison
-    scores: Mapping[str, Mapping[str, Interval]]
-    differences: Mapping[str, Difference]
-    suffixes: Mapping[str, str]
+    arms: Mapping[str, Arm]
+    others: Mapping[str, Mapping[str, float]]
     predictor: Interval | None
 
-    def cells(self, arm: str, block: Block, prefix: str) -> dict[str, str]:
-        *others, last = block.metrics
-        scores, difference = self.scores[arm], self.differences.get(arm)
+    def cells(self, name: str, block: Block, prefix: str) -> dict[str, str]:
+        arm, last = self.arms[name], list(block.metrics)[-1]
+        num = {"failed": arm.failed, "collapsed": arm.collapsed}
+        suffix = "".join(f"; {count} {what}" for what, count in num.items() if count)
+        compared = arm.difference if arm.by_seed else None
         return {
-            **{f"{prefix}ours {heading}": PERCENT.show(scores[heading].mean) for heading in others},
-            f"{prefix}ours {last}": f"{PERCENT.show_interval(scores[last])}{self.suffixes[arm]}",
-            f"{prefix}difference": PERCENT.show_interval(difference.interval, "+") if difference else "",
-            f"{prefix}seeds": str(scores[last].num),
+            **{f"{prefix}ours {heading}": PERCENT.show(mean) for heading, mean in self.others[name].items()},
+            f"{prefix}ours {last}": f"{PERCENT.show_interval(arm.score)}{suffix}",
+            f"{prefix}difference": PERCENT.show_interval(compared.interval, "+") if compared else "",
+            f"{prefix}seeds": str(arm.score.num),
         }
 
 
@@ -147,8 +147,8 @@ def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable
     )
     notes = (
         f"Ours: {'; '.join(places)}; means over seeds with 95 % intervals. Bold: our best.",
-        f"Differences to {BASELINE} are paired by seed, with intervals Holm-corrected over our rows; grey, or "
-        "italic: not significant.",
+        f"Differences to {BASELINE} are paired by seed, with intervals Holm-corrected as in the other tables; "
+        "grey, or italic: not significant.",
         "The paper gives single scores, without seeds or intervals.",
     )
     shown = pd.DataFrame(lines).fillna("")
@@ -178,12 +178,12 @@ def _add(
         for each in fits:
             fitting, alphas = [row for row in rows if _is_row_of(row, each, fits)], _alphas(each.comparison)
             row_of_arm = {
-                arm: row.model for row in fitting if (arm := row.arm or alphas.get(row.model)) and arm in each.scores
+                arm: row.model for row in fitting if (arm := row.arm or alphas.get(row.model)) and arm in each.arms
             }
             for row in fitting:
                 if row.model not in row_of_arm.values():
                     by_model[row.model][f"{prefix}ours {last}"] = "missing"
-            for arm in each.scores:
+            for arm in each.arms:
                 model = row_of_arm.get(arm) or f"ours: {arm}" + (f", {each.comparison.place}" if len(fits) > 1 else "")
                 by_model.setdefault(model, {"Model": model}).update(each.cells(arm, block, prefix))
                 arms_of_row.setdefault(model, []).append((prefix, last, each, arm))
@@ -197,33 +197,27 @@ def _add(
 
 
 def _marks(number: int, prefix: str, last: str, ours: _Ours, arm: str) -> dict[tuple[int, str], Mark]:
-    means = {name: of[last].mean for name, of in ours.scores.items() if not math.isnan(of[last].mean)}
+    means = {name: each.score.mean for name, each in ours.arms.items() if not math.isnan(each.score.mean)}
     marks: dict[tuple[int, str], Mark] = {}
     if means and max(means, key=lambda name: means[name]) == arm:
         marks[number, f"{prefix}ours {last}"] = "bold"
-    if (difference := ours.differences.get(arm)) and not difference.is_significant:
+    if (difference := ours.arms[arm].difference) and not difference.is_significant:
         marks[number, f"{prefix}difference"] = "grey"
     return marks
 
 
 def _ours(comparison: Comparison, block: Block) -> _Ours:
-    cells, last = comparison.cells, list(block.metrics.values())[-1]
-    one_class = collapsed(cells, f"test/{last}")
-    by_arm: dict[str, dict[str, Interval]] = {}
-    seeds: dict[str, dict[int, float]] = {}
-    ratio = comparison.test_per_train
-    suffixes: dict[str, str] = {}
-    for name, runs in cells.groupby("arm"):
-        columns = {heading: by_seed(scores(runs, f"test/{of}"), runs["seed"]) for heading, of in block.metrics.items()}
-        by_arm[str(name)] = {heading: t_interval(list(values.values()), ratio) for heading, values in columns.items()}
-        seeds[str(name)] = list(columns.values())[-1]
-        num = {"failed": len(runs) - len(seeds[str(name)]), "collapsed": int(one_class[runs.index].sum())}
-        suffixes[str(name)] = "".join(f"; {count} {what}" for what, count in num.items() if count)
-    baseline = seeds.get(BASELINE, {})
-    names = [name for name in seeds if name != BASELINE and baseline]
-    differences = holm_of([paired_difference(seeds[name], baseline, ratio) for name in names])
-    predictor = constant(cells, f"test/{last}")
-    return _Ours(comparison, by_arm, dict(zip(names, differences, strict=True)), suffixes, predictor)
+    *others, last = block.metrics.values()
+    # The baseline of the study may be another one.
+    compared = compare(comparison.cells, f"test/{last}", BASELINE).arms
+    means = {
+        heading: scores(comparison.cells, f"test/{of}").groupby(comparison.cells["arm"]).mean()
+        for heading, of in list(block.metrics.items())[: len(others)]
+    }
+    arms = {arm.name: arm for arm in compared if not arm.at_tuned_threshold and arm.name != CONSTANT}
+    by_arm = {name: {heading: float(of[name]) for heading, of in means.items()} for name in sorted(arms)}
+    predictor = next((arm.score for arm in compared if arm.name == CONSTANT), None)
+    return _Ours(comparison, {name: arms[name] for name in by_arm}, by_arm, predictor)
 
 
 def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:

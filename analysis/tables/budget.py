@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.budget import AtBudget, at_budget
-from analysis.budget_wording import format_at_budget, headline_at_budget, is_decided
+from analysis.budget_wording import format_at_budget, headline_at_budget, is_decided, of_failed
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.naming import named, on_place
@@ -116,4 +116,6 @@ def _of_variance(name: str, of: AtBudget) -> ReportTable:
         f"{of.num_seeds} seeds, each combination once, all effects random (analysis of variance; a negative estimate "
         "is 0). The share of the loss is that among these arms."
     )
+    if num := sum(of.num_failed.values()):
+        note += f" {of_failed(num)}"
     return ReportTable(name, f"Sources of variance{on_place(of.place)}", data, shown, (note,))

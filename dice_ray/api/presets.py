@@ -58,7 +58,8 @@ def layers_of(preset: str | Path, settings: Written) -> list[Layer]:
         check_lists(settings=settings)
         above = set_layer(settings)
     of_preset = read_layer(shipped.preset_file(preset))
-    if "published" in (of_preset.values.get("tracking") or ()) and _change_data(above.values):
+    tracked = of_preset.values.get("tracking")
+    if isinstance(tracked, Mapping) and "published" in tracked and _change_data(above.values):
         return [of_preset, values_layer("other data", {"tracking.published": None}), above]
     return [of_preset, above]
 

@@ -90,7 +90,7 @@ class Result:
 
     @property
     def waiting(self) -> Path | None:
-        """The file of records that MLflow lacks, if it was away; the next command that reads MLflow sends it."""
+        """The file of records that MLflow lacks, if it was away; `send_waiting` sends it, as does `dice-ray runs`."""
         from dice_ray.tracking.spool import unsent_spools
 
         return next((left.file for left in unsent_spools(self.folder)), None) if self.folder.is_dir() else None

@@ -189,6 +189,9 @@ def resume(
     from dice_ray.tuning import plan_file, sweep
     from dice_ray.tuning.plan import SweepPlan
 
+    if "/" in name:
+        above = name.partition("/")[0]
+        raise InputError(f"a trial is resumed with its sweep or study: `dice-ray resume {above}`, got {name!r}")
     driver, folder = Driver(address, max_hours=max_hours, show=shown(show, callbacks)), runs_folder() / name
     if not holds_plan(folder):
         config = stored_config(folder)

@@ -127,7 +127,8 @@ def stored_scores(place: Place) -> dict[str, float]:
         frame = None
     if frame is None:
         return {}
-    (row,) = frame[frame["id"] == place.id].to_dict("records") or [{}]
+    # MLflow may hold several, as where a deleted one was restored.
+    *_, row = [{}, *frame[frame["id"] == place.id].to_dict("records")]
     metrics = {
         str(name).removeprefix("metrics."): value for name, value in row.items() if str(name).startswith("metrics.")
     }
@@ -146,7 +147,7 @@ def _is_tracked(place: Place, experiment: str) -> bool:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Records that MLflow lacks, and why; the next command that reads MLflow sends the file."""
+    """Records that MLflow lacks, and why; `send_waiting` tries again."""
 
     file: Path
     why: str

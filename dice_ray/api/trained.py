@@ -127,7 +127,7 @@ class Scored:
 def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path | None = None) -> Scored:
     """Score a run's best checkpoint; the counts of each record and class become artifacts of the run.
 
-    While MLflow is away, they wait in the run's folder: the next command that reads MLflow sends them.
+    While MLflow is away, they wait in the run's folder: `send_waiting` sends them, as does `dice-ray runs`.
 
     Args:
         run: As in `predict`.
@@ -140,7 +140,7 @@ def evaluate(run: str | Path, data: str | Table = "test", *, items: str | Path |
 
     items = None if items is None else Path(items)
     if items is not None:
-        check_output(items, [Path(data)] if isinstance(data, str) else [])
+        check_output(items, [Path(data)] if isinstance(data, str | Path) else [])
     of_run = places.place(run)
     best = trained.load(of_run.folder)
     if isinstance(data, str):

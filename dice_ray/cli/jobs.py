@@ -54,8 +54,6 @@ def submit(
     given = group.commands[kind].make_context(kind, arguments, parent=context.parent).params
     if given.get("address"):
         raise typer.BadParameter("a job runs on the cluster that it is submitted to: leave out its own --address")
-    if kind == "tune" and given["preset"] is None:
-        raise typer.BadParameter("give a preset; to continue a sweep, submit `resume NAME`")
     job = api.submit(
         command,
         [preset for preset in [given.get("preset"), *(given.get("data") or [])] if preset],

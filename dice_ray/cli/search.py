@@ -38,37 +38,25 @@ if TYPE_CHECKING:
 
 
 def tune(
-    preset: Annotated[str | None, typer.Argument(help=PRESET_HELP)] = None,
+    preset: Annotated[str, typer.Argument(help=PRESET_HELP)],
     settings: SetOption = None,
     space: SpaceOption = None,
-    trials: Annotated[
-        int | None, typer.Option(min=1, help="Number of configurations to try.", show_default="16")
-    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Number of configurations to try.")] = 16,
     objectives: ObjectivesOption = None,
     sampler: SamplerOption = None,
     scheduler: SchedulerOption = None,
-    seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed of the sampler and of every trial.", show_default="0")
-    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sampler and of every trial.")] = 0,
     seeds: Annotated[
-        int | None,
+        int,
         typer.Option(
-            min=0,
-            help="Run the best configurations again with this many other seeds, and rank them by the mean.",
-            show_default="0",
+            min=0, help="Run the best configurations again with this many other seeds, and rank them by the mean."
         ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of best configurations that --seeds runs again.", show_default="5"),
-    ] = None,
+    ] = 0,
+    top: Annotated[int, typer.Option(min=1, help="Number of best configurations that --seeds runs again.")] = 5,
     warm_start: WarmStartOption = None,
     trial_timeout: TimeoutOption = None,
     max_hours: HoursOption = None,
     name: Annotated[str | None, typer.Option(help="Name of the sweep.", show_default="made from the preset")] = None,
-    resumed: Annotated[
-        str | None, typer.Option("--resume", metavar="NAME", help="Deprecated: use `dice-ray resume NAME`.")
-    ] = None,
     register: RegisterOption = None,
     note: NoteOption = None,
     tag: TagOption = None,
@@ -78,32 +66,9 @@ def tune(
     as_json: JsonOption = False,
 ) -> None:
     """Search for the best loss and its hyperparameters: a sweep."""
-    if resumed is not None:
-        fixed = {
-            "PRESET": preset,
-            "--set": settings,
-            "--space": space,
-            "--objective": objectives,
-            "--sampler": sampler,
-            "--scheduler": scheduler,
-            "--seed": seed,
-            "--warm-start": warm_start,
-            "--trial-timeout": trial_timeout,
-            "--name": name,
-            "--note": note,
-            "--tag": tag,
-        }
-        if given := [option for option, value in fixed.items() if value not in (None, [])]:
-            raise typer.BadParameter(f"--resume continues a stored plan: leave out {', '.join(given)}")
-        print_text("Note: `tune --resume NAME` is deprecated; use `dice-ray resume NAME`.", err=True)
-        resume(resumed, trials, seeds, top, max_hours, register, address, dry_run, price_per_hour, as_json)
-        return
-
     from dice_ray import api
     from dice_ray.cli.screen import TerminalScreen
 
-    if preset is None:
-        raise typer.BadParameter("give a preset; to continue a sweep, `dice-ray resume NAME`")
     _check_price(price_per_hour, dry_run=dry_run)
     space = space or "loss_tuning"
     if warm_start == api.PUBLISHED and not as_json:
@@ -113,10 +78,10 @@ def tune(
         preset,
         settings or [],
         space=space,
-        trials=trials or 16,
-        seed=seed or 0,
-        seeds=seeds or 0,
-        top=top or 5,
+        trials=trials,
+        seed=seed,
+        seeds=seeds,
+        top=top,
         objectives=objectives or [],
         sampler=sampler,
         scheduler=scheduler,

@@ -10,7 +10,7 @@ import torch
 
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import reason_of
+from dice_ray.errors import RunError, UnknownNameError, reason_of
 from dice_ray.run import cluster, doctor, elastic, store
 from dice_ray.run.build import build, check_fits, class_weights, objective, prepare
 from dice_ray.run.driver import Driver
@@ -19,7 +19,7 @@ from dice_ray.run.here import check_gpus, check_machine
 from dice_ray.run.output import redirected
 from dice_ray.run.train import train, uses_ray_train
 from dice_ray.settings import flat, nested
-from dice_ray.tracking import environment, schema
+from dice_ray.tracking import environment, reader, schema
 from dice_ray.tracking.run_record import RunRecord
 from dice_ray.tracking.writer import Writer
 from dice_ray.training.loop import Evaluation
@@ -51,7 +51,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         tags[schema.FEW_ITEMS] = warning
     evaluations: list[Evaluation] = []
     with (
-        _checked(config, folder, prepared.splits.digest),
+        _checked(config, folder, prepared.splits.digest, experiment),
         redirected(folder / LOG) as terminal,
         Writer(experiment, folder=folder) as writer,
         ExitStack() as stack,
@@ -106,11 +106,24 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
 
 
 @contextmanager
-def _checked(config: RunConfig, folder: Path, digest: str) -> Iterator[None]:
-    """Lock the folder of a run, which must hold nothing else than this run on the data of this digest."""
+def _checked(config: RunConfig, folder: Path, digest: str, experiment: str) -> Iterator[None]:
+    """Lock the folder of a run: it and MLflow must hold nothing else of this name than this run on these data."""
     with lock(folder):  # first: what is fetched must not replace the files of a driver that is at work
         store.fetch(folder)
         check_config(config, folder)
         if (stored := stored_digest(folder)) is not None:
             check_digest(stored, digest, f"the run {folder.name}", "choose another name")
+        if not holds_run(folder) and folder.name in _tracked(experiment):
+            raise RunError(
+                f"{folder} must hold the run {folder.name!r} that MLflow has in the experiment {experiment!r}, and "
+                "holds none: choose another name, or delete that run in MLflow"
+            )
         yield
+
+
+def _tracked(experiment: str) -> set[str]:
+    """The ids of the runs of an experiment; empty where MLflow holds none or does not answer."""
+    try:
+        return reader.ids(experiment)
+    except (RunError, UnknownNameError):
+        return set()

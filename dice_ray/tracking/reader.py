@@ -48,6 +48,12 @@ def read(experiment: str, uri: str | None = None) -> pd.DataFrame:
         return as_frame(_ours(source, _experiment_id(source, experiment)))
 
 
+def ids(experiment: str, uri: str | None = None) -> set[str]:
+    """The ids of all runs, without a frame of them; raises what `read` raises."""
+    with open_store(uri) as source:
+        return {run.tags[schema.ID] for run in _ours(source, _experiment_id(source, experiment)).values()}
+
+
 def ended(experiment: str, uri: str | None = None) -> set[str]:
     """The ids of the runs that have ended by themselves, without a frame of all; raises what `read` raises."""
     with open_store(uri) as source:
@@ -91,7 +97,7 @@ def may_hold(experiment: str, id_: str) -> bool:
     if file is not None and not file.is_file():
         return False
     try:
-        return id_ in set(read(experiment)["id"])
+        return id_ in ids(experiment)
     except UnknownNameError:
         return False
     except RunError:

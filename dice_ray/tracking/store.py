@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote
 
 from dice_ray.errors import RunError
 from dice_ray.remote import without_password
@@ -34,14 +35,15 @@ def store_uri(uri: str | None = None) -> str:
     """The URI given, else MLFLOW_TRACKING_URI, else `sqlite:///mlflow.db`; an SQLite file by its absolute path."""
     uri = uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT
     file = sqlite_file(uri)
-    return f"{_SQLITE}{file}" if file else uri
+    # SQLAlchemy reads the path as a part of a URL.
+    return f"{_SQLITE}{str(file).replace('%', '%25').replace('?', '%3F')}" if file else uri
 
 
 def sqlite_file(uri: str) -> Path | None:
     """The file of an SQLite store, None for any other store."""
     if not uri.startswith(_SQLITE) or "?" in uri:
         return None
-    return Path(uri.removeprefix(_SQLITE)).absolute()
+    return Path(unquote(uri.removeprefix(_SQLITE))).absolute()
 
 
 def check_exists(uri: str) -> None:

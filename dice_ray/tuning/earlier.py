@@ -53,13 +53,16 @@ def own_point(layers: Sequence[Layer], space: Space) -> Flat:
 
 
 def points(settings: Iterable[Flat], space: Space) -> list[Point]:
-    """Each of these settings, reduced to what the space searches; settings of a loss it does not search are dropped."""
-    found = []
+    """Each of these settings, reduced to what the space searches.
+
+    Settings of a loss that it does not search are dropped; of several that differ only in other settings, one is kept.
+    """
+    found: list[Point] = []
     for values in settings:
         replay = _Replay(values)
         space(replay)
         kept = {path: values[path] for path in replay.params if path in values and path not in replay.out_of_range}
-        if "loss" in kept or "loss" not in values:
+        if ("loss" in kept or "loss" not in values) and all(kept != point.params for point in found):
             found.append(Point(kept, {path: value for path, value in values.items() if path not in kept}))
     return found
 
@@ -115,6 +118,15 @@ def check_warm_start(plan: SweepPlan, folder: Path) -> None:
     digest = base.splits().digest
     if not (trials := sweep_in(folder, base, digest).trials()):
         raise RunError(f"{folder} must hold trials that have ended to start from, and has none yet")
+    check_suggested(trials, space, folder)
+
+
+def check_suggested(trials: Iterable[TrialSpec], space: Space, folder: Path) -> None:
+    """The trials of the sweep in a folder must be such that a space could suggest them.
+
+    Raises:
+        InputError: The space does not search a parameter of one of its trials, or in another range.
+    """
     for trial in trials:
         replay = _Replay(trial.params)
         space(replay)

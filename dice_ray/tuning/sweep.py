@@ -12,6 +12,7 @@ from dice_ray.tuning import earlier, pruning, ranking, samplers
 from dice_ray.tuning.ledger import History, Ledger, TrialSpec, ledger_in
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.runner import session
+from dice_ray.tuning.space import Space
 
 
 def run(plan: SweepPlan, folder: Path, driver: Driver) -> TrialCounts:
@@ -51,6 +52,7 @@ def check(plan: SweepPlan, folder: Path) -> list[str]:
     """
     plan.base()
     user_code.load(plan.space)
+    earlier.check_suggested(ledger_in(folder).searched().specs.values(), Space(plan.space), folder)
     if to_copy := _earlier_to_copy(plan, folder):
         earlier.check_warm_start(plan, to_copy)
     samplers.sampler(plan.sampler, plan.seed)

@@ -10,7 +10,7 @@ from typing import get_args
 import pandas as pd
 import pytest
 
-from analysis.card import cards
+from analysis.card import CAUTION, cards
 from analysis.comparison import comparisons
 from analysis.findings import Findings
 from analysis.outcome import note
@@ -55,6 +55,7 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
         "seeds": "5",
         "certainty": "covers other seeds on this test set, with the settings of this study; not other settings",
         "to settle it": f"dice-ray ablate mine.py --data 'my data.yaml' --arm plain --arm dice --seeds {made.more.num}",
+        "caution": CAUTION,
     }
     whole = report(findings)
     assert whole.text().splitlines()[2] == "Can the arms be told apart? NO"

@@ -10,7 +10,10 @@ from analysis.findings import Findings
 from analysis.origin import Origin, origins
 from tests.analysis.frames import study, sweep
 
-CELLS = [{"arm": "plain", "seed": seed, "tags.data": "mrpc", "tags.version.torch": "2.13.0"} for seed in (1, 2)]
+TIMED = {"metrics.train/seconds": 1800.0}
+CELLS = [
+    {"arm": "plain", "seed": seed, "tags.data": "mrpc", "tags.version.torch": "2.13.0", **TIMED} for seed in (1, 2)
+]
 
 
 def test_the_plan_is_that_of_the_parent_and_the_facts_are_those_of_its_runs() -> None:
@@ -21,7 +24,7 @@ def test_the_plan_is_that_of_the_parent_and_the_facts_are_those_of_its_runs() ->
     assert (origin.name, origin.plan, origin.file) == ("study", "plan.yaml of study", "study.plan.yaml")
     assert origin.facts == {
         "started": "2024-05-01 12:00 UTC",
-        "compute time": "1.00 hours in 2 runs",
+        "training time": "1.00 hours in 2 runs",
         "data": "mrpc",
         "versions": "torch 2.13.0",
     }

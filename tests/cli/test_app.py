@@ -296,7 +296,6 @@ def test_verbose_may_stand_anywhere(run: Run, monkeypatch: pytest.MonkeyPatch) -
         (["train", "loss_tuning"], "is a search space, not a preset: `dice-ray tune PRESET --space loss_tuning`", 2),
         (["ablate", "mrpc"], "is a preset, not a study: `dice-ray train mrpc` trains on it", 2),
         (["ablate", "mine.yaml"], "is a preset, not a study: `dice-ray train mine.yaml` trains on it", 2),
-        (["tune", "--resume", "nothing"], "nothing", 2),
         (["ablate", "loss_comparisn"], "did you mean 'loss_comparison'?", 2),
         (["report", "nothing"], "nothing has been tracked in it yet", 1),
         (["train", "synthetic_pairs", "--set", "model.encoder=no/such-encoder"], "model.encoder must be `tiny`", 1),
@@ -316,13 +315,12 @@ def test_a_name_that_does_not_exist_is_an_error_with_the_known_names(
 def test_usage_is_checked(run: Run) -> None:
     assert "--older-than needs --clear" in run("cache", "--older-than", "30d").stderr
     assert "got '30'" in run("cache", "--clear", "--older-than", "30").stderr
-    assert "give a preset; to continue a sweep, `dice-ray resume NAME`" in run("tune").stderr
     assert run("tune", "synthetic_pairs", "--trials", "0").status == 2
 
 
 @pytest.mark.parametrize(
     "command",
-    [("tune", "synthetic_pairs"), ("ablate", "mining"), ("resume", "x"), ("tune", "--resume", "x")],
+    [("tune", "synthetic_pairs"), ("ablate", "mining"), ("resume", "x")],
     ids=" ".join,
 )
 def test_a_price_needs_a_dry_run(command: tuple[str, ...], run: Run) -> None:
@@ -405,49 +403,14 @@ def test_resume_passes_what_was_given_and_an_interruption_exits_with_130(run: Ru
     }
 
 
-def test_tune_with_resume_does_what_resume_does_and_names_it(run: Run, calls: list[dict[str, Any]]) -> None:
-    for options in ("", "--trials 2 --seeds 3 --top 1 --max-hours 3 --register m --address h:1 --dry-run --json"):
-        expected = run("resume", "sw", *options.split())
-        result = run("tune", "--resume", "sw", *options.split())
-        assert (result.stdout, result.status) == (expected.stdout, expected.status)
-        assert result.stderr == "Note: `tune --resume NAME` is deprecated; use `dice-ray resume NAME`.\n"
-        assert calls.pop() == calls.pop()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("synthetic_pairs",),
-        ("--set", "loss=dice"),
-        ("--space", "loss_tuning"),
-        ("--objective", "recall"),
-        ("--sampler", "tpe"),
-        ("--scheduler", "none"),
-        ("--seed", "0"),
-        ("--warm-start", "published"),
-        ("--trial-timeout", "9"),
-        ("--name", "other"),
-    ],
-    ids=" ".join,
-)
-def test_what_the_plan_has_fixed_is_refused_with_resume(
-    options: tuple[str, ...], run: Run, calls: list[dict[str, Any]]
-) -> None:
-    result = run("tune", "--resume", "x", *options)
-    refused = options[0] if options[0].startswith("--") else "PRESET"
-    assert (result.status, calls) == (2, [])
-    assert f"leave out {refused} " in result.stderr
-
-
 def test_tune_has_the_defaults_of_the_api_and_its_help_says_so(run: Run, calls: list[dict[str, Any]]) -> None:
     group = get_command(command_line.app)
     assert isinstance(group, TyperGroup)
     options = {option.name: option for option in group.commands["tune"].params}
     names = ("space", "trials", "seed", "seeds", "top")
     defaults = {name: PARAMETERS_OF_TUNE[name].default for name in names}
-    assert {name: getattr(options[name], "show_default", None) for name in names} == {
-        name: str(default) for name, default in defaults.items()
-    }
+    shown = {name: options[name].default for name in names}
+    assert shown | {"space": getattr(options["space"], "show_default", None)} == defaults
     run("tune", "synthetic_pairs")
     assert {name: calls[0][name] for name in names} == defaults
 

@@ -19,7 +19,6 @@ from dice_ray.run import jobs
     [
         ("", "Missing argument 'COMMAND'"),
         ("-- report search", "a job must be one of train, tune, ablate, resume, got 'report'"),
-        ("-- tune", "give a preset; to continue a sweep, submit `resume NAME`"),
         ("-- tune mrpc --trails 3", "No such option: --trails"),
         ("tune mrpc --trials 0", "Invalid value for '--trials'"),
         ("-- resume", "Missing argument 'name'"),

@@ -115,6 +115,13 @@ def test_two_branches_in_one_layer_are_an_error() -> None:
     assert line.startswith("loss: must name one of its branches, got dice and focal (from trial)")
 
 
+@pytest.mark.parametrize(("wrong", "right"), [("loss=5", "loss.focal.gamma=2"), ("training=1", "training.lr=2")])
+def test_a_value_that_is_no_branch_is_refused_beside_one_too(wrong: str, right: str) -> None:
+    for settings in ([wrong, right], [right, wrong]):
+        (line,) = problems_of(PRESET, set_layer(settings))
+        assert "must" in line
+
+
 def test_a_gpu_is_whole_or_shared_by_runs_of_one_worker() -> None:
     assert resolve([PRESET, set_layer(["launch.gpus=0.5"])]).launch.gpus == 0.5
     whole = resolve([PRESET, set_layer(["launch.gpus=2.0", "launch.workers=2"])]).launch.gpus

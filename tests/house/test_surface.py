@@ -40,7 +40,6 @@ COMMANDS = {
         "--trial-timeout",
         "--max-hours",
         "--name",
-        "--resume",
         "--register",
         "--note",
         "--tag",

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from dice_ray.errors import RunError
 from dice_ray.remote import without_password
@@ -26,6 +27,10 @@ def test_the_default_is_a_file_in_the_working_directory(tmp_path: Path, monkeypa
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     assert store_uri() == f"sqlite:///{tmp_path}/mlflow.db"
     assert sqlite_file(store_uri()) == tmp_path / "mlflow.db"
+    (tmp_path / "100%25 a?b #c").mkdir()
+    monkeypatch.chdir(tmp_path / "100%25 a?b #c")
+    assert sqlite_file(store_uri()) == Path.cwd() / "mlflow.db"
+    assert make_url(store_uri()).database == str(Path.cwd() / "mlflow.db")
 
 
 def test_the_environment_overrides_the_default_and_an_argument_the_environment(

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis.comparison import comparisons
 from analysis.findings import Findings
 from analysis.paper.tables import DATA_SETS, formulas, paper_tables
 from analysis.paper.tables_3_to_10 import TABLES
@@ -66,6 +67,22 @@ def test_mrpc_stands_in_table_7() -> None:
     assert made["7"].marks[8, "MRPC ours F1"] == "bold"
     assert made["7"].marks[1, "MRPC difference"] == "grey"
     assert any("+0.73 on QQP, the table +0.79" in note for note in made["7"].notes)
+
+
+def test_differences_are_those_of_the_comparison() -> None:
+    """The paper's tables had a family of tests of their own, so that one report called a difference both."""
+    frame = study(ARMS, data="mrpc", published="mrpc", encoder="minilm", task="sentence_pair")
+    frame["metrics.test/f1_tuned"] = frame["metrics.test/f1"] + frame["seed"].astype(float) / 1000
+    findings = Findings(frame)
+    (compared,) = comparisons(findings)
+    shown = {
+        arm.name: ScoreFormat(percent=True).show_interval(arm.difference.interval, "+")
+        for arm in compared.arms
+        if arm.difference
+    }
+    rows = by_model(paper(frame)["7"])
+    printed = {name: rows[row]["MRPC difference"] for name, row in (("focal", "BERT+FL"), ("dice", "ours: dice"))}
+    assert printed == {name: shown[name] for name in printed}
 
 
 def test_over_splits_of_their_own_intervals_are_wider_beside_the_paper_too() -> None:
