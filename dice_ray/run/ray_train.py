@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import DiceRayError, RunError
-from dice_ray.run import elastic
+from dice_ray.run import elastic, head
 from dice_ray.run.cluster import enter, surroundings
 from dice_ray.run.folder import PLACEMENT_GROUP, RAY_TRAIN, STOPPED
 from dice_ray.run.here import Events, train_here
@@ -53,6 +53,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
     Raises:
         RunError: A worker failed more often than `launch.max_failures`.
     """
+    from ray.exceptions import RayError
     from ray.train import FailureConfig
     from ray.train import RunConfig as RayRunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
@@ -98,6 +99,8 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
                 event = events.get(timeout=0.2)
             except Empty:
                 continue
+            except RayError as error:  # of the queue, which dies with its machine
+                raise RunError(head.lost(folder.name)) from error
             if isinstance(event, PlacementGroup):
                 group = event
             elif isinstance(event, DiceRayError):

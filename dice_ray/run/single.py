@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -11,7 +13,7 @@ import torch
 from dice_ray.config.load import as_yaml
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, UnknownNameError, reason_of
-from dice_ray.run import cluster, doctor, elastic, store
+from dice_ray.run import cluster, doctor, elastic, head, store
 from dice_ray.run.build import build, check_fits, class_weights, objective, prepare
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
@@ -52,13 +54,15 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     evaluations: list[Evaluation] = []
     with (
         _checked(config, folder, prepared.splits.digest, experiment),
+        os.fdopen(os.dup(2), "w") as stderr,
         redirected(folder / LOG) as terminal,
         Writer(experiment, folder=folder) as writer,
         ExitStack() as stack,
+        ExitStack() as screens,
     ):
         tags |= {schema.FAILURE: ""} if holds_run(folder) else {}  # of an earlier attempt
         store_config(config, folder)
-        screen = stack.enter_context(driver.show(terminal)) if driver.show else None
+        screen = screens.enter_context(driver.show(terminal)) if driver.show else None
         if screen:
             screen.show(str(loaded))
         record = RunRecord(writer, name)
@@ -79,6 +83,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 num_cpus, least_cpus = launch.workers * threads, launch.least_workers * threads
                 cluster.announce(screen)
                 ray = stack.enter_context(cluster.started(num_cpus=num_cpus, least_cpus=least_cpus, log=folder / LOG))
+                end = partial(head.end, f"dice-ray: {head.lost(name)}", stderr, screens, writer)
+                stack.enter_context(head.watched(ray, end))
                 doctor.check(ray, lambda: doctor.Needs(folder, (config,)))
                 cluster.check_accelerator(ray.nodes, launch.accelerator_type)
                 if launch.min_workers:

@@ -12,12 +12,11 @@ import json
 import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from dice_ray.data.records import LoadReport
 from dice_ray.errors import RunError
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
 
     from dice_ray.config.schema import RunConfig
     from dice_ray.tuning.recorder import Recorder
-
-
-CLOSING_SECONDS: Final = 5.0
-"""How long MLflow may take to end the runs of a driver without its cluster; they wait in the spool otherwise."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +98,7 @@ class Session:
                     cluster.announce(self.screen, address)
                     joined = stack.enter_context(started)
                     if not joined.is_own:
-                        stack.enter_context(head.watched(joined.address, self._end_without_head))
+                        stack.enter_context(head.watched(joined, self._end_without_head))
                     doctor.check(joined, lambda: self._needs(joined, num_trials))
                     if self.plan.base().launch.min_workers:
                         elastic.start_coordinator()
@@ -274,20 +269,7 @@ def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Se
             for line in [*reports, *map(str, left_out), *notes]:
                 screen.show(line)
 
-        def say(text: str) -> None:
-            with suppress(OSError):  # of a closed terminal
-                print(text, file=stderr, flush=True)
-
-        def end(message: str) -> None:
-            screens.close()
-            say(message)  # first, since Ray may end this process at any moment
-            closing = Thread(target=writer.close, daemon=True)  # ends the runs in MLflow, if that answers
-            closing.start()
-            closing.join(CLOSING_SECONDS)
-            if closing.is_alive():
-                say("MLflow does not answer: `dice-ray runs` ends the runs there later")
-            os._exit(1)
-
+        end = partial(head.end, stderr=stderr, screens=screens, writer=writer)
         yield Session(plan, folder, ledger, writer, screen, loaded, driver, end)
 
 

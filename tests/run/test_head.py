@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -14,7 +15,7 @@ def test_a_head_is_lost_once_it_has_not_answered_for_a_while(monkeypatch: pytest
     """Finds a driver that never learns of it, and one that is ended although its head answers."""
     monkeypatch.setattr(head, "PATIENCE", 0.5)
     is_lost = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as server, head.watched(address(server), is_lost.set):
+    with socket.create_server(("127.0.0.1", 0)) as server, head.ended_once(silent(server), is_lost.set):
         assert not is_lost.wait(1)
         server.close()
         assert is_lost.wait(5)
@@ -25,12 +26,12 @@ def test_nothing_is_watched_after_the_block(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(head, "PATIENCE", 0.1)
     is_lost = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
-        with head.watched(address(server), is_lost.set):
+        with head.ended_once(silent(server), is_lost.set):
             pass
         server.close()
         assert not is_lost.wait(0.5)
 
 
-def address(server: socket.socket) -> str:
+def silent(server: socket.socket) -> Callable[[], bool]:
     host, port = server.getsockname()
-    return f"{host}:{port}"
+    return lambda: head.is_silent(f"{host}:{port}")

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from dice_ray.tracking.reader import read
-from tests.processes import titled
+from tests.processes import WORKER, titled
 
 SPACE: Final = f"{Path(__file__).parents[1] / 'tuning' / 'spaces.py'}:two_rates"
 SETTINGS: Final = ("data.source.synthetic.size=200", "training.epochs=300", "training.evaluations=300")
@@ -20,18 +20,32 @@ SECONDS: Final = 15
 """Ray alone takes 60 s for its GCS."""
 
 
+SWEEP: Final = ("tune", "synthetic_pairs", "--space", SPACE, "--trials", "2")
+RUN: Final = ("train", "synthetic_pairs", "--set", "launch.how=ray_train")
+
+
 @pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.parametrize("process", ["gcs_server", "raylet"])
-def test_the_driver_ends_with_one_line_and_its_runs(process: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "worker", "said"),
+    [
+        (SWEEP, ".train", "and its process {} was killed, as when the machine has too little memory: "),
+        (RUN, WORKER, "Ray must run until lost ends, and does not: "),
+    ],
+    ids=["sweep", "run"],
+)
+def test_the_driver_ends_with_one_line_and_its_runs(
+    command: tuple[str, ...], worker: str, said: str, process: str, tmp_path: Path
+) -> None:
     """Ray ends the driver in the middle of its work: no message, and the runs stay RUNNING until somebody resumes."""
     settings = [word for each in SETTINGS for word in ("--set", each)]
-    command = ["tune", "synthetic_pairs", *settings, "--space", SPACE, "--trials", "2", "--name", "lost"]
     program = "from dice_ray.cli.app import main; main()"
+    words = [sys.executable, "-c", program, *command, *settings, "--name", "lost"]
     errors = tmp_path / "errors"
-    with errors.open("w") as file, subprocess.Popen([sys.executable, "-c", program, *command], stderr=file) as driver:
+    with errors.open("w") as file, subprocess.Popen(words, stderr=file) as driver:
         try:
-            while not titled(".train", below=driver.pid):
+            while not titled(worker, below=driver.pid):
                 assert driver.poll() is None
                 time.sleep(0.2)
             (killed,) = (each for each in _children(driver.pid) if each.name() == process)
@@ -42,12 +56,10 @@ def test_the_driver_ends_with_one_line_and_its_runs(process: str, tmp_path: Path
         finally:
             driver.kill()
     message = " ".join(errors.read_text().split())
-    assert message.endswith(
-        f"and its process {process} was killed, as when the machine has too little memory: "
-        "`dice-ray resume lost` goes on from there"
-    )
+    assert f"{said.format(process)}`dice-ray resume lost`" in message
     assert "Traceback" not in message
-    assert set(read("lost")["status"]) == {"KILLED"}
+    statuses = set(read("lost" if command == SWEEP else "train")["status"])
+    assert statuses == {"KILLED"} or (command, statuses) == (RUN, {"FAILED"})
     assert seconds < SECONDS
 
 
