@@ -207,13 +207,11 @@ def _marks(number: int, prefix: str, last: str, ours: _Ours, arm: str) -> dict[t
 
 
 def _ours(comparison: Comparison, block: Block) -> _Ours:
-    *others, last = block.metrics.values()
+    *others, (_, last) = block.metrics.items()
     # The baseline of the study may be another one.
     compared = compare(comparison.cells, f"test/{last}", BASELINE).arms
-    means = {
-        heading: scores(comparison.cells, f"test/{of}").groupby(comparison.cells["arm"]).mean()
-        for heading, of in list(block.metrics.items())[: len(others)]
-    }
+    of_arm = comparison.cells["arm"]
+    means = {heading: scores(comparison.cells, f"test/{of}").groupby(of_arm).mean() for heading, of in others}
     arms = {arm.name: arm for arm in compared if not arm.at_tuned_threshold and arm.name != CONSTANT}
     by_arm = {name: {heading: float(of[name]) for heading, of in means.items()} for name in sorted(arms)}
     predictor = next((arm.score for arm in compared if arm.name == CONSTANT), None)

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from dice_ray.api.notebook import NotebookScreen, is_notebook
+from dice_ray.errors import InputError
 
 if TYPE_CHECKING:
     from dice_ray.run.driver import Event, Screen, Show, TrialCounts
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 def shown(show: Show | None, callbacks: Sequence[Callback]) -> Show | None:
     """A screen that calls the callbacks, beside the one that is given or that of a notebook; None without any."""
+    if callable(callbacks):
+        raise InputError(f"callbacks must be a list of functions, as [print], got {callbacks!r}")
     if show is None and is_notebook():
         show = NotebookScreen
     if not callbacks:

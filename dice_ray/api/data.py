@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
-from dice_ray.api.places import runs_folder
+from dice_ray.api.places import check_lists, runs_folder
 from dice_ray.api.presets import validate
 from dice_ray.errors import InputError
 from dice_ray.remote import is_url, parted, without_password
@@ -101,6 +101,7 @@ def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list
     """
     from dice_ray.tasks import inspection
 
+    check_lists(presets=presets)
     found = []
     for preset in presets:
         config = validate(preset, settings).with_data_name(Path(preset).stem)

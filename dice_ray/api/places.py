@@ -55,7 +55,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def check_lists(**names: Sequence[str]) -> None:
+def check_lists(**names: Sequence[str | Path]) -> None:
     """Raise an InputError if one of these arguments is a single text, which Python takes for a list of letters."""
     for argument, given in names.items():
         if isinstance(given, str):

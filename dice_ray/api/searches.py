@@ -111,7 +111,7 @@ def tune(
         points.append(own_point(layers, Space(address_of_space)))
     if warm_start == PUBLISHED:
         points += [point.params for point in published_points(preset, space)]
-    plan = SweepPlan(
+    plan = SweepPlan.checked(
         name=name,
         layers=layers,
         space=address_of_space,
@@ -280,6 +280,8 @@ def ablate(
     file = read_study(study)
     if unknown := [arm for arm in arms if arm not in file.arms]:
         raise UnknownNameError("arm", unknown[0], file.arms)
+    if arms and file.baseline not in arms:
+        raise InputError(f"the arms must hold the baseline that the others are compared with: add {file.baseline!r}")
     given = data if isinstance(data, Sequence) and not isinstance(data, str) else [data]
     presets = [preset_of(each) for each in given] or list(file.data)
     is_tuned = bool(tune_shared or tuned_from)
@@ -300,7 +302,7 @@ def ablate(
         written = with_automatic(layers, name, data_name, variant)
         variants[variant] = Variant(layers=written, digest=config.splits().digest)
     ((data_name, base),) = layers_by_variant(presets[:1], settings, encoders[:1], {}).values()
-    plan = StudyPlan(
+    plan = StudyPlan.checked(
         name=name,
         layers=with_automatic(base, name, data_name),
         arms={arm: values for arm, values in file.arms.items() if not arms or arm in arms},

@@ -40,9 +40,8 @@ def load(
         tokenizer = load_pretrained_tokenizer(str(folder))
         settings = AutoConfig.from_pretrained(folder, trust_remote_code=False)
     except Exception as error:  # transformers expects valid files
-        raise RunError(
-            f"{folder} must be as dice_ray has written it, and cannot be read: {reason_of(error)}"
-        ) from error
+        reason = reason_of(error.__cause__ or error)
+        raise RunError(f"{folder} must be as dice_ray has written it, and cannot be read: {reason}") from error
     if kept is not None:
         return load_encoder(kept, tokenizer, attention), tokenizer
     # sdpa is the default of the library wherever a family supports it; requesting it explicitly fails elsewhere.

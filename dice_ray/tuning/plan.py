@@ -17,14 +17,14 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, InputError, Problem, RunError
 from dice_ray.losses.custom import CustomConfig
 from dice_ray.run.folder import REDRAWN
-from dice_ray.settings import Flat, Nested
+from dice_ray.settings import Flat, Nested, problems_of
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.user_code import Address, absolute, digest
 
@@ -84,6 +84,18 @@ class Plan(BaseModel):
     code: dict[str, str] = Field(default_factory=dict)
     trial_timeout: float | None = Field(None, gt=0)
     seeds_option: ClassVar[str]
+
+    @classmethod
+    def checked(cls, **values: Any) -> Self:
+        """A plan of these values.
+
+        Raises:
+            ConfigError: They are invalid.
+        """
+        try:
+            return cls(**values)
+        except ValidationError as error:
+            raise ConfigError(problems_of(error, cls)) from None
 
     def config(self, trial: TrialSpec) -> RunConfig:
         """The configuration of one trial.
@@ -207,7 +219,7 @@ class SweepPlan(Plan):
     sampler: Address = "tpe"
     scheduler: Address = "asha"
     objectives: tuple[str, ...] = ()
-    seed: int = 0
+    seed: int = Field(0, ge=0)
     seeds: int = Field(0, ge=0)
     top: int = Field(5, ge=1)
     points: tuple[Flat, ...] = ()

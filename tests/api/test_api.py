@@ -220,6 +220,16 @@ def test_a_name_in_place_of_a_list_and_no_seeds_are_refused() -> None:
         dice_ray.tune(objectives="f1")
     with pytest.raises(InputError, match="seeds must be at least 1, got 0"):
         dice_ray.ablate("loss_comparison", seeds=0)
+    with pytest.raises(InputError, match=r"the arms must hold the baseline .*: add 'cross_entropy'"):
+        dice_ray.ablate("loss_comparison", arms=["dice"])
+    with pytest.raises(ConfigError, match=r"trials: .* 1, got 0"):
+        dice_ray.tune("synthetic_pairs", trials=0)
+    with pytest.raises(ConfigError, match=r"trial_timeout: .* 0, got 0"):
+        dice_ray.ablate("loss_comparison", "synthetic_pairs", trial_timeout=0)
+    with pytest.raises(InputError, match=r"callbacks must be a list of functions, as \[print\]"):
+        dice_ray.train("synthetic_pairs", callbacks=print)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="presets must be a list, as"):
+        api.inspect("synthetic_pairs")
 
 
 def test_a_name_goes_on_with_its_own_run_alone() -> None:
