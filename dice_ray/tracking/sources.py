@@ -33,7 +33,7 @@ from dice_ray.tracking.store import (
     sqlite_file,
     store_uri,
 )
-from dice_ray.tracking.store_errors import is_store_error
+from dice_ray.tracking.store_errors import is_mlflow_error, is_refusal, is_store_error
 
 REVISION: Final = "dc11669786a5"
 """Schema revision of the tables that are read by SQL (MLflow 3.17)."""
@@ -97,12 +97,15 @@ def check_not_deleted(experiment: str, uri: str) -> None:
     """Check that an experiment was not deleted; passes where the store does not exist yet or does not answer.
 
     Raises:
-        RunError: It was deleted in MLflow.
+        RunError: It was deleted in MLflow, or MLflow has no store of this kind.
     """
     try:
         with open_store(uri) as source:
             deleted = source.experiments("deleted")
-    except RunError:
+    except RunError as error:
+        if is_mlflow_error(error.__cause__) and is_refusal(error.__cause__):
+            known = "`sqlite:///FILE` or `http://HOST:PORT`"
+            raise RunError(f"{error}: set MLFLOW_TRACKING_URI to a store that MLflow has, such as {known}") from error
         return
     if experiment in deleted:
         raise deleted_error(experiment, deleted[experiment], uri)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from dice_ray.errors import DiceRayError, first_line
 from dice_ray.remote import without_password
+
+if TYPE_CHECKING:
+    from mlflow.exceptions import MlflowException
 
 IN_DOUBT: Final = (401, 403, 404)
 """Statuses that a proxy gives in place of a server that is restarted."""
@@ -28,11 +31,16 @@ def is_store_error(error: Exception) -> bool:
     return is_raised_outside or isinstance(error, OSError | EOFError | ImportError)
 
 
-def is_refusal(error: Exception) -> bool:
-    """Whether the store answered, and will answer the same the next time."""
+def is_mlflow_error(error: BaseException | None) -> TypeGuard[MlflowException]:
+    """Whether MLflow or its server has raised it."""
     from mlflow.exceptions import MlflowException
 
-    if not isinstance(error, MlflowException):
+    return isinstance(error, MlflowException)
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether the store answered, and will answer the same the next time."""
+    if not is_mlflow_error(error):
         return True
     status: int = error.get_http_status_code()
     # 429: too many requests, which are accepted later
@@ -41,9 +49,7 @@ def is_refusal(error: Exception) -> bool:
 
 def is_in_doubt(error: Exception) -> bool:
     """Whether a proxy may have answered in place of the store."""
-    from mlflow.exceptions import MlflowException
-
-    if isinstance(error, MlflowException):
+    if is_mlflow_error(error):
         return error.get_http_status_code() in IN_DOUBT
     response = getattr(error, "response", None)  # of requests, which the artifacts are sent with
     return getattr(response, "status_code", None) in IN_DOUBT
@@ -51,9 +57,7 @@ def is_in_doubt(error: Exception) -> bool:
 
 def is_deleted_run(error: Exception) -> bool:
     """Whether it is MLflow's own answer that a run does not exist; that of a proxy has another code."""
-    from mlflow.exceptions import MlflowException
-
-    return isinstance(error, MlflowException) and error.error_code == "RESOURCE_DOES_NOT_EXIST"
+    return is_mlflow_error(error) and error.error_code == "RESOURCE_DOES_NOT_EXIST"
 
 
 def message(error: Exception) -> str:

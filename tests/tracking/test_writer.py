@@ -197,6 +197,14 @@ def test_a_deleted_experiment_is_an_error_before_training(uri: str) -> None:
         Writer("gone", uri)  # raises at once
 
 
+def test_a_store_that_mlflow_does_not_have_is_an_error_before_training() -> None:
+    for uri in ("127.0.0.1:5000", "./mlruns"):
+        with pytest.raises(
+            RunError, match=r"set MLFLOW_TRACKING_URI to a store that MLflow has, such as `sqlite:///FILE`"
+        ):
+            Writer("train", uri=uri)
+
+
 def test_refused_entries_do_not_stop_the_others(uri: str) -> None:
     writer = Writer("refused", uri)
     writer.open("a", name="a", params={}, tags={})
