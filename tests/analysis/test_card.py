@@ -62,6 +62,7 @@ def test_an_open_question_has_its_command_in_every_format() -> None:
     for text in (whole.text(), whole.markdown(), whole.latex(), whole.html(), whole._repr_html_()):
         assert text.index("Can the arms be told apart?") < text.index("No difference shown")
         assert f"--seeds {made.more.num}" in text.replace("{-}", "-")
+    assert re.findall("<dd><code>(.*?) ", whole.html()) == ["dice-ray"]
 
 
 @pytest.mark.parametrize(
