@@ -196,7 +196,8 @@ def _points(ended: TrialOutcome) -> Iterator[tuple[str, int, str, float]]:
     for (step, _), metrics in zip(ended.curve, ended.metrics, strict=True):
         yield from ((ended.id, step, name, value) for name, value in metrics.items() if not is_constant(name))
     if ended.curve:
-        yield ended.id, ended.curve[-1][0], "dev/best_f1", max(score for _, score in ended.curve)
+        step, score = max(ended.curve, key=lambda evaluation: evaluation[1])
+        yield ended.id, step, "dev/best_f1", score
 
 
 Kill: TypeAlias = Callable[[Sweep, "subprocess.Popen[bytes]"], float | None]
