@@ -21,7 +21,7 @@ from analysis.findings import Findings
 from analysis.paper.printed import Block, PrintedRow, PrintedTable
 from analysis.paper.tables_3_to_10 import RECORDS, TABLE_8, TABLE_10, TABLES
 from analysis.score_format import ScoreFormat
-from analysis.statistics import Interval
+from analysis.statistics import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.losses import LossConfig
 from dice_ray.losses.base import LossBranch
@@ -116,13 +116,18 @@ class _Ours:
         arm, last = self.arms[name], list(block.metrics)[-1]
         num = {"failed": arm.failed, "collapsed": arm.collapsed}
         suffix = "".join(f"; {count} {what}" for what, count in num.items() if count)
-        compared = arm.difference if arm.by_seed else None
+        compared = self.difference(name)
         return {
             **{f"{prefix}ours {heading}": PERCENT.show(mean) for heading, mean in self.others[name].items()},
             f"{prefix}ours {last}": f"{PERCENT.show_interval(arm.score)}{suffix}",
             f"{prefix}difference": PERCENT.show_interval(compared.interval, "+") if compared else "",
             f"{prefix}seeds": str(arm.score.num),
         }
+
+    def difference(self, name: str) -> Difference | None:
+        """Of an arm to cross-entropy; None for cross-entropy itself, and without shared seeds."""
+        arm = self.arms[name]
+        return arm.difference if arm.by_seed else None
 
 
 def _table(printed: PrintedTable, compared: Sequence[Comparison]) -> ReportTable | None:
@@ -201,7 +206,7 @@ def _marks(number: int, prefix: str, last: str, ours: _Ours, arm: str) -> dict[t
     marks: dict[tuple[int, str], Mark] = {}
     if means and max(means, key=lambda name: means[name]) == arm:
         marks[number, f"{prefix}ours {last}"] = "bold"
-    if (difference := ours.arms[arm].difference) and not difference.is_significant:
+    if (difference := ours.difference(arm)) and not difference.is_significant:
         marks[number, f"{prefix}difference"] = "grey"
     return marks
 
@@ -212,10 +217,11 @@ def _ours(comparison: Comparison, block: Block) -> _Ours:
     compared = compare(comparison.cells, f"test/{last}", BASELINE).arms
     of_arm = comparison.cells["arm"]
     means = {heading: scores(comparison.cells, f"test/{of}").groupby(of_arm).mean() for heading, of in others}
-    arms = {arm.name: arm for arm in compared if not arm.at_tuned_threshold and arm.name != CONSTANT}
-    by_arm = {name: {heading: float(of[name]) for heading, of in means.items()} for name in sorted(arms)}
+    plain = (arm for arm in compared if not arm.at_tuned_threshold and arm.name != CONSTANT)
+    arms = {arm.name: arm for arm in sorted(plain, key=lambda arm: arm.name)}
+    by_arm = {name: {heading: float(of[name]) for heading, of in means.items()} for name in arms}
     predictor = next((arm.score for arm in compared if arm.name == CONSTANT), None)
-    return _Ours(comparison, {name: arms[name] for name in by_arm}, by_arm, predictor)
+    return _Ours(comparison, arms, by_arm, predictor)
 
 
 def _is_row_of(row: PrintedRow, ours: _Ours, fits: Sequence[_Ours]) -> bool:

@@ -76,7 +76,7 @@ def export(run: str | Path, folder: str | Path | None = None, *, push: str | Non
         raise InputError("an export needs a folder, or a repository to push to")
     if public and push is None:
         raise InputError("only a repository that is pushed to can be made public: name it")
-    target = None if folder is None else Path(folder).absolute()
+    target = None if folder is None else Path(folder).resolve()
     if target is not None and target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"the folder of an export must be new or empty, got {folder}")
     if target == Path.cwd():  # it is replaced

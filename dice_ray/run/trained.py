@@ -145,7 +145,7 @@ class Trained:
             why = f"the tuned one, {tuned:.6g}, is tuned for F1, and the run's score is {score}"
         elif support is None:
             why = f"the run does not store how many positives its tuned one, {tuned:.6g}, was tuned on"
-        elif self.decisions.get("threshold_used") == tuned != untuned:
+        elif self.decisions["threshold_used"] == tuned != untuned:
             return Threshold(tuned, support, f"tuned on {on}")
         elif support < NUM_FOLDS:
             why = f"dev has {support} positives, and needs {NUM_FOLDS} to tune one"

@@ -251,6 +251,19 @@ def test_a_trial_is_resumed_with_its_sweep() -> None:
         dice_ray.resume("sweep/trials/0001")
 
 
+def test_sections_of_a_preset_must_be_mappings(tmp_path: Path) -> None:
+    (tmp_path / "odd.yaml").write_text("task: sentence_pair\ntracking: true\n")
+    with pytest.raises(ConfigError, match="tracking: must be"):
+        api.validate(tmp_path / "odd.yaml")
+
+
+def test_the_working_directory_is_no_folder_for_an_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(InputError, match="must be another one than the working directory"):
+        dice_ray.export("mine", ".")
+
+
 @pytest.mark.parametrize("refused", [{"training.batch_size": 10_000}, {"model.freeze": 99}], ids=str)
 def test_settings_that_are_refused_do_not_take_the_name(refused: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="must be"):

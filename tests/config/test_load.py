@@ -115,6 +115,12 @@ def test_two_branches_in_one_layer_are_an_error() -> None:
     assert line.startswith("loss: must name one of its branches, got dice and focal (from trial)")
 
 
+def test_more_evaluations_than_the_memory_holds_are_refused() -> None:
+    for wrong in ("training.epochs=1e9", "training.evaluations=1000000000"):
+        (line,) = problems_of(PRESET, set_layer([wrong]))
+        assert line.startswith(f"{wrong.partition('=')[0]}: must be less than or equal to 100000, got ")
+
+
 @pytest.mark.parametrize(("wrong", "right"), [("loss=5", "loss.focal.gamma=2"), ("training=1", "training.lr=2")])
 def test_a_value_that_is_no_branch_is_refused_beside_one_too(wrong: str, right: str) -> None:
     for settings in ([wrong, right], [right, wrong]):

@@ -15,7 +15,7 @@ import torch
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, DataError, NonFiniteError, RunError
-from dice_ray.run import build, cluster, train
+from dice_ray.run import build, cluster, folder, train
 from dice_ray.tracking import schema
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.kept_ray import KeptRay
@@ -79,6 +79,15 @@ def test_a_run_has_the_threads_that_it_is_launched_with(tmp_path: Path) -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
+
+def test_a_worker_leaves_the_settings_that_the_driver_has_stored(tmp_path: Path) -> None:
+    """A run that was resumed on another machine was bound to the number of threads of the first one."""
+    folder.store_config(small(), tmp_path)
+    next(train.evaluations(small(launch__threads=1), tmp_path))
+    stored = folder.stored_config(tmp_path)
+    assert stored is not None
+    assert stored.launch.threads is None
 
 
 def test_mined_negatives_train(tmp_path: Path) -> None:

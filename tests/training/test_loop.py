@@ -18,7 +18,7 @@ import torch.distributed as dist
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import RunConfig
-from dice_ray.errors import ConfigError, NonFiniteError
+from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.run import build, train, trained
 from dice_ray.tasks.base import Scores
 from dice_ray.tasks.sentence_pair import SentencePair
@@ -94,6 +94,17 @@ def test_an_interrupted_run_yields_its_history_and_ends_like_an_uninterrupted_on
     assert whole[: len(first)] == first
     states = [torch.load(tmp_path / name / "last.pt") for name in ("whole", "stopped")]
     torch.testing.assert_close(states[0]["model"], states[1]["model"], rtol=0, atol=0)
+
+
+def test_the_state_of_another_version_is_named(tmp_path: Path) -> None:
+    stopped = train.evaluations(small(), tmp_path)
+    next(stopped)
+    stopped.close()
+    state = torch.load(tmp_path / "last.pt")
+    for name, odd in (("tally", {"other": 1}), ("history", [{"step": 5}]), ("optimizer", None)):
+        torch.save(state | {name: odd}, tmp_path / "last.pt")
+        with pytest.raises(RunError, match=r"last\.pt must hold a state as this version stores it, and "):
+            list(train.evaluations(small(), tmp_path))
 
 
 @pytest.mark.parametrize(
