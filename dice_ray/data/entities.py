@@ -141,7 +141,7 @@ def pipeline(name: str) -> Language:
     if not find_spec("spacy"):
         raise DataError(
             f"data.augment.entities.found.finder must be {AUTO} or {RULES} where spaCy is not installed, got {name!r}: "
-            "`pip install 'dice-ray[augment]'` installs it"
+            "`pip install spacy` installs it"
         )
     import spacy
 

@@ -54,7 +54,7 @@ class LoraConfig(AdapterBranch):
             import peft
         except ModuleNotFoundError as error:
             raise RunError(
-                "model.adapter=lora needs the library peft, which is not installed: `pip install 'dice-ray[lora]'`"
+                "model.adapter=lora needs the library peft, which is not installed: `pip install peft`"
             ) from error
         # All linear layers, not peft's choice for each family, which knows neither ModernBERT nor DistilBERT.
         config = peft.LoraConfig(

