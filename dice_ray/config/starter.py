@@ -14,8 +14,8 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
-from dice_ray.data.guess.base import MAX_BAD_SHARE
-from dice_ray.data.guess.choose import ID_NOTE
+from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS
+from dice_ray.data.guess.choose import ID_NOTE, of_all_rows
 from dice_ray.data.guess.encoding import refuse_other_encoding
 from dice_ray.data.imbalance import AsReadConfig
 from dice_ray.data.readers.base import BadRowError
@@ -101,6 +101,14 @@ def start(
     guessed_ids = _guessed_ids(values) if given.id is None else {}
     id_ = guessed_ids.get("id")
     config, splits, bad_row = _load(values, name, on_bad_row, guessed_ids)
+    if (
+        len(guessed.records) + len(guessed.bad) >= NUM_ROWS
+        and given.positive is None
+        and values["task"] is guessed.task
+    ):
+        guessed = of_all_rows(guessed, splits.train)
+        values["task"] = guessed.task
+        config = resolve([Layer("init", values)])
     config.task.classes(splits.train)
     inspection = inspect(name, config.task, splits)
     _check_labels(config, splits)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dice_ray.data.hub import HubConfig
+from dice_ray.data.readers.annotated import WORD, SpanSettings
 from dice_ray.data.readers.base import Labels, ReaderBranch, undecoded
 from dice_ray.data.readers.columns import ID, PairColumns, TextColumns
 from dice_ray.data.readers.conll import ConllConfig
@@ -119,13 +120,14 @@ def id_column(config: DataConfig) -> str:
 def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tuple[Record, ...]:
     """A record of each line that is not blank, with the number of the line as its id.
 
-    A line is a text, a pair of sentences (separated by a tab, or a tuple), or a sentence with spaces between its words.
+    A line is a text, a pair of sentences (separated by a tab, or a tuple), or a sentence: it is split into words as the
+    texts of the data are, or at spaces if these hold words.
 
     Raises:
         DataError: The data are of another kind, a line is no pair or no text in UTF-8, or there is no line.
     """
     numbered = [(str(number), line) for number, line in enumerate(lines, start=1) if "".join(line).strip()]
-    kind = config.yields()
+    kind, split = config.yields(), WORD.findall if _has_spans(config) else str.split
     records: list[Record] = []
     for number, line in numbered:
         for text in [line] if isinstance(line, str) else line:
@@ -140,12 +142,18 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
         elif kind is TextRecord:
             records.append(TextRecord(number, line.strip("\r\n"), ()))
         elif kind in (TaggedRecord, NestedRecord):
-            records.append(TaggedRecord(number, tuple(line.split()), ()))
+            records.append(TaggedRecord(number, tuple(split(line)), ()))
         else:
             raise DataError("lines must be for a task on texts, pairs or words: give a file in the format of its data")
     if not records:
         raise DataError("there must be a line to predict, got none")
     return tuple(records)
+
+
+def _has_spans(config: DataConfig) -> bool:
+    """Whether the data are texts with spans, which are split into words at symbols too."""
+    reader = config.source.reader if isinstance(config.source, FilesConfig) else config.source
+    return isinstance(reader, SpanSettings) or isinstance(getattr(reader, "columns", None), SpanSettings)
 
 
 def _check_utf_8(number: str, text: str) -> None:

@@ -173,6 +173,13 @@ def test_dropped_rows_are_printed() -> None:
     assert "1 of 301 rows of train.tsv dropped: no label (line 302)" in printed
 
 
+def test_the_task_is_that_of_all_rows_of_a_file_that_is_sorted_by_label() -> None:
+    """The first 20,000 rows of a balanced file had one label much more often, and its F1 was scored."""
+    rows = [f"the text {number}\t{label}" for number, label in enumerate("a" * 11_000 + "b" * 11_000)]
+    Path("sorted.tsv").write_text("\n".join(["text\tlabel", *rows]))
+    assert start(Path("sorted.tsv")).guess.task == {"text_classification": {}}
+
+
 def test_the_guess_is_printed_as_json_on_request() -> None:
     printed = json.loads(CliRunner().invoke(app, ["init", str(table("train.tsv", 60)), "--json"]).output)
     assert printed["written"] == "train.yaml"

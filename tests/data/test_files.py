@@ -9,6 +9,7 @@ import pytest
 from dice_ray.data import files
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
+from dice_ray.data.readers.lists import SpanColumns
 from dice_ray.data.readers.rows import JsonlConfig
 from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.texts import FoldersConfig
@@ -86,6 +87,16 @@ def test_a_line_that_cannot_be_written_as_utf_8_is_named(kind: str, line: str | 
     first = ("a", "b") if kind == "pairs" else "a"
     with pytest.raises(DataError, match=f"line 2 must be text in UTF-8, got {what}"):
         files.read_lines(data, [first, line])
+
+
+def test_lines_are_split_into_words_as_the_texts_of_the_data_are() -> None:
+    """A tagger of spans in texts got words with their punctuation, and a Chinese sentence as one word."""
+    spans = DataConfig(source=FilesConfig(train="gone.jsonl", reader=SpansConfig()))
+    columns = DataConfig(source=FilesConfig(train="gone.jsonl", reader=JsonlConfig(columns=SpanColumns())))
+    words = DataConfig(source=FilesConfig(train="gone.txt", reader=ConllConfig()))
+    for data, expected in ((spans, "Berlin ,"), (columns, "Berlin ,"), (words, "Berlin,")):
+        (record,) = files.read_lines(data, ["in Berlin, not"])
+        assert record.content == ("in", *expected.split(), "not")
 
 
 def test_rows_for_a_run_on_nested_spans_have_words() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from pyarrow import feather
 
 from dice_ray.data.guess import Given, guess
+from dice_ray.data.guess.choose import choose
 from dice_ray.data.records import TextRecord
 from dice_ray.errors import DataError, InputError, UnknownNameError
 
@@ -62,6 +63,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"conll": {"word": 1, "tag": 0}},
         {"tagging": {}},
     ),
+    "untyped.txt": (conll([["BRCA1 B", "gene I", "is O", "a O", "cause O"]] * 9), {"conll": {}}, {"tagging": {}}),
     "pos.txt": (conll(POS), {"conll": {"tags": "plain"}}, {"tagging": {"tags": "plain"}}),
     "comment.txt": ("# id 1 of 2\n" + conll(TAGGED), {"conll": {"comment": "#"}}, {"tagging": {}}),
     "hash_word.txt": (
@@ -604,6 +606,61 @@ def test_real_files_of_questions(data_folder: Path, name: str) -> None:
     assert not found.bad
 
 
+def cells(**columns: Callable[[int], str]) -> list[dict[Any, Any]]:
+    return [{name: cell(number) for name, cell in columns.items()} for number in range(60)]
+
+
+def one_of(*labels: str) -> Callable[[int], str]:
+    return lambda number: labels[number % len(labels)]
+
+
+@pytest.mark.parametrize(
+    ("rows_", "expected"),
+    [
+        (  # SICK
+            cells(
+                sentence_A=sentence,
+                sentence_B=sentence,
+                entailment_label=one_of("ENTAILMENT", "NEUTRAL", "CONTRADICTION"),
+                sentence_B_dataset=one_of("FLICKR", "SEMEVAL"),
+            ),
+            {"pair": {"first": "sentence_A", "second": "sentence_B", "label": "entailment_label"}},
+        ),
+        (  # tweets on airlines
+            cells(
+                airline_sentiment=one_of("negative", "neutral", "positive"),
+                airline_sentiment_gold=one_of("negative", "positive", *[""] * 13),
+                text=sentence,
+            ),
+            {"text": {"text": "text", "label": "airline_sentiment"}},
+        ),
+        (  # reviews, some of which have no title
+            cells(
+                **{
+                    "Title": lambda number: "" if number % 5 else sentence(number),
+                    "Review Text": sentence,
+                    "Rating": one_of(*"12345"),
+                }
+            ),
+            {"text": {"text": "Review Text", "label": "Rating"}},
+        ),
+    ],
+)
+def test_a_column_is_known_by_a_word_of_its_name(rows_: list[dict[Any, Any]], expected: dict[str, Any]) -> None:
+    found = choose(rows_)
+    assert not isinstance(found, str)
+    assert found[0] == expected
+
+
+def test_a_column_of_splits_is_neither_the_label_nor_ignored() -> None:
+    """Its rows of test were trained on."""
+    rows_ = cells(text=sentence, emotion=one_of("joy", "anger"), split=one_of("train", "validation", "test"))
+    found = choose(rows_)
+    assert isinstance(found, str)
+    assert found.startswith("the column 'split' says which split a row is of")
+    assert choose(rows_, Given(label="emotion")) == ({"text": {"text": "text", "label": "emotion"}}, "")
+
+
 TOKENS = [{"text": f"Ada ran {n}.", "tokens": ["Ada", "ran", str(n), "."], "head": [2, 0, 2, 2]} for n in range(20)]
 
 
@@ -612,6 +669,13 @@ TOKENS = [{"text": f"Ada ran {n}.", "tokens": ["Ada", "ran", str(n), "."], "head
     [
         (
             [row | {"upos": list("NVXP"), "pos_ids": [0, 1, 2, 3]} for row in TOKENS],
+            {"tags": "upos", "scheme": "plain"},
+        ),
+        (
+            [
+                row | {"upos": list("NVXP"), "lang": ["en"] * 4, "misc": ["_", "_", "SpaceAfter=No", "_"]}
+                for row in TOKENS
+            ],
             {"tags": "upos", "scheme": "plain"},
         ),
         (

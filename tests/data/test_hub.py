@@ -12,6 +12,7 @@ from typing import Any
 import datasets
 import pytest
 
+from dice_ray.data.guess import guess
 from dice_ray.data.records import PairRecord, QuestionRecord, TaggedRecord, TextRecord
 from dice_ray.data.sources import DataConfig, describe, key, load
 from dice_ray.errors import DataError
@@ -62,6 +63,22 @@ def test_parquet_folders_give_their_splits_with_classes_by_name(glue: Path) -> N
     assert splits.report.read["test"].dropped["no label"].first == [2]
     assert [read.origin for read in splits.report.read.values()] == ["glue, train", "glue, validation", "glue, test"]
     assert describe(config) == "glue"
+
+
+def test_a_split_is_guessed_by_its_whole_name_or_refused_where_several_fit(tmp_path: Path) -> None:
+    """Of ANLI's three rounds and MNLI's two dev splits the last one was taken without a word."""
+    rows = datasets.Dataset.from_dict({"text": [f"a nice {n}" for n in range(8)], "label": ["a", "b"] * 4})
+    datasets.DatasetDict({"train": rows, "train_unlabeled": rows, "test": rows}).save_to_disk(tmp_path / "exact")
+    (source,) = guess(tmp_path / "exact").reader.values()
+    assert {split: source.get(split) for split in ("train", "dev", "test")} == {
+        "train": None,
+        "dev": None,
+        "test": "test",
+    }
+    rounds = {f"{split}_r{number}": rows for split in ("train", "test") for number in (1, 2)}
+    datasets.DatasetDict(rounds).save_to_disk(tmp_path / "rounds")
+    with pytest.raises(DataError, match=r"rounds: one split must be named train, got train_r1, train_r2: save"):
+        guess(tmp_path / "rounds")
 
 
 def test_a_dev_split_is_drawn_where_none_is_named(glue: Path) -> None:

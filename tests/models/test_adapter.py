@@ -180,7 +180,5 @@ def test_pooling_is_refused_for_tasks_over_tokens(encoder: Path) -> None:
 
 def test_a_missing_library_is_named(encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
-    with pytest.raises(
-        RunError, match=r"needs the library peft, which is not installed: `pip install peft`"
-    ):
+    with pytest.raises(RunError, match=r"needs the library peft, which is not installed: `pip install peft`"):
         build(config_of(encoder, **LORA))

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from dice_ray.data.guess.base import Attempt, Guess
+from dice_ray.data.guess.base import NUM_ROWS, Attempt, Guess
+from dice_ray.data.guess.folder import NAMES
 from dice_ray.data.readers.columns import Column
-from dice_ray.data.records import PairRecord, TextRecord
+from dice_ray.data.records import PairRecord, Record, TextRecord
 from dice_ray.errors import InputError, UnknownNameError
 from dice_ray.settings import Nested
 
@@ -105,15 +106,31 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     values = {column: cells for column, cells in values.items() if column not in id_.values()}
     free = {column: cells for column, cells in values.items() if column not in own_texts}
     labels = [column for column, cells in free.items() if are_labels(cells)]
+    if given.label is None and (splits := next((column for column in labels if _are_splits(values[column])), None)):
+        return (
+            f"the column {splits!r} says which split a row is of: write a file for each split, or name the column of "
+            "the labels by --label-column to read all rows for training"
+        )
     labels = labels if given.label is None else [known[given.label]]
     if not labels:
+        more = ""
+        if len(rows) >= NUM_ROWS:
+            more = f" in the first {NUM_ROWS:,} rows: if the file is sorted by label, name its column by --label-column"
         for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
             if len(distinct := _distinct(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
-                return f"the column {column!r} has one value, {next(iter(distinct))!r}: nothing to learn"
-        return f"no column repeats 2 to {MAX_LABELS} short values, as labels do ({', '.join(map(repr, values))})"
-    # The column with the best name, of equal ones that with the fewest labels, of equal ones the last.
+                return f"the column {column!r} has one value, {next(iter(distinct))!r}{more or ': nothing to learn'}"
+        columns = ", ".join(map(repr, values))
+        return f"no column repeats 2 to {MAX_LABELS} short values, as labels do ({columns}){more}"
+    # Of the columns with a value in most rows the one with the best name, of equal ones that with the fewest labels, of
+    # equal ones the last.
     label = min(
-        labels, key=lambda column: (_rank(column, LABELS), len(_distinct(values[column])), -labels.index(column))
+        labels,
+        key=lambda column: (
+            2 * len(values[column]) < len(rows),
+            _likeness(column, LABELS),
+            len(_distinct(values[column])),
+            -labels.index(column),
+        ),
     )
     if given.label is None and _is_scale(values[label]):
         return f"the column {label!r} holds numbers on a scale, not classes: no task learns them"
@@ -138,7 +155,7 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     others = [column for column in dict.fromkeys([*labels, *texts]) if column not in (label, *(pair or ()))]
     if pair:
         return {"pair": {"first": pair[0], "second": pair[1], "label": label, **id_}}, _note(others, id_)
-    text = min(texts, key=lambda column: (_rank(column, TEXTS), -sum(map(len, values[column]))))
+    text = min(texts, key=lambda column: (_likeness(column, TEXTS), -sum(map(len, values[column]))))
     separator = _separator(values[label])
     written = {"text": text, "label": label, **id_} | ({"separator": separator} if separator else {})
     return {"text": written}, _note([column for column in others if column != text], id_)
@@ -186,6 +203,15 @@ def guess_classification(attempt: Attempt, why: dict[str, str]) -> Guess | str:
         }
         | why,
     )
+
+
+def of_all_rows(guess: Guess, records: Sequence[Record]) -> Guess:
+    """The guess with the task of all records of the training split, whose first rows may have one label more often."""
+    if next(iter(guess.task)) not in ("sentence_pair", "text_classification"):
+        return guess
+    why = {path: reason for path, reason in guess.why.items() if path.partition(".")[0] != "task"}
+    found = guess_classification(Attempt(guess.reader, tuple(records), guess.bad, ""), why)
+    return replace(guess, task=found.task, why=found.why) if isinstance(found, Guess) else guess
 
 
 def with_positive(guess: Guess, positive: str) -> Guess:
@@ -267,6 +293,21 @@ def _rank(column: Column, known: Sequence[str]) -> int:
     if name.startswith(ANNOTATED) and known is LABELS:
         return -1
     return known.index(name) if name in known else len(known)
+
+
+def _likeness(column: Column, known: Sequence[str]) -> float:
+    """The rank of a column among known names, or of the best one that is a word of its name, as in `Review Text`."""
+    rank = _rank(column, known)
+    words = re.findall("[a-z]+", str(column).lower())
+    return min([float(rank), *(known.index(word) + 0.5 for word in words if word in known)])
+
+
+def _are_splits(cells: Sequence[Any]) -> bool:
+    """Whether all values are names of splits, one of them that of training."""
+    found = {str(cell).lower() for cell in cells}
+    return any(re.fullmatch(NAMES["train"], name) for name in found) and all(
+        re.fullmatch("|".join(NAMES.values()), name) for name in found
+    )
 
 
 def _separator(cells: Sequence[Any]) -> str | None:

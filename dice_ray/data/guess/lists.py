@@ -27,7 +27,7 @@ QUESTIONS: Final = ("question", "query")
 ANSWERS: Final = ("answers", "answer", "answer_text")
 STARTS: Final = ("answer_start", "start")
 TAGS: Final = re.compile(r"tag|label|ner|pos", re.IGNORECASE)
-"""The names of columns whose numbers may be tags."""
+"""The names of columns of tags: others may hold anything that a word has, such as its head or its language."""
 NUM_LOOKED_AT: Final = 20
 """The cells from which a column may be one of spans."""
 MIN_SHARE: Final = 0.99
@@ -44,7 +44,7 @@ def guess_lists(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> 
 
 
 def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]]) -> Guess | str:
-    """Rows with the words of a sentence and as many tags: the last column of span tags, else of plain tags."""
+    """Rows with the words of a sentence and as many tags: the last column of spans, else the first of plain tags."""
     columns = {
         column: [_pieces(row[column]) for row in rows]
         for column in rows[0]
@@ -78,7 +78,7 @@ def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]
             result, names[column] = read(_written(words, column, "plain", numbers)), numbers
         if result.reason:
             reason = result.reason
-        elif is_tag_set(_tags(result)):
+        elif is_tag_set(_tags(result)) and len(set(_tags(result))) > 1:
             attempts[column] = result
     # Numbers may be anything that a word has, such as its head: only where no column has texts for tags.
     if with_texts := {column: result for column, result in attempts.items() if column not in names}:
@@ -87,7 +87,7 @@ def guess_tagged_rows(read: Read, setting: str, rows: Sequence[Mapping[str, Any]
     spans = [column for column, kind in kinds.items() if kind != "plain"]
     if not attempts:
         return reason
-    column = (spans or list(attempts))[-1]
+    column = spans[-1] if spans else next(iter([*filter(TAGS.search, attempts), *attempts]))
     others = [other for other in attempts if other != column]
     notes = [f"Other candidate columns: {', '.join(map(repr, others))}."] if others else []
     if numbers := names.get(column, []):

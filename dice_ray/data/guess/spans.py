@@ -10,12 +10,11 @@ from dice_ray.data.guess.base import MAX_BAD_SHARE, READER, Attempt, Guess, atte
 from dice_ray.data.guess.tagged import guess_nested, guess_tagging
 from dice_ray.data.readers.annotated import MISALIGNED, MISPLACED, OVERLAPPING
 from dice_ray.data.readers.columns import Column
+from dice_ray.data.readers.json_spans import ENDS, STARTS
 from dice_ray.data.readers.pubtator import is_pubtator
 from dice_ray.data.records import TaggedRecord
 from dice_ray.settings import Nested
 
-START: Final = ("start", "start_offset", "begin", "start_char")
-END: Final = ("end", "end_offset", "stop", "end_char")
 LABEL: Final = ("label", "type", "entity_type", "tag", "entity_label", "category", "class")
 TEXT: Final = ("text", "sentence", "content", "document", "context")
 IDS: Final = ("id", "doc_id", "text_id", "document_id", "sentence_id")
@@ -63,7 +62,7 @@ def guess_span_settings(read: Callable[[Nested], Attempt], setting: str) -> Gues
 def choose_span_rows(rows: Sequence[Mapping[Column, str]]) -> Nested | None:
     """The value of the reader's `columns` for a table with a span in each row; None for any other table."""
     names = {str(column).lower(): column for column in (rows[0] if rows else ())}
-    uses = {"text": TEXT, "start": START, "end": END, "label": LABEL, "id": IDS}
+    uses = {"text": TEXT, "start": STARTS, "end": ENDS, "label": LABEL, "id": IDS}
     found = {use: next((names[name] for name in known if name in names), None) for use, known in uses.items()}
     if any(found[use] is None for use in ("text", "start", "end", "label")):
         return None

@@ -299,12 +299,13 @@ def is_tag_set(tags: Iterable[str]) -> bool:
 def tag_kind(tags: Sequence[str]) -> TagKind:
     """What a sequence of tags marks, by the tags that occur in it.
 
-    Bare types are spans only if most words are outside of them: a tag set of parts of speech may have a tag O too.
+    Bare types, and B and I without a type, are spans only if most words are outside of them: a tag set of parts of
+    speech may have a tag O too, and segmentation has B, M, E and S.
     """
     distinct = set(tags)
     letters = [parsed(tag) for tag in distinct]
-    if all(letters) and any(letter[1] for letter in letters if letter):
+    is_outside_most = 2 * sum(tag in ("O", "o") for tag in tags) > len(tags)
+    if all(letters) and (any(letter[1] for letter in letters if letter) or (is_outside_most and len(distinct) > 1)):
         return "spans"
-    num_outside = sum(tag in ("O", "o") for tag in tags)
     are_types = all(len(tag) > 1 or tag in ("O", "o") for tag in distinct) and len(distinct) > 1
-    return "types" if are_types and 2 * num_outside > len(tags) else "plain"
+    return "types" if are_types and is_outside_most else "plain"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+import regex
 
 from dice_ray.data.readers.base import Bad, Drop, Kept, Labels, RowPlace, RowResult
 from dice_ray.data.readers.tags import in_order
@@ -13,8 +14,11 @@ from dice_ray.errors import shown
 from dice_ray.settings import Settings
 from dice_ray.unspaced import UNSPACED
 
-WORD: Final = re.compile(rf"{UNSPACED.pattern}|[^\W_]+|[^\s]")
-"""A character of a script that puts no spaces between words, a sequence of letters and digits, or a symbol."""
+WORD: Final = regex.compile(rf"{UNSPACED.pattern}|[\p{{L}}\p{{N}}][\p{{L}}\p{{N}}\p{{M}}\u200c\u200d]*|\S\p{{M}}*")
+"""A character of a script that puts no spaces between words, letters and digits with their marks, or a symbol.
+
+Marks are the vowel signs of Devanagari and accents that follow their letter, which `\\w` of Python's `re` leaves out.
+"""
 MISALIGNED: Final = "a span that begins or ends within a word, which is taken whole"
 MISPLACED: Final = "a span whose text does not stand at its place"
 OVERLAPPING: Final = "spans that overlap, of which the longest are kept"

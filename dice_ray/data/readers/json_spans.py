@@ -11,8 +11,8 @@ from dice_ray.data.readers.json_rows import not_cancelled
 
 TEXTS: Final = ("text", "data", "sentence", "content", "tokenized_text", "tokens", "words", "sentences", "document")
 SPANS: Final = ("spans", "entities", "ents", "label", "labels", "annotations", "annotation", "ner")
-STARTS: Final = ("start", "start_offset", "begin")
-ENDS: Final = ("end", "end_offset", "stop")
+STARTS: Final = ("start", "start_offset", "begin", "start_char")
+ENDS: Final = ("end", "end_offset", "stop", "end_char")
 TYPES: Final = ("label", "labels", "type", "entity", "entity_group", "tag")
 
 

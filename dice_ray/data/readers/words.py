@@ -79,6 +79,8 @@ class WordColumns(Branch):
 class SpanRows(SpanSettings, Branch):
     """A text and one of its spans in each row; the rows of a text follow each other.
 
+    Without a column of ids, a text that returns with other spans is malformed: each of its records would lack some.
+
     Attributes:
         text: The column of the text; a new one begins at another text, or at another id.
         start: The column of the span's first character; a row without one is a text without spans.
@@ -108,12 +110,16 @@ class SpanRows(SpanSettings, Branch):
         spans: list[AnnotatedSpan] = []
         bad: Bad | None = None
         last: Bad | None = None  # directly before this row
+        before: dict[int, int] = {}  # hashes of each text and of its spans
 
         def ended() -> Iterator[RowResult]:
             if bad is not None:
                 yield bad
             elif first is not None:
                 line, row = first
+                if self.id is None and (known := hash(tuple(spans))) != before.setdefault(hash(row["text"]), known):
+                    yield Bad(line, "the rows of a text one after the other, with all of its spans", shown(row["text"]))
+                    return
                 found = Annotated(row["text"], spans)
                 labels: Labels = "read" if "label" in row else "ignored"
                 yield self.span_record(line, row.get("id", str(line)), found, labels=labels)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dice_ray.data.guess import guess
-from dice_ray.data.readers.annotated import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING
+from dice_ray.data.readers.annotated import IN_PIECES, MISALIGNED, MISPLACED, OVERLAPPING, WORD
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, RowResult
 from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.tables import TablesConfig
@@ -31,6 +31,7 @@ FORMS: dict[str, Any] = {
     "doccano": {"text": TEXT, "label": SPANS},
     "doccano of old": {"text": TEXT, "labels": SPANS, "meta": {}},
     "doccano with relations": {"text": TEXT, "entities": objects("start_offset", "end_offset"), "relations": []},
+    "spaCy's keys": {"text": TEXT, "entities": objects("start_char", "end_char")},
     "Prodigy": {"text": TEXT, "tokens": [{"text": "Ada", "id": 0}], "spans": objects(), "answer": "accept"},
     "spaCy": [TEXT, {"entities": SPANS}],
     "Label Studio": {
@@ -264,6 +265,31 @@ def test_a_table_with_a_span_a_row_gives_a_record_for_each_text(tmp_path: Path) 
         ("B-PER", "O"),
     ]
     assert len(list(reader.read(tmp_path / "a.csv", "ignored"))) == 4
+
+
+def test_a_text_that_returns_with_other_spans_is_malformed(tmp_path: Path) -> None:
+    """A table sorted by type gave two records of one sentence, each with the other's entity as O."""
+    rows = ["text,start,end,label", "Ada in Rome,0,3,PER", "Bob ran,0,3,PER", "Ada in Rome,7,11,LOC", "Bob ran,0,3,PER"]
+    (tmp_path / "a.csv").write_text("\n".join(rows))
+    reader = TablesConfig(quoting=True, delimiter=",", columns=SpanRows())
+    first, again, other, equal = reader.read(tmp_path / "a.csv")
+    assert isinstance(other, Bad)
+    assert (other.place, other.expected) == (4, "the rows of a text one after the other, with all of its spans")
+    assert [type(row) for row in (first, again, equal)] == [Kept] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("राम दिल्ली में", ["राम", "दिल्ली", "में"]),
+        ("cafe\u0301 noir", ["cafe\u0301", "noir"]),
+        ("می\u200cرود شب", ["می\u200cرود", "شب"]),
+        ("我住 x_1's", ["我", "住", "x", "_", "1", "'", "s"]),
+    ],
+)
+def test_a_word_has_the_marks_of_its_letters(text: str, words: list[str]) -> None:
+    """Vowel signs, accents that follow their letter, and joiners were words of their own."""
+    assert WORD.findall(text) == words
 
 
 def test_spans_that_do_not_fit_the_words_are_refused(tmp_path: Path) -> None:
