@@ -91,6 +91,9 @@ def check_encoder(config: RunConfig, encoder: PreTrainedModel, padding_side: str
     if num_positions(encoder) is not None and padding_side == "left":
         must = "must pad on the right, as the encoder counts positions from the first token"
         problems.append(Problem("model.encoder", must, "padding_side left (tokenizer_config.json)"))
+    if config.training.layer_decay < 1 and not layers:
+        must = f"must be 1 with {model.encoder}, whose parameters do not say which layer they are of"
+        problems.append(Problem("training.layer_decay", must, str(config.training.layer_decay)))
     if isinstance(model.freeze, int) and model.freeze > layers:
         must = f"must be none, embeddings, encoder, or at most {layers}, the layers of model.encoder {model.encoder}"
         problems.append(Problem("model.freeze", must, str(model.freeze)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from dice_ray.errors import ConfigError, LossInputError
+from dice_ray.errors import ConfigError, LossInputError, Problem
 from dice_ray.losses.base import Loss, LossBranch
 from dice_ray.losses.items import is_readable
 from dice_ray.losses.mining import MiningConfig
@@ -28,7 +28,8 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
     """The loss as a callable for `Trainer(..., compute_loss_func=...)`, with labels of -100 ignored.
 
     Raises:
-        ConfigError: The loss or its mining does not fit the term.
+        ConfigError: The loss or its mining does not fit the term, or the term is one of positions, whose mask the
+            Trainer does not pass.
 
     Example:
         >>> from transformers import BertConfig, BertForTokenClassification, Trainer, TrainingArguments
@@ -46,6 +47,9 @@ def compute_loss_func(config: LossBranch, facts: TermFacts, mining: MiningConfig
         2
     """
     mining = mining or MiningConfig()
+    if facts.link == "position" or facts.link not in config.links():
+        known = tuple(sorted(config.links() - {"position"}))
+        raise ConfigError([Problem("facts.link", f"must be one that {config.name} takes", facts.link, known=known)])
     if problems := [*config.problems(facts, "loss"), *mining.problems(config, facts, "mining")]:
         raise ConfigError(problems)
     return TrainerLoss(mining.wrap(config.build(facts)))
@@ -60,7 +64,6 @@ class TrainerLoss:
     """
 
     def __init__(self, loss: Loss) -> None:
-        assert loss.link != "position", "position terms have a mask over positions, which the Trainer does not pass"
         self.loss, self.is_first = loss, True
 
     def __call__(
@@ -81,6 +84,11 @@ class TrainerLoss:
         if num_items_in_batch is None:
             return self.loss.value(statistics)
         num_items = torch.as_tensor(num_items_in_batch, device=logits.device)
+        if num_items.numel() > 1:
+            raise LossInputError(
+                f"Each process must train on one device, got {num_items.numel()}: start the Trainer, which uses all "
+                "GPUs that it sees, by torchrun or accelerate, or set CUDA_VISIBLE_DEVICES=0."
+            )
         if self.loss.is_item_mean:
             return step_loss(self.loss, statistics, num_items=num_items)
         # The Trainer adds up the micro-batches of a step: with their shares, the sum is a weighted mean.

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import PlainValidator
 from torch import nn
 
-_LAYER = re.compile(r"(?:^|\.)(?:layers?|block|h)\.(\d+)\.")
+_LAYER = re.compile(r"(?:^|\.)(?:layers?|blocks?|h|attentions|ffns|layer_norm[12])\.(\d+)\.")
 _EMBEDDINGS = re.compile("embed|wte|wpe")
 
 

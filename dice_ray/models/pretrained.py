@@ -132,12 +132,21 @@ def freeze_unused_parameters(encoder: PreTrainedModel, tokenizer: PreTrainedToke
 
     DDP would wait for their gradients. An example is the mask of XLNet, which only permutation training uses. They are
     found by a forward pass: parameters that its autograd graph does not reach are frozen.
+
+    Raises:
+        RunError: The hidden states have another width than the configuration says, as in OPT-350m: no head fits them.
     """
     drop_pooler(encoder)
     accepted, was_training = accepted_inputs(encoder), encoder.training
     encoder.eval()
     example = {name: values for name, values in tokenizer("", return_tensors="pt").items() if name in accepted}
-    reached = set(_leaves(encoder(**example).last_hidden_state))
+    hidden = encoder(**example).last_hidden_state
+    if (width := hidden.shape[-1]) != encoder.config.hidden_size:
+        raise RunError(
+            f"an encoder's hidden states must be as wide as its configuration says, {encoder.config.hidden_size}, and "
+            f"those of {encoder.config.model_type} are {width} wide: choose another model.encoder"
+        )
+    reached = set(_leaves(hidden))
     encoder.train(was_training)
     for parameter in encoder.parameters():
         parameter.requires_grad_(parameter in reached)
@@ -163,7 +172,8 @@ def with_dropout(settings: SettingsT, dropout: float) -> SettingsT:
     """The settings with all dropout rates set; those for classifiers belong to heads that are not used."""
     # Each encoder family has its own names for its dropout rates.
     for name, value in settings.to_dict().items():
-        if "dropout" in name and "classifier" not in name and type(value) in (int, float):
+        is_rate = "dropout" in name or name.endswith("pdrop")  # resid_pdrop, embd_pdrop and attn_pdrop of GPT-2
+        if is_rate and "classifier" not in name and type(value) in (int, float):
             setattr(settings, name, dropout)
     return settings
 

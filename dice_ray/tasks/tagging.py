@@ -190,15 +190,18 @@ class Tagging(Task[TaggedRecord]):
         counts = [self._counts(*pair) for pair in zip(gold, predicted, strict=True)]
         total, num_words = sum_counts(counts), sum(map(len, gold))
         frequencies = Counter(tag for tags in gold for tag in tags)
-        constant, num_constant = frequencies.most_common(1)[0]
+        spans = [span for tags in gold for span in self.config.spans(tags)]
+        # A type that is predicted for each word is right where a span of it has one word.
+        singles = Counter(type_ for type_, first, end in spans if end - first == 1)
+        num_constant = max(singles.values(), default=0)
         num_right = sum(
             tag == guess for pair in zip(gold, predicted, strict=True) for tag, guess in zip(*pair, strict=True)
         )
         metrics = {
             **span_scores(total),
             "accuracy": ratio(num_right, num_words),
-            "constant_f1": span_scores(sum_counts(self._counts(tags, [constant] * len(tags)) for tags in gold))["f1"],
-            "constant_accuracy": ratio(num_constant, num_words),
+            "constant_f1": Counts(num_constant, num_words - num_constant, len(spans) - num_constant).f1,
+            "constant_accuracy": ratio(max(frequencies.values()), num_words),
             "words_dropped": float(num_words - sum(map(len, decoded))),
         }
         items = tuple(span_item(record.id, count) for record, count in zip(records, counts, strict=True))

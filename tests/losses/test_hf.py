@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from dice_ray.errors import ConfigError, LossInputError
-from dice_ray.losses import CrossEntropyConfig, DiceConfig, FocalConfig, SelfAdjustingDiceConfig
+from dice_ray.losses import AsymmetricConfig, CrossEntropyConfig, DiceConfig, FocalConfig, SelfAdjustingDiceConfig
 from dice_ray.losses.base import LossBranch
 from dice_ray.losses.hf import ERROR, TrainerLoss, compute_loss_func
 from dice_ray.losses.tversky import TverskyConfig
@@ -122,6 +122,13 @@ def test_unsuitable_losses_and_missing_labels_are_refused() -> None:
     soft = torch.tensor([1.0, 0.9])
     with pytest.raises(LossInputError, match=r"whole numbers, since no loss takes soft ones, got 0\.9"):
         compute_loss_func(CrossEntropyConfig(), TOPICS)({"logits": torch.randn(2)}, soft)
+    places = TermFacts("start", "position", classes=(), counts=())
+    for loss, facts in ((AsymmetricConfig(), TAGS), (DiceConfig(), places), (CrossEntropyConfig(), places)):
+        with pytest.raises(ConfigError, match=f"must be one that {loss.name} takes, got {facts.link}"):
+            compute_loss_func(loss, facts)
+    per_device = torch.tensor([[2], [2]])
+    with pytest.raises(LossInputError, match="Each process must train on one device, got 2"):
+        compute_loss_func(DiceConfig(), TAGS)({"logits": torch.zeros(2, 3)}, torch.zeros(2), per_device)
     with pytest.raises(LossInputError, match="must hold labels"):
         compute_loss_func(CrossEntropyConfig(), TAGS)({"logits": torch.zeros(2, 3)}, None)
 

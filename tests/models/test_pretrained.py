@@ -18,7 +18,14 @@ from dice_ray.config.checks import check_encoder
 from dice_ray.config.load import Layer, resolve
 from dice_ray.errors import ConfigError, RunError
 from dice_ray.models.encoder import ModelConfig, load_encoder, load_tokenizer
-from dice_ray.models.pretrained import drop_pooler, is_causal, num_positions
+from dice_ray.models.layers import num_layers
+from dice_ray.models.pretrained import (
+    drop_pooler,
+    freeze_unused_parameters,
+    is_causal,
+    num_positions,
+    with_dropout,
+)
 from dice_ray.run import train
 from dice_ray.run.build import build
 from tests.contracts.encoders import save
@@ -200,15 +207,44 @@ def test_padding_that_would_move_positions_is_refused(folder: Path, tmp_path: Pa
         next(train.evaluations(resolve([Layer("test", written)]), tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("family", "settings"),
-    [
-        ("gpt2", {"n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}),
-        ("openai-gpt", {"n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}),
-        ("opt", TINY | {"ffn_dim": 16, "word_embed_proj_dim": 16}),
-        ("biogpt", TINY | {"intermediate_size": 16}),
-    ],
-)
+DECODERS: list[tuple[str, dict[str, Any]]] = [
+    ("gpt2", {"n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}),
+    ("openai-gpt", {"n_positions": 32, "n_embd": 16, "n_layer": 1, "n_head": 2}),
+    ("opt", TINY | {"ffn_dim": 16, "word_embed_proj_dim": 16}),
+    ("biogpt", TINY | {"intermediate_size": 16}),
+]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("family", "settings"), DECODERS)
+def test_no_dropout_is_left_whatever_a_family_calls_it(family: str, settings: dict[str, Any]) -> None:
+    """GPT-2 kept its own rates, so that a search of model.dropout varied that of the head alone."""
+    rates = AutoConfig.for_model(family, vocab_size=50, **settings)
+    encoder = AutoModel.from_config(with_dropout(rates, 0.0)).train()
+    first, second = (encoder(input_ids=torch.tensor([[1, 2, 3]])).last_hidden_state for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_hidden_states_of_another_width_than_configured_are_refused(tmp_path: Path) -> None:
+    """OPT-350m projects its hidden states: no head fitted them, at the first step."""
+    settings = AutoConfig.for_model("opt", vocab_size=50, ffn_dim=16, word_embed_proj_dim=8, **TINY)
+    tokenizer = load_tokenizer(ModelConfig(), ["a text"])
+    with pytest.raises(RunError, match="as wide as its configuration says, 16, and those of opt are 8 wide"):
+        freeze_unused_parameters(AutoModel.from_config(settings), tokenizer)
+
+
+def test_layers_are_known_in_every_family_or_a_rate_by_layer_is_refused() -> None:
+    """FlauBERT's layers were not found, and layer_decay had an effect on the embeddings alone."""
+    sizes: dict[str, Any] = {"n_layers": 3, "emb_dim": 16, "n_heads": 2}
+    assert num_layers(AutoModel.from_config(AutoConfig.for_model("flaubert", n_words=50, **sizes))) == 3
+    shared = AutoModel.from_config(AutoConfig.for_model("albert", vocab_size=50, embedding_size=16, **TINY))
+    task = {"sentence_pair": {"max_length": 32}}
+    written = {"task": task, "data": {"source": "synthetic"}, "training": {"layer_decay": 0.9}}
+    (problem,) = check_encoder(resolve([Layer("test", written)]), shared, "right")
+    assert (problem.path, problem.got) == ("training.layer_decay", "0.9")
+
+
+@pytest.mark.parametrize(("family", "settings"), DECODERS)
 @torch.no_grad()
 def test_positions_are_recognised_by_every_name_of_their_table(family: str, settings: dict[str, Any]) -> None:
     """Finds rows that end in an IndexError while training, and left padding, which would move GPT-2's positions."""

@@ -85,7 +85,8 @@ def test_spans_are_scored_and_items_counted() -> None:
     assert scores.metrics["f1"] == pytest.approx(0.5)
     assert (scores.metrics["f1_LOC"], scores.metrics["f1_PER"]) == (1, 0)
     assert scores.metrics["accuracy"] == pytest.approx(5 / 6)
-    assert scores.metrics["constant_f1"] == 0
+    # LOC for each word: one of six is right, and one of two found.
+    assert scores.metrics["constant_f1"] == pytest.approx(0.25)
     assert scores.metrics["constant_accuracy"] == pytest.approx(0.5)
     assert [(item.tp, item.fp, item.fn) for item in scores.items] == [(0, 1, 1), (1, 0, 0)]
 
@@ -98,6 +99,13 @@ def test_a_plain_tag_is_a_span_of_its_own() -> None:
     scores = scored(built(CHINESE, tags="plain"), CHINESE, ["VERB", "VERB"], ["VERB", "NUM"])
     assert scores.metrics["f1"] == scores.metrics["accuracy"] == 0.75
     assert scores.metrics["constant_f1"] == 0.5
+
+
+def test_the_constant_predictor_does_not_predict_the_background() -> None:
+    """Its F1 was 0 wherever the background was the most frequent tag, so every arm was above it."""
+    records = (TaggedRecord("1", tuple("abcdefghij"), ("O",) * 6 + ("TOXIC",) * 4),)
+    task = built(records, tags="plain", background="O")
+    assert scored(task, records, ["O"] * 10).metrics["constant_f1"] == pytest.approx(2 * 4 / (10 + 4))
 
 
 def test_one_predicted_class_is_collapsed() -> None:
