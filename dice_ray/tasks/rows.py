@@ -90,21 +90,16 @@ def text_rows(
 ) -> list[Row]:
     """The rows of `windows` without the places of tokens: faster. A pair is one row, whose longer text is truncated."""
     if texts and not isinstance(texts[0], str):
-        return pair_rows(tokenizer, texts, max_length)
+        encoded = encodings(tokenizer, texts, max_length, side=tokenizer.truncation_side, places=False)
+        return [
+            {**inputs_of(encoding, tokenizer), "record": record, "cut": bool(encoding.overflowing)}
+            for record, encoding in enumerate(encoded)
+        ]
     encoded = encodings(tokenizer, texts, max_length, stride=stride, places=False)
     return [
         {**inputs_of(window, tokenizer), "record": record, "cut": False}
         for record, encoding in enumerate(encoded)
         for window in [encoding, *encoding.overflowing]
-    ]
-
-
-def pair_rows(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Any], max_length: int) -> list[Row]:
-    """A row for each pair of texts; of one that is too long the longer text is truncated."""
-    encoded = encodings(tokenizer, pairs, max_length, side=tokenizer.truncation_side, places=False)
-    return [
-        {**inputs_of(encoding, tokenizer), "record": record, "cut": bool(encoding.overflowing)}
-        for record, encoding in enumerate(encoded)
     ]
 
 

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
     from dice_ray.models.encoder import ModelConfig
+    from dice_ray.tasks.sentence_pair import SentencePairConfig
 
 
 Classified: TypeAlias = TextRecord | PairRecord
@@ -146,7 +147,7 @@ class TextClassificationConfig(WindowedBranch):
 class TextTask(Task[Classified]):
     """Texts with one term, `label`; a text's probabilities are the mean over its windows."""
 
-    config: TextClassificationConfig
+    config: TextClassificationConfig | SentencePairConfig
 
     @abstractmethod
     def target(self, present: list[int]) -> int | list[int]:

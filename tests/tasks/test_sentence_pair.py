@@ -22,6 +22,11 @@ def task(**settings: object) -> SentencePair:
     return config.build(config.classes(RECORDS))
 
 
+def of(positive: list[float]) -> list[list[float]]:
+    """The probabilities of both classes."""
+    return [[1 - probability, probability] for probability in positive]
+
+
 @pytest.mark.parametrize("link", ["softmax", "sigmoid"])
 def test_gold_logits_decode_to_a_perfect_score(link: str) -> None:
     pair = task(link=link)
@@ -69,7 +74,7 @@ def test_a_pair_is_cut_on_the_side_where_its_tokenizer_cuts(side: str) -> None:
 def test_a_split_is_scored_at_the_given_threshold_not_at_its_own_best() -> None:
     pair = task()
     rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))
-    scores = pair.score(RECORDS, rows, [0.7, 0.2, 0.1], {"threshold": 0.05})
+    scores = pair.score(RECORDS, rows, of([0.7, 0.2, 0.1]), {"threshold": 0.05})
     assert (scores.metrics["f1"], scores.metrics["f1_tuned"]) == (1, 0.5)
     assert sum(item.fp for item in scores.tuned_items) == 2
 
@@ -79,15 +84,15 @@ def test_each_pair_has_the_probability_of_its_own_label() -> None:
     pair = task()
     rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))
     assert [record.label for record in RECORDS] == ["1", "0", "0"]
-    scores = pair.score(RECORDS, rows, [0.3, 0.2, 0.9], {"threshold": 0.5})
+    scores = pair.score(RECORDS, rows, of([0.3, 0.2, 0.9]), {"threshold": 0.5})
     assert scores.label_probabilities == pytest.approx({"1": 0.3, "2": 0.8, "3": 0.1})
 
 
 def test_one_predicted_class_is_collapsed() -> None:
     pair = task()
     rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))
-    assert pair.score(RECORDS, rows, [0.1, 0.2, 0.3], {"threshold": 0.5}).collapsed
-    assert not pair.score(RECORDS, rows, [0.1, 0.2, 0.7], {"threshold": 0.5}).collapsed
+    assert pair.score(RECORDS, rows, of([0.1, 0.2, 0.3]), {"threshold": 0.5}).collapsed
+    assert not pair.score(RECORDS, rows, of([0.1, 0.2, 0.7]), {"threshold": 0.5}).collapsed
 
 
 @pytest.mark.parametrize("labels", [["1", "1"], ["0", "0"], ["0", "1", "2"], ["yes", "no"]])
@@ -100,7 +105,8 @@ def test_other_labels_than_two_are_an_error(labels: list[str]) -> None:
 @pytest.mark.parametrize("link", ["softmax", "sigmoid"])
 def test_a_pair_is_predicted_at_the_tuned_threshold_with_its_probabilities(link: str) -> None:
     pair = task(link=link)
-    assert pair.predict(RECORDS, [], [0.3, 0.2, 0.1], {"threshold": 0.25}).text().splitlines() == [
+    rows = pair.encode(RECORDS, load_tokenizer(ModelConfig(), pair.texts(RECORDS)))
+    assert pair.predict(RECORDS, rows, of([0.3, 0.2, 0.1]), {"threshold": 0.25}).text().splitlines() == [
         "id\tlabel\tprobability_0\tprobability_1",
         "1\t1\t0.700000\t0.300000",
         "2\t0\t0.800000\t0.200000",
