@@ -252,7 +252,7 @@ class OneLabel(TextTask):
             metrics["roc_auc"] = macro_roc_auc(probabilities_NC, labels_N[:, None] == np.arange(len(self.classes)))
         else:
             positive_N = probabilities_NC[:, 1]
-            metrics |= binary_scores(positive_N, labels_N, 0.5) | decisions
+            metrics = binary_scores(positive_N, labels_N, 0.5) | metrics | decisions
             metrics["f1_tuned"] = binary_scores(positive_N, labels_N, decisions["threshold"])["f1"]
             metrics["constant_f1"] = constant_f1(labels_N)
             metrics |= chosen_constant(self.config.score, labels_N)
