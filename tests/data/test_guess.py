@@ -634,6 +634,12 @@ def one_of(*labels: str) -> Callable[[int], str]:
             ),
             {"text": {"text": "text", "label": "airline_sentiment"}},
         ),
+        (
+            cells(
+                text=sentence, emotion=one_of("joy", "anger"), label_confidence=lambda number: f"0.{number % 20 + 10}"
+            ),
+            {"text": {"text": "text", "label": "emotion"}},
+        ),
         (  # reviews, some of which have no title
             cells(
                 **{

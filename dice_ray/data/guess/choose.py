@@ -127,7 +127,7 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
         labels,
         key=lambda column: (
             2 * len(values[column]) < len(rows),
-            _likeness(column, LABELS),
+            _rank(column, LABELS) if _is_scale(values[column]) else _likeness(column, LABELS),
             len(_distinct(values[column])),
             -labels.index(column),
         ),
