@@ -332,7 +332,7 @@ def test_gzip_files_with_a_bom_and_crlf_give_the_same_guess(name: str) -> None:
 
 def test_no_word_is_taken_as_a_comment() -> None:
     Path("train.txt").write_text("# id 1 of 2\n" + conll([["# O", "a B-X"], ["b O", "c O"]] * 3))
-    with pytest.raises(DataError, match="CoNLL columns: line 2: expected 5 columns as in the first line"):
+    with pytest.raises(DataError, match="conll: line 2: expected 5 columns as in the first line"):
         guess(Path("train.txt"))
 
 
@@ -423,7 +423,7 @@ def test_labels_of_texts_are_those_of_their_own_split(monkeypatch: pytest.Monkey
         Path("mapping.txt").write_text(names)
         assert guess(Path("train_text.txt")).reader == {"parallel": {"tag_file": "*_labels.txt", "units": "texts"}}
     Path("train_labels.txt").unlink()
-    with pytest.raises(DataError, match=r"beside: no file of tags beside train_text\.txt"):
+    with pytest.raises(DataError, match=r"parallel: no file of tags beside train_text\.txt"):
         guess(Path("train_text.txt"))
 
 
@@ -431,7 +431,7 @@ def test_labels_of_texts_are_those_of_their_own_split(monkeypatch: pytest.Monkey
 def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
     Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")
     Path("tags.jsonl").write_text(beside)
-    with pytest.raises(DataError, match=r"beside: (its first line is JSON|with tags\.jsonl: too many different tags)"):
+    with pytest.raises(DataError, match=r"parallel: (its first line is JSON|with tags\.jsonl: too many different tags)"):
         guess(Path("train.jsonl"))
 
 
@@ -472,11 +472,11 @@ def test_a_column_of_ids_is_kept() -> None:
     [
         (b"", "must hold rows, and it is empty"),
         (b"\xff\xfe", "must hold rows, and it is empty"),
-        (b"text\tlabel\n", "a table: only a header, no row"),
-        (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "a table: the column 'label' has one value, 'A': nothing to learn"),
+        (b"text\tlabel\n", "tables: only a header, no row"),
+        (b"text\tlabel\n" + b"a nice day\tA\n" * 9, "tables: the column 'label' has one value, 'A': nothing to learn"),
         (b"just a sentence\nand no more\n", "such as mrpc for a table, wnut17 for tagged words, squad2 for questions"),
-        (b"just a sentence\nand another one\n", "a table: no tab, comma, semicolon or bar splits all rows"),
-        (b'{"data": []}', "SQuAD JSON: no row with a label"),
+        (b"just a sentence\nand another one\n", "tables: no tab, comma, semicolon or bar splits all rows"),
+        (b'{"data": []}', "squad: no row with a label"),
         (b"PAR1 and no more", "the file: expected Parquet, found Parquet magic bytes"),
     ],
 )  # fmt: skip
@@ -502,16 +502,14 @@ def test_the_encoding_is_guessed_and_said(encoding: str, is_compressed: bool) ->
     assert [record.text for record in found.records if isinstance(record, TextRecord)] == [text for text, _ in texts]
 
 
-@pytest.mark.parametrize(
-    ("name", "first"), [("a.csv", "a table"), ("a.jsonl.gz", "JSON lines"), ("a.txt", "SQuAD JSON")]
-)
+@pytest.mark.parametrize(("name", "first"), [("a.csv", "tables"), ("a.jsonl.gz", "jsonl"), ("a.txt", "squad")])
 def test_the_reason_against_the_format_that_the_name_stands_for_comes_first(name: str, first: str) -> None:
     """A user of a CSV file would read first why it is no SQuAD JSON."""
     content = b"text,label\n" + b"a nice day,A\n" * 9
     Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
     with pytest.raises(DataError, match=f"Tried:\\n  {first}: ") as raised:
         guess(Path(name))
-    assert str(raised.value).count("a table: ") == 1
+    assert str(raised.value).count("tables: ") == 1
 
 
 def test_an_encoding_of_a_binary_file_is_refused() -> None:
@@ -530,7 +528,7 @@ def test_a_file_that_two_readers_fit_is_read_as_the_user_says() -> None:
     assert "words=('a', 'cat')" in str(raised.value)
     for name in ("parallel", "word_tag"):
         assert list(guess(Path("data.txt"), Given(format=name)).reader) == [name]
-    with pytest.raises(DataError, match="a table: no tab, comma"):
+    with pytest.raises(DataError, match="tables: no tab, comma"):
         guess(Path("data.txt"), Given(format="tables"))
     with pytest.raises(UnknownNameError, match=r"'conl'.*conll"):
         guess(Path("data.txt"), Given(format="conl"))
@@ -698,7 +696,7 @@ def test_numbers_of_words_are_no_tags_unless_named_so(rows_: list[dict[str, Any]
 @pytest.mark.parametrize(
     ("name", "lines_", "message"),
     [
-        ("heads.jsonl", [json.dumps(row) for row in TOKENS], "JSON lines: no column repeats"),
+        ("heads.jsonl", [json.dumps(row) for row in TOKENS], "jsonl: no column repeats"),
         ("stsb.tsv", ["sentence1\tsentence2\tscore", *(f"one day {n}\tno day {n}\t{n % 26 / 5}" for n in range(60))],
          "the column 'score' holds numbers on a scale"),
         ("open.csv", ["question,context,answer", *(f"who {n}?,one day {n},none of it {n}" for n in range(30))],
@@ -723,7 +721,7 @@ def test_data_of_other_tasks_are_refused(name: str, lines_: list[str], message: 
 def test_words_with_a_colon_at_the_start_of_lines_are_no_labels(rest: str, message: str) -> None:
     """Of log lines, features and sentences."""
     Path("notes.txt").write_text("\n".join(["DESC:def a text", *(rest.format(n, n % 2) for n in range(30))]))
-    with pytest.raises(DataError, match=f"fastText: .*{message}"):
+    with pytest.raises(DataError, match=f"fasttext: .*{message}"):
         guess(Path("notes.txt"))
 
 

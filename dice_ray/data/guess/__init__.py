@@ -25,53 +25,32 @@ from dice_ray.errors import DataError, InputError, UnknownNameError, one_line, s
 __all__ = ["GUESSERS", "NOTHING_GIVEN", "Given", "Guess", "guess"]
 
 GUESSERS: Final[dict[str, Callable[[Path, str], Guess | str]]] = {
-    "SQuAD JSON": guess_squad,
-    "MRC-NER JSON": guess_mrc_ner,
-    "texts with spans": guess_spans,
-    "JSON lines": guess_json_lines,
-    "PTB trees": guess_trees,
-    "fastText": guess_fasttext,
-    "CoNLL-U": guess_conllu,
-    "CoNLL columns": guess_conll,
-    "sentences with a file of tags or labels beside": guess_parallel,
-    "word_TAG": guess_word_tag,
-    "a table": guess_table,
+    "squad": guess_squad,
+    "mrc_ner": guess_mrc_ner,
+    "spans": guess_spans,
+    "jsonl": guess_json_lines,
+    "trees": guess_trees,
+    "fasttext": guess_fasttext,
+    "conllu": guess_conllu,
+    "conll": guess_conll,
+    "parallel": guess_parallel,
+    "word_tag": guess_word_tag,
+    "tables": guess_table,
 }
-"""The guessers in the order tried: strict formats first, tables last, as they take most files.
+"""The guesser of each reader, which `--as` names, in the order tried: strict formats first, tables last, as they take
+most files.
 
-Each returns a guess, or the reason why the file is not of its format.
+Each returns a guess, or the reason why its reader does not fit the file.
 """
 
-FORMATS: Final = {
-    "csv": "a table",
-    "tsv": "a table",
-    "jsonl": "JSON lines",
-    "json": "SQuAD JSON",
-    "conllu": "CoNLL-U",
-    "conll": "CoNLL columns",
-}
-"""The format that users mean by the end of a file's name."""
+SUFFIX_READERS: Final = {"csv": "tables", "tsv": "tables", "json": "squad"}
+"""The reader that users mean by the end of a file's name, if that is not the reader's own name."""
 
-
-READERS: Final = {
-    "squad": "SQuAD JSON",
-    "mrc_ner": "MRC-NER JSON",
-    "spans": "texts with spans",
-    "jsonl": "JSON lines",
-    "trees": "PTB trees",
-    "fasttext": "fastText",
-    "conllu": "CoNLL-U",
-    "conll": "CoNLL columns",
-    "parallel": "sentences with a file of tags or labels beside",
-    "word_tag": "word_TAG",
-    "tables": "a table",
-}
-"""The format of each reader, which `--as` names."""
 LAX: Final = ("conll", "parallel", "word_tag", "tables")
 """The readers that may fit a file of another format, in the order of GUESSERS: if several fit, the user is asked."""
 COLUMNAR: Final = {"Parquet": "parquet", "Arrow": "arrow"}
 """The reader of each binary format."""
-WITH_COLUMNS: Final = {"JSON lines": guess_json_lines, "a table": guess_table}
+WITH_COLUMNS: Final = {"jsonl": guess_json_lines, "tables": guess_table}
 """The guessers for a file of which the user names columns."""
 
 
@@ -83,7 +62,7 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         given: What is not to be guessed.
 
     Raises:
-        DataError: The file does not exist or is empty, or no format fits; the error gives the reason for each format.
+        DataError: The file does not exist or is empty, or no reader fits; the error gives the reason for each.
         InputError: There is no such encoding, a positive label is given for another task, or another reader than the
             only one that reads such a path.
         UnknownNameError: The file has no such column or label.
@@ -118,13 +97,13 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         _check_only(COLUMNAR[binary], path, given)
         guessers = {binary: partial(guess_columnar, reader=COLUMNAR[binary], given=given)}
     elif key is not None:
-        guessers = {"JSON lines": partial(guess_json_lines, given=given)}
+        guessers = {"jsonl": partial(guess_json_lines, given=given)}
     elif given.columns:
         guessers = {name: partial(guesser, given=given) for name, guesser in WITH_COLUMNS.items()}
     if given.format is not None and not binary:
-        if given.format not in READERS:
-            raise UnknownNameError("reader", given.format, READERS)
-        guessers = {name: guesser for name, guesser in guessers.items() if name == READERS[given.format]}
+        if given.format not in GUESSERS:
+            raise UnknownNameError("reader", given.format, GUESSERS)
+        guessers = {name: guesser for name, guesser in guessers.items() if name == given.format}
     reasons, fitting = {}, list[Guess]()
     for name, guesser in guessers.items():
         result = guesser(path, encoding)
@@ -142,13 +121,14 @@ def guess(path: Path, given: Given = NOTHING_GIVEN) -> Guess:
         )
     if fitting:
         return fitting[0] if given.positive is None else with_positive(fitting[0], given.positive)
-    # First the format that the file's name stands for.
+    # First the reader that the file's name stands for.
     name = path.with_suffix("").name if path.suffix.lower() in SUFFIXES else path.name
-    expected = FORMATS.get(name.rpartition(".")[2].lower())
+    suffix = name.rpartition(".")[2].lower()
+    expected = SUFFIX_READERS.get(suffix, suffix)
     ordered = sorted(reasons.items(), key=lambda item: item[0] != expected)
     tried = "".join(f"\n  {name}: {reason}" for name, reason in ordered)
     raise DataError(
-        f"{path}: its first {NUM_ROWS:,} rows must be of a known format, and are of none. Tried:{tried}\n"
+        f"{path}: its first {NUM_ROWS:,} rows must fit a reader, and fit none. Tried:{tried}\n"
         "If it is one of these, write the preset by hand: `dice-ray validate NAME` shows an existing one, such as mrpc "
         "for a table, wnut17 for tagged words, squad2 for questions."
     )

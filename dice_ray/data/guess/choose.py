@@ -21,6 +21,8 @@ LABELS: Final = (
     *(*LABEL, "is_duplicate", "quality"),
     *("sentiment", "polarity", "intent", "topic", "relation", "answer", "rating", "stars", "score"),
 )
+MEASURES: Final = frozenset(["rating", "stars", "score"])
+"""Names of labels that are none as a part of a name, as in `relatedness_score`."""
 ANNOTATED: Final = "annotations."
 """The beginning of the columns of choices in Label Studio: labels whatever their name."""
 TEXTS: Final = (
@@ -298,7 +300,7 @@ def _rank(column: Column, known: Sequence[str]) -> int:
 def _likeness(column: Column, known: Sequence[str]) -> float:
     """The rank of a column among known names, or of the best one that is a word of its name, as in `Review Text`."""
     rank = _rank(column, known)
-    words = re.findall("[a-z]+", str(column).lower())
+    words = [word for word in re.findall("[a-z]+", str(column).lower()) if word not in MEASURES]
     return min([float(rank), *(known.index(word) + 0.5 for word in words if word in known)])
 
 
