@@ -140,6 +140,8 @@ def _score(row: dict[Hashable, Any], metric: str) -> float | None:
 
 
 def _value(row: dict[Hashable, Any], name: str) -> Any:
-    """A cell of a row; None where it is missing."""
+    """A cell of a row; None where it is missing. Whole numbers beside missing cells are floats in pandas."""
     value = row.get(name)
-    return None if value is None or pd.isna(value) else value
+    if value is None or pd.isna(value):
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -16,7 +16,7 @@ def test_trials_of_a_sweep(uri: str) -> None:
         writer.open("losses", name="losses", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
         trials = {
             "0001": ("focal", {"loss.focal.gamma": 2.0}, 0.25),
-            "0002": ("dice", {}, 0.5),
+            "0002": ("dice", {"training.batch_size": 16}, 0.5),
             "0003": ("dice", {}, 0),
         }
         for id_, (loss, own, score) in trials.items():
@@ -32,11 +32,12 @@ def test_trials_of_a_sweep(uri: str) -> None:
         writer.end("losses", "FINISHED")
     rows = compared("losses", read("losses", uri))
     assert [(row.run, row.state, row.score, row.params) for row in rows] == [
-        ("losses/0002", "done", 0.5, {"loss": "dice"}),
+        ("losses/0002", "done", 0.5, {"loss": "dice", "training.batch_size": 16}),
         ("losses/0001", "done", 0.25, {"loss": "focal", "loss.focal.gamma": 2.0}),
         ("losses/0003", "done", 0.0, {"loss": "dice"}),
         ("losses/0004", "failed", None, {"loss": "dice"}),
     ]
+    assert "16.0" not in repr(rows), "a whole number beside missing ones was printed as 16.0"
     assert [row.failure for row in rows] == [None, None, None, "too high"]
     (line,) = overview(["losses"], uri)
     assert (line.kind, line.metric, line.best) == ("sweep", "dev/f1", 0.5)
