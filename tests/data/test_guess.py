@@ -431,7 +431,9 @@ def test_labels_of_texts_are_those_of_their_own_split(monkeypatch: pytest.Monkey
 def test_a_file_beside_without_a_tag_set_holds_no_tags(beside: str) -> None:
     Path("train.jsonl").write_text(beside if beside.startswith("{") else "one two three four 5 6 7 8")
     Path("tags.jsonl").write_text(beside)
-    with pytest.raises(DataError, match=r"parallel: (its first line is JSON|with tags\.jsonl: too many different tags)"):
+    with pytest.raises(
+        DataError, match=r"parallel: (its first line is JSON|with tags\.jsonl: too many different tags)"
+    ):
         guess(Path("train.jsonl"))
 
 

