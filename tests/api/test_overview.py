@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from dice_ray.api.overview import compared, overview
@@ -14,7 +16,7 @@ from dice_ray.tracking.writer import Writer
 def test_trials_of_a_sweep(uri: str) -> None:
     with Writer("losses", uri) as writer:
         writer.open("losses", name="losses", params={}, tags={schema.KIND: "sweep", schema.METRIC: "dev/f1"})
-        trials = {
+        trials: dict[str, tuple[str, dict[str, Any], float]] = {
             "0001": ("focal", {"loss.focal.gamma": 2.0}, 0.25),
             "0002": ("dice", {"training.batch_size": 16}, 0.5),
             "0003": ("dice", {}, 0),
