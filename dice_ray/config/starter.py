@@ -101,6 +101,7 @@ def start(
     guessed_ids = _guessed_ids(values) if given.id is None else {}
     id_ = guessed_ids.get("id")
     config, splits, bad_row = _load(values, name, on_bad_row, guessed_ids)
+    # Not the task of another preset, and not the one that the positive label asks for.
     if (
         len(guessed.records) + len(guessed.bad) >= NUM_ROWS
         and given.positive is None

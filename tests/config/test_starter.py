@@ -17,6 +17,7 @@ from dice_ray.cli.app import app
 from dice_ray.config.load import read_layer, resolve
 from dice_ray.config.starter import _lines, start
 from dice_ray.data import places, sources
+from dice_ray.data.guess import Given
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.errors import DataError, InputError
 from dice_ray.run import build
@@ -175,9 +176,13 @@ def test_dropped_rows_are_printed() -> None:
 
 def test_the_task_is_that_of_all_rows_of_a_file_that_is_sorted_by_label() -> None:
     """The first 20,000 rows of a balanced file had one label much more often, and its F1 was scored."""
-    rows = [f"the text {number}\t{label}" for number, label in enumerate("a" * 11_000 + "b" * 11_000)]
+    rows = [f"the text {number}\t{label}" for number, label in enumerate("a" * 20_500 + "b" * 20_500)]
     Path("sorted.tsv").write_text("\n".join(["text\tlabel", *rows]))
-    assert start(Path("sorted.tsv")).guess.task == {"text_classification": {}}
+    with pytest.raises(
+        DataError, match="one value, 'a' in the first 20,000 rows: if the file is sorted by label, name"
+    ):
+        start(Path("sorted.tsv"))
+    assert start(Path("sorted.tsv"), given=Given(label="label")).guess.task == {"text_classification": {}}
 
 
 def test_the_guess_is_printed_as_json_on_request() -> None:

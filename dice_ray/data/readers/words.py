@@ -117,7 +117,7 @@ class SpanRows(SpanSettings, Branch):
                 yield bad
             elif first is not None:
                 line, row = first
-                if self.id is None and (known := hash(tuple(spans))) != before.setdefault(hash(row["text"]), known):
+                if self.id is None and (known := hash(frozenset(spans))) != before.setdefault(hash(row["text"]), known):
                     yield Bad(line, "the rows of a text one after the other, with all of its spans", shown(row["text"]))
                     return
                 found = Annotated(row["text"], spans)
