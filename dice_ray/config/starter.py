@@ -14,7 +14,7 @@ from dice_ray.config.load import Layer, resolve
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
-from dice_ray.data.guess.base import MAX_BAD_SHARE, NUM_ROWS
+from dice_ray.data.guess.base import MAX_BAD_SHARE
 from dice_ray.data.guess.choose import ID_NOTE, of_all_rows
 from dice_ray.data.guess.encoding import refuse_other_encoding
 from dice_ray.data.imbalance import AsReadConfig
@@ -101,12 +101,9 @@ def start(
     guessed_ids = _guessed_ids(values) if given.id is None else {}
     id_ = guessed_ids.get("id")
     config, splits, bad_row = _load(values, name, on_bad_row, guessed_ids)
+    is_longer = len(splits.train) + len(splits.dev) > len(guessed.records)
     # Not the task of another preset, and not the one that the positive label asks for.
-    if (
-        len(guessed.records) + len(guessed.bad) >= NUM_ROWS
-        and given.positive is None
-        and values["task"] is guessed.task
-    ):
+    if is_longer and given.positive is None and values["task"] is guessed.task:
         guessed = of_all_rows(guessed, splits.train)
         values["task"] = guessed.task
         config = resolve([Layer("init", values)])

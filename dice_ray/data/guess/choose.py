@@ -116,7 +116,7 @@ def choose(rows: Sequence[Mapping[Column, Any]], given: Given = NOTHING_GIVEN) -
     labels = labels if given.label is None else [known[given.label]]
     if not labels:
         more = ""
-        if len(rows) >= NUM_ROWS:
+        if len(rows) >= NUM_ROWS - 1:  # without the header of a table
             more = f" in the first {NUM_ROWS:,} rows: if the file is sorted by label, name its column by --label-column"
         for column, cells in sorted(values.items(), key=lambda item: _rank(item[0], LABELS)):
             if len(distinct := _distinct(cells)) == 1 and _rank(column, LABELS) < len(LABELS):
