@@ -45,7 +45,7 @@ from analysis.statistics import (
     interval_around,
     limits_of,
 )
-from analysis.variance import components
+from analysis.variance import components, share_bounds
 
 FEW_SETTINGS: Final = 6
 """With fewer settings no arm is called better: a third of them is one, and of one setting a search chooses nothing."""
@@ -82,7 +82,9 @@ class AtBudget:
         num_draws: The number of settings.
         varied: The paths that the settings differ in.
         variances: The variance components of the test score, by name.
-        num_failed: The number of runs without a score, by arm; absent for none.
+        share_bounds: The intervals of their shares in all, as far as they have one.
+        without_score: The arms of which no run has a score, which are not compared.
+        num_failed: The number of runs without a score, by compared arm; absent for none.
         num_collapsed: The number of runs that predict one class only, likewise.
         num_left_out: The number of ended runs that are not compared, such as those of settings or seeds that not all
             arms have run with yet.
@@ -98,6 +100,8 @@ class AtBudget:
     num_seeds: int = 0
     varied: tuple[str, ...] = ()
     variances: Mapping[str, float] = field(default_factory=dict)
+    share_bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    without_score: tuple[str, ...] = ()
     num_failed: Mapping[str, int] = field(default_factory=dict)
     num_collapsed: Mapping[str, int] = field(default_factory=dict)
     num_left_out: int = 0
@@ -161,10 +165,14 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
     # The latest run with a score counts, of those that repeat a cell.
     order = (~ended["is_failed"]).sort_values(kind="stable").index
     once = ended.loc[order].drop_duplicates(["arm", "draw", "seed"], keep="last")
+    # Such an arm would have the score of the constant predictor, or the lowest of the other arms, and a verdict by it.
+    never_scored = once.groupby("arm")["is_failed"].transform("all")
+    without_score = tuple(str(name) for name in once[never_scored]["arm"].unique())
+    once = once[~never_scored]
     block = _without_gaps(_block(once), predictor)
     names = [str(name) for name in dict.fromkeys(block["arm"])]
     if baseline not in names or block["is_failed"].all():
-        return AtBudget(place, metric, baseline, num_left_out=len(once))
+        return AtBudget(place, metric, baseline, without_score=without_score, num_left_out=len(once))
     names.sort(key=lambda name: name != baseline)
     num_draws, num_seeds = block["draw"].nunique(), block["seed"].nunique()
     by_arm = block.set_index("arm").sort_values(["draw", "seed"])
@@ -182,6 +190,8 @@ def _of_cells(cells: pd.DataFrame, metric: str, baseline: str, place: str) -> At
         num_seeds=num_seeds,
         varied=_varied(cells.loc[block.index]),
         variances=components(test_ANR),
+        share_bounds=share_bounds(test_ANR),
+        without_score=without_score,
         num_failed=_counts(block, "is_failed"),
         num_collapsed=_counts(block, "is_collapsed"),
         num_left_out=len(once) - len(block),

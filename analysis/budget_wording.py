@@ -17,7 +17,7 @@ from dice_ray.errors import counted
 
 COVERED: Final = "seeds and the draw of the search"
 NOT_COVERED: Final = "other test items, other data sets, other search spaces"
-SAME_SETTINGS: Final = "all arms have the same settings drawn from a search space"
+SAME_SETTINGS: Final = "all arms have the same settings"
 DESIGN: Final = f"tuned each, with the search repeated: {SAME_SETTINGS}"
 QUESTION: Final = "Can the arms be told apart at equal tuning budget?"
 ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
@@ -31,12 +31,12 @@ ANSWERS: Final[dict[BudgetOutcome, ToldApart]] = {
 
 def format_at_budget(of: AtBudget) -> ScoreFormat:
     """How scores and differences are written."""
-    return ScoreFormat.of(score.mean for arm in of.arms for score in arm.scores)
+    return ScoreFormat.of(of.metric, (score.mean for arm in of.arms for score in arm.scores))
 
 
 def headline_at_budget(of: AtBudget) -> str:
     """Whether the arms differ at equal tuning budget, in one sentence."""
-    runs = f"{counted(of.num_draws, 'drawn setting')} and {counted(of.num_seeds, 'seed')}"
+    runs = f"{counted(of.num_draws, 'setting')} and {counted(of.num_seeds, 'seed')}"
     budget = f"At equal tuning budget (the best of {of.budget} by dev, over {runs})"
     if of.outcome == "nothing":
         return (
@@ -68,6 +68,8 @@ def is_decided(of: AtBudget) -> bool:
 def sentences_at_budget(of: AtBudget) -> Iterator[str]:
     """The headline, what its certainty covers, and what the test score depends on."""
     yield headline_at_budget(of)
+    if of.without_score:
+        yield f"Not compared, without any score: {', '.join(of.without_score)}."
     if of.outcome == "nothing":
         return
     if is_decided(of):
@@ -78,7 +80,8 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
     if total := sum(of.variances.values()):
         names = {SETTINGS: f"{SETTINGS} ({of.varied[0]})"} if len(of.varied) == 1 else {}
         shares = ", ".join(
-            f"{names.get(name, name)} {100 * variance / total:.0f} %" for name, variance in of.variances.items()
+            f"{names.get(name, name)} {100 * variance / total:.0f} %{shown_bounds(of, name, 0)}"
+            for name, variance in of.variances.items()
         )
         failed = f" {of_failed(num)}" if (num := sum(of.num_failed.values())) else ""
         yield f"Shares of the variance of {of.metric} of single runs: {shares}.{failed}"
@@ -90,6 +93,14 @@ def sentences_at_budget(of: AtBudget) -> Iterator[str]:
         yield f"Runs without a score, which a search chooses only where all its runs failed: {failed}."
     if of.num_left_out:
         yield f"Left out: {counted(of.num_left_out, 'run')} of settings or seeds that not all arms have run with yet."
+
+
+def shown_bounds(of: AtBudget, name: str, digits: int) -> str:
+    """The interval of a share in percent, after a space; empty without one."""
+    if name not in of.share_bounds:
+        return ""
+    low, high = of.share_bounds[name]
+    return f" [{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
 
 
 def of_failed(num: int) -> str:
@@ -109,9 +120,7 @@ def _card(of: AtBudget, name: str, findings: Findings) -> Card:
         "data": of.place,
         "metric": of.metric,
         "design": DESIGN if of.budget > 1 else SAME_SETTINGS,
-        "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws} drawn"
-        if of.budget > 1
-        else "",
+        "budget": f"the best of {counted(of.budget, 'setting')} by dev, of {of.num_draws}" if of.budget > 1 else "",
         "seeds": str(of.num_seeds or ""),
         "certainty": f"covers {COVERED}; not {NOT_COVERED}" if is_decided(of) else "",
     }

@@ -96,7 +96,7 @@ def _card(compared: Comparison, name: str, findings: Findings) -> Card:
         "data": compared.place,
         **_sizes(compared, findings),
         "metric": compared.metric,
-        "seeds": str(made.num_seeds),
+        "seeds": str(made.num_seeds or ""),
         "certainty": certainty(made) if made.compared else "",
         "control": "; ".join(controls(made)),
     }

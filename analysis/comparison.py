@@ -21,6 +21,7 @@ from analysis.columns import (
     parent_tag,
     place_of,
     scores,
+    states,
     test_per_train,
     unfailed,
 )
@@ -47,7 +48,7 @@ class Arm:
             only.
         collapsed: The number of cells that predict one class only at the threshold of .5; None for a score that does
             not depend on it, for rows at the tuned threshold, and for the constant predictor.
-        failed: The number of cells without a score.
+        failed: The number of ended cells without a score.
         by_seed: The differences to the baseline, in the order of the seeds.
     """
 
@@ -109,6 +110,8 @@ class Comparison:
             seed drew its own splits, else 0. All intervals are wider by it, and hold for other splits instead of one
             test set.
         why_not: The reason why no difference on new data is known; empty if one is.
+        num_units: The fewest test items of a cell, or documents where they are known, which new data has others of; 0
+            if they are not known.
         num_replaced: The number of cells left out because another has the same arm and seed.
         rarest_class: The class with the fewest test items and their number, the mean over cells; None if not stored.
         controls: Of a tuned study; they are no arms, and their cells are not among `cells`.
@@ -125,6 +128,7 @@ class Comparison:
     num_replaced: int
     rarest_class: tuple[str, int] | None
     controls: tuple[Control, ...] = ()
+    num_units: int = 0
 
     @property
     def num_tests(self) -> int:
@@ -190,11 +194,13 @@ def compare(
     absent = ArmScores(baseline, {}, {}, ratio, limits)
     readings = {suffix: _rows(once, metric, items or {}, suffix) for suffix in ("", TUNED)}
     one_class, areas, arms = collapsed(once, metric), unfailed(once, schema.pr_auc_metric(metric)), []
+    has_ended = states(once) != "unfinished"
     for suffix, (rows, _) in readings.items():
         for name, row in rows.items():
             runs = once["arm"] == name
             score = t_interval(list(row.scores.values()), ratio, limits)
-            arm = Arm(row.name, score, failed=int(runs.sum()) - len(row.scores))
+            failed = int((runs & has_ended & ~once["seed"].isin(row.scores)).sum())
+            arm = Arm(row.name, score, failed=failed)
             if name != baseline:
                 against = rows.get(baseline, absent)
                 differences = row.differences_to(against)
@@ -222,7 +228,10 @@ def compare(
         _control(str(arm), plain, by_seed(scores(runs, metric), runs["seed"]))
         for arm, runs in latest[is_control].groupby(column(latest, "tags.control")[is_control])
     )
-    return Comparison(place, metric, baseline, once, corrected, best, ratio, why_not, num_replaced, rarest, controls)
+    num_units = min((len(part) for row in readings[""][0].values() for part in row.parts.values()), default=0)
+    return Comparison(
+        place, metric, baseline, once, corrected, best, ratio, why_not, num_replaced, rarest, controls, num_units
+    )
 
 
 def _control(arm: str, baseline: ArmScores, scored: Mapping[int, float]) -> Control:

@@ -54,13 +54,19 @@ class OverDataSets:
 
 
 def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
-    """Each arm against the baseline; none unless all have the same baseline, on two data sets or more."""
+    """Each arm against the baseline; none unless all have the same baseline, on two data sets or more.
+
+    None either if a data set is compared by several metrics: their differences have no mean.
+    """
     # Differences to other baselines are of other contrasts.
     if len({each.baseline for each in compared}) != 1:
         return []
     by_arm: dict[str, dict[str, list[float]]] = {}
+    metrics: dict[str, str] = {}
     for each in compared:
         data_set = str(column(each.cells, "tags.data").iloc[0])
+        if metrics.setdefault(data_set, each.metric) != each.metric:
+            return []
         for arm in each.arms:
             if arm.difference and arm.difference.interval.num:
                 by_arm.setdefault(arm.name, {}).setdefault(data_set, []).append(arm.difference.interval.mean)

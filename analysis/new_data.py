@@ -44,7 +44,8 @@ def over_seeds_and_items(parts: NDArray[np.floating], baseline: NDArray[np.float
     if num_seeds < 2 or num_items < 2 or np.ptp(differences_S) < NO_SPREAD:
         return Difference(Interval(mean, math.nan, math.nan, num_seeds), math.nan)
     of_seeds = float(differences_S.var(ddof=1)) / num_seeds
-    of_items = float(np.var(_resampled(np.stack([parts, baseline]), seed), ddof=1))
+    # The bootstrap's variance of a mean over n items is (n - 1)/n of the unbiased one.
+    of_items = num_items / (num_items - 1) * float(np.var(_resampled(np.stack([parts, baseline]), seed), ddof=1))
     variance = of_seeds + of_items
     # Satterthwaite: one degree of freedom fewer than there are seeds, and than there are items.
     freedom = of_seeds**2 / (num_seeds - 1) + of_items**2 / (num_items - 1)

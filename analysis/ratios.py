@@ -9,7 +9,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final, Literal
 
-from analysis.columns import column, place_of
+from analysis.columns import column, needs_no_threshold, place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.score_format import ScoreFormat
@@ -26,21 +26,23 @@ class Reading:
     """One score of the arms by the number of negatives for each positive: the intervals of the tables of the ratios.
 
     Attributes:
-        name: `AT_HALF`, `AT_TUNED` or `PR_AUC`.
+        name: `ByRatio.plain`, `AT_TUNED` or `PR_AUC`.
+        metric: What the scores are of.
         scores: By arm and ratio; the baseline first, then the others by the mean over their ratios. The constant
-            predictor, last, is among the scores at .5 only.
+            predictor, last, is among the plain scores only.
         significantly: Whether an arm is better or worse than the baseline at a ratio, where the difference is
-            significant; PR-AUC is not tested.
+            significant; PR-AUC beside another metric is not tested.
     """
 
     name: str
+    metric: str
     scores: Mapping[str, Mapping[float, Interval]]
     significantly: Mapping[tuple[str, float], Literal["better", "worse"]]
 
     @property
     def score_format(self) -> ScoreFormat:
         """How table and figure write its scores."""
-        return ScoreFormat.of(score.mean for of_arm in self.scores.values() for score in of_arm.values())
+        return ScoreFormat.of(self.metric, (score.mean for of_arm in self.scores.values() for score in of_arm.values()))
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,15 @@ class ByRatio:
     comparisons: Mapping[float, Comparison]
 
     @property
+    def plain(self) -> str:
+        """The name of the scores of plain predictions: that of the metric, if it needs no threshold."""
+        return self.metric if needs_no_threshold(self.metric) else AT_HALF
+
+    @property
     def readings(self) -> tuple[Reading, ...]:
         """The readings that the runs store: only tasks of two classes have a threshold and PR-AUC."""
-        made = map(self._reading, (AT_HALF, AT_TUNED, PR_AUC))
+        areas = () if self.metric.endswith("/pr_auc") else (PR_AUC,)
+        made = map(self._reading, (self.plain, AT_TUNED, *areas))
         return tuple(reading for reading in made if reading.scores)
 
     def _reading(self, name: str) -> Reading:
@@ -68,14 +76,15 @@ class ByRatio:
         for ratio, compared in self.comparisons.items():
             for arm in compared.arms:
                 score = arm.pr_auc if name == PR_AUC else arm.score
-                is_kind = arm.at_tuned_threshold == (name == AT_TUNED) and (arm.name != CONSTANT or name == AT_HALF)
+                is_kind = arm.at_tuned_threshold == (name == AT_TUNED) and (arm.name != CONSTANT or name == self.plain)
                 if is_kind and score and not math.isnan(score.mean):
                     scores.setdefault(arm.arm, {})[ratio] = score
                     if name != PR_AUC and arm.difference and arm.difference.is_significant:
                         significantly[arm.arm, ratio] = "better" if arm.difference.is_ahead else "worse"
         means = {arm: sum(score.mean for score in of.values()) / len(of) for arm, of in scores.items()}
         order = sorted(scores, key=lambda arm: (arm != self.baseline, arm == CONSTANT, -means[arm]))
-        return Reading(name, {arm: scores[arm] for arm in order}, significantly)
+        metric = "test/pr_auc" if name == PR_AUC else self.metric
+        return Reading(name, metric, {arm: scores[arm] for arm in order}, significantly)
 
 
 @lru_cache(maxsize=1)

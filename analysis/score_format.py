@@ -6,19 +6,23 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from analysis.statistics import Interval
+from analysis.statistics import UNIT_INTERVAL, Interval, limits_of
 
 
 @dataclass(frozen=True)
 class ScoreFormat:
-    """How scores are written: shares as percent with two decimals, others with four significant digits."""
+    """How scores are written: shares as percent with two decimals, others with four significant digits or more."""
 
     percent: bool
 
     @classmethod
-    def of(cls, scores: Iterable[float]) -> ScoreFormat:
-        """Percent if every score but NaN lies in [0, 1]."""
-        return cls(all(0 <= score <= 1 for score in scores if not math.isnan(score)))
+    def of(cls, metric: str, scores: Iterable[float]) -> ScoreFormat:
+        """Percent for a built-in share, unless a score beyond [0, 1] shows that it is a user's function of that name.
+
+        The scores alone do not say what they are: an MCC would be percent wherever no mean is below 0.
+        """
+        is_share = limits_of(metric) == UNIT_INTERVAL
+        return cls(is_share and all(0 <= score <= 1 for score in scores if not math.isnan(score)))
 
     def heading(self, metric: str) -> str:
         return f"{metric} (%)" if self.percent else metric
@@ -27,7 +31,9 @@ class ScoreFormat:
         """The number; an empty string for NaN."""
         if math.isnan(value):
             return ""
-        return format(100 * value, f"{sign}.2f") if self.percent else format(value, f"{sign}.4g")
+        if self.percent:
+            return format(100 * value, f"{sign}.2f")
+        return format(value, f"{sign},.0f" if abs(value) >= 1000 else f"{sign}.4g")
 
     def show_interval(self, interval: Interval, sign: str = "") -> str:
         """The mean, followed by its interval if it has one."""

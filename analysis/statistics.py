@@ -17,7 +17,7 @@ FEW_SEEDS: Final = 5
 NO_SPREAD: Final = 1e-12
 """A smaller spread is rounding error, and the values count as equal."""
 UNIT_INTERVAL: Final = (0.0, 1.0)
-SHARE: Final = re.compile(r"(macro_)?f\d+(\.\d+)?|precision|recall|(balanced_)?accuracy|(roc|pr)_auc")
+SHARE: Final = re.compile(r"(macro_)?f\d+(\.\d+)?|precision|recall|(balanced_)?accuracy|exact|(roc|pr)_auc")
 """The built-in metrics that have values in [0, 1] only."""
 
 

@@ -16,6 +16,7 @@ from analysis.paper.tables import why_not_on_paper_data
 from analysis.score_format import ScoreFormat
 from analysis.verdict import verdict
 from analysis.wording import sentences
+from dice_ray.errors import counted
 
 
 def summary(findings: Findings) -> Iterator[str]:
@@ -39,13 +40,14 @@ def summary(findings: Findings) -> Iterator[str]:
         yield why_not
     if best := best_trial(findings):
         trials = findings.frame[findings.frame["kind"] == "trial"]
-        score_format = ScoreFormat.of([best.score, *scores(trials, best.metric)])  # as in the table of trials
+        # As in the table of trials.
+        score_format = ScoreFormat.of(best.metric, [best.score, *scores(trials, best.metric)])
         score = f"{score_format.heading(best.metric)} {score_format.show(best.score)}"
-        yield f"The best of {len(trials)} trials is {best.id}, with {best.loss}: {score}."
+        yield f"The best of {counted(len(trials), 'trial')} is {best.id}, with {best.loss}: {score}."
         criterion = (
             f"the mean over {best.num_reruns} other seeds on dev" if best.num_reruns else "this same score on dev"
         )
-        yield f"The search selected it by {criterion}; a study over seeds measures its performance on new data."
+        yield f"The search selected it by {criterion}; a study over seeds measures it on the test split."
     if few := too_few(findings.frame):
         counts_by_loss = ", ".join(f"{loss} {num}" for loss, num in few.items())
         yield (
@@ -57,4 +59,4 @@ def summary(findings: Findings) -> Iterator[str]:
     if counts:
         yield f"Of {len(state)} runs, {' and '.join(counts)}; they are listed below."
     elif len(state):
-        yield f"All {len(state)} runs finished."
+        yield "The run finished." if len(state) == 1 else f"All {len(state)} runs finished."

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
+from analysis.statistics import ALPHA, NO_SPREAD
+
+HIGHEST_F: Final = 1e6
+"""Of a larger statistic no interval is computed: the interaction is rounding error, and scipy has no value."""
 LOSS, SETTINGS, SEED, BOTH, RESIDUAL = "loss", "settings", "seed", "loss x settings", "residual"
 
 
@@ -21,28 +27,75 @@ def components(scores_ANR: NDArray[np.floating]) -> dict[str, float]:
 
     Returns:
         By name; with one seed the interaction is not told apart from the residual and is absent, as is the seed.
-        Empty for fewer than two arms or settings.
+        Empty for fewer than two arms or settings, and for equal scores.
     """
     num_arms, num, num_seeds = scores_ANR.shape
-    if num_arms < 2 or num < 2:
+    if num_arms < 2 or num < 2 or np.ptp(scores_ANR) < NO_SPREAD:
         return {}
-    means_AN = scores_ANR.mean(2)
-    means_A, means_N, means_R = means_AN.mean(1), means_AN.mean(0), scores_ANR.mean((0, 1))
-    mean = float(scores_ANR.mean())
-    interaction_AN = means_AN - means_A[:, None] - means_N + mean
-    squares_of_both = num_seeds * float((interaction_AN**2).sum()) / ((num_arms - 1) * (num - 1))
-    of_arms = num * num_seeds * float(means_A.var(ddof=1))
-    of_settings = num_arms * num_seeds * float(means_N.var(ddof=1))
+    variance_A, variance_N, squares_of_both = _of_means(scores_ANR)
     found = {
-        LOSS: (of_arms - squares_of_both) / (num * num_seeds),
-        SETTINGS: (of_settings - squares_of_both) / (num_arms * num_seeds),
+        LOSS: variance_A - squares_of_both / (num * num_seeds),
+        SETTINGS: variance_N - squares_of_both / (num_arms * num_seeds),
     }
     if num_seeds == 1:
         found[RESIDUAL] = squares_of_both
     else:
+        means_AN, means_R, mean = scores_ANR.mean(2), scores_ANR.mean((0, 1)), float(scores_ANR.mean())
         rest_ANR = scores_ANR - means_AN[:, :, None] - means_R + mean
         residual = float((rest_ANR**2).sum()) / ((num_arms * num - 1) * (num_seeds - 1))
         found[SEED] = float(means_R.var(ddof=1)) - residual / (num_arms * num)
         found[BOTH] = (squares_of_both - residual) / num_seeds
         found[RESIDUAL] = residual
     return {name: max(variance, 0.0) for name, variance in found.items()}
+
+
+def share_bounds(scores_ANR: NDArray[np.floating]) -> dict[str, tuple[float, float]]:
+    """The 95 % intervals of the shares of arms and settings in the variance, among these arms and settings.
+
+    The noncentrality of the F test against the interaction, inverted; the other components are taken as estimated.
+    The share of two arms is hardly known: their one difference has as many degrees of freedom as settings less one.
+    """
+    if not (found := components(scores_ANR)):
+        return {}
+    num_arms, num, num_seeds = scores_ANR.shape
+    variance_A, variance_N, squares = _of_means(scores_ANR)
+    total, bounds = sum(found.values()), {}
+    for name, variance, size, repeated in (
+        (LOSS, variance_A, num_arms, num * num_seeds),
+        (SETTINGS, variance_N, num, num_arms * num_seeds),
+    ):
+        if variance * repeated >= HIGHEST_F * squares:
+            continue
+        freedom, rest = (size - 1, (num_arms - 1) * (num - 1)), total - found[name]
+        low, high = (
+            _noncentrality(variance * repeated / squares, freedom, level) * squares / (repeated * (size - 1))
+            for level in (1 - ALPHA / 2, ALPHA / 2)
+        )
+        bounds[name] = (low / (low + rest), high / (high + rest))
+    return bounds
+
+
+def _noncentrality(statistic: float, freedom: tuple[int, int], level: float) -> float:
+    """Where F is at most the statistic with this probability; 0 if that is less likely with any noncentrality."""
+    from scipy import optimize, special
+
+    def excess(noncentrality: float) -> float:
+        # scipy's own inverse, ncfdtrinc, has errors of 1e-4 and ends at 10,000.
+        return float(special.ncfdtr(*freedom, noncentrality, statistic)) - level
+
+    if excess(0.0) <= 0:
+        return 0.0
+    highest = 1.0
+    while excess(highest) > 0:
+        highest *= 4
+    return float(optimize.brentq(excess, 0.0, highest))
+
+
+def _of_means(scores_ANR: NDArray[np.floating]) -> tuple[float, float, float]:
+    """The variances of the means of arms and of settings, and the mean square of their interaction."""
+    num_arms, num, num_seeds = scores_ANR.shape
+    means_AN = scores_ANR.mean(2)
+    means_A, means_N = means_AN.mean(1), means_AN.mean(0)
+    interaction_AN = means_AN - means_A[:, None] - means_N + float(scores_ANR.mean())
+    squares = num_seeds * float((interaction_AN**2).sum()) / ((num_arms - 1) * (num - 1))
+    return float(means_A.var(ddof=1)), float(means_N.var(ddof=1)), squares

@@ -26,7 +26,7 @@ Outcome: TypeAlias = Literal["nothing", "all_collapsed", "too_few_seeds", "no_di
 ToldApart: TypeAlias = Literal["YES", "NO", "TOO FEW SEEDS", "TOO FEW RUNS"]
 """Whether the arms can be told apart."""
 ANSWERS: Final[dict[Outcome, ToldApart]] = {
-    "nothing": "TOO FEW SEEDS",
+    "nothing": "TOO FEW RUNS",
     "all_collapsed": "NO",
     "too_few_seeds": "TOO FEW SEEDS",
     "no_difference": "NO",
@@ -189,22 +189,24 @@ def _in_table(best: BestArm, comparison: Comparison, compared: tuple[Arm, ...]) 
 def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, str]:
     """The seeds that would show the lead of the best arm over each row that it does not beat yet.
 
-    If no arm is better than the baseline, those that would show the difference of the highest. Without them, the
-    difference that is too small; empty if it has no spread, as that of arms with equal scores.
+    If no arm differs significantly from the baseline, those that would show the difference that takes the fewest.
+    Without them, the difference that is too small; empty if it has no spread, as that of arms with equal scores.
     """
-    show, best, highest = score_format(comparison).show, comparison.best, _highest(compared)
+    show, best = score_format(comparison).show, comparison.best
 
     def needed(by_seed: Sequence[float], num_tests: int) -> float:
         return seeds_needed(by_seed, max(num_tests, 1), comparison.test_per_train) or math.inf
 
-    if best and best.open and any(arm.difference and arm.difference.is_ahead for arm in compared):
+    if best and best.open and any(arm.difference and arm.difference.is_significant for arm in compared):
         # Holm's correction tested the first of them that was not beaten at this level.
         num, rival = max((needed(by_seed, len(best.open)), name) for name, by_seed in best.open.items())
         by_seed, rows = best.open[rival], [best.name, rival]
         shows = f"a lead as large as that of {best.name} over {rival}: {show(float(np.mean(by_seed)))}"
     else:
-        num, by_seed, rows = needed(highest.by_seed, comparison.num_tests), highest.by_seed, [highest.name]
-        shows = f"a difference as large as that of {with_differences([highest], show)}"
+        num_by_arm = {arm: needed(arm.by_seed, comparison.num_tests) for arm in compared if arm.difference}
+        row = min(num_by_arm, key=lambda arm: (num_by_arm[arm], np.ptp(arm.by_seed) < NO_SPREAD))
+        num, by_seed, rows = num_by_arm[row], row.by_seed, [row.name]
+        shows = f"a difference as large as that of {with_differences([row], show)}"
     if math.isinf(num):
         return None, shows if len(by_seed) > 1 and np.ptp(by_seed) >= NO_SPREAD else ""
     names = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, *rows))
@@ -221,7 +223,7 @@ def rows_of_baseline(comparison: Comparison) -> list[Arm]:
 
 def score_format(comparison: Comparison) -> ScoreFormat:
     """How the table of the comparison writes its scores."""
-    return ScoreFormat.of(arm.score.mean for arm in comparison.arms)
+    return ScoreFormat.of(comparison.metric, (arm.score.mean for arm in comparison.arms))
 
 
 def with_differences(rows: Sequence[Arm], show: Callable[[float, str], str]) -> str:

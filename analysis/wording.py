@@ -30,7 +30,8 @@ def arm_to_use(of: Verdict) -> str:
         return of.winner.name
     if of.outcome in ("nothing", "too_few_seeds"):
         return "not known yet"
-    ahead = [arm for arm in _constant(of) if arm.difference and arm.difference.interval.mean > 0]
+    constant = [arm for arm in _constant(of) if is_useful(arm, of.comparison)]
+    ahead = [arm for arm in constant if arm.difference and arm.difference.interval.mean > 0]
     if ahead and not of.different:
         return f"not known: {_names(ahead)} differs by the same with each seed, which cannot be tested"
     at_half = _better_only_at_half(of)
@@ -94,7 +95,7 @@ def certainty(of: Verdict) -> str:
     comparison = of.comparison
     drawn = "seeds and splits" if comparison.test_per_train else "seeds on this test set"
     if any(arm.new_data for arm in of.compared):
-        drawn += " (and where new data is named, other test items)"
+        drawn += " (and, in the columns on new data, other test items)"
     if _shared(comparison):
         return (
             f"covers other {drawn}, with these shared settings; not another search, whose settings may favour another "
@@ -208,7 +209,8 @@ def _of_winner(of: Verdict) -> str:
     if of.comparison.test_per_train:
         where = _where(of.comparison)
     else:
-        where = "on this test set" + (" and on new data" if of.wins_on_new_data else ", not shown on new data")
+        unknown = "not shown" if any(arm.new_data for arm in of.compared) else "not estimated"
+        where = "on this test set" + (" and on new data" if of.wins_on_new_data else f", {unknown} on new data")
     among = "compared" if of.not_compared else "other"
     # The lead is the difference of two means of the table only if both rows ran on the same seeds.
     rows = {arm.name: arm for arm in of.comparison.arms}
@@ -251,10 +253,10 @@ def _of_levels(of: Verdict) -> str:
     """What is compared on how many seeds, and the scores of the baseline and the constant predictor."""
     comparison, show = of.comparison, score_format(of.comparison)
     baseline = rows_of_baseline(comparison)[:1]
-    levels = [f"{arm.name} has {show.show_interval(arm.score)}" for arm in baseline]
+    levels = [f"{arm.name} has {show.show_interval(arm.score) or 'no score'}" for arm in baseline]
     levels += [f"the {CONSTANT} {show.show(arm.score.mean)}" for arm in comparison.arms if arm.name == CONSTANT]
     seeds = "".join(f", {counted(arm.score.num, 'seed')}" for arm in baseline if arm.score.num)
-    return f"{show.heading(comparison.metric)}{on_place(comparison.place)}{seeds}: {', '.join(filter(None, levels))}."
+    return f"{show.heading(comparison.metric)}{on_place(comparison.place)}{seeds}: {', '.join(levels)}."
 
 
 def _of_power(of: Verdict) -> Iterator[str]:
@@ -269,10 +271,10 @@ def _of_power(of: Verdict) -> Iterator[str]:
         (low, easiest, bound), (high, hardest, bound_of_hardest) = min(visible), max(visible)
         show = score_format(of.comparison).show
         # The spread of a few seeds of which one collapsed asks for differences that no score can have.
-        least = f"at least {show(low)} for {easiest}" if low < bound else "no possible one"
-        largest = f", {show(high)} for {hardest}" if high < bound_of_hardest else f"; for {hardest}, no possible one"
+        least = f"{show(low)} for {easiest}" if low < bound else "none that is possible"
+        largest = f", {show(high)} for {hardest}" if high < bound_of_hardest else f"; for {hardest}, none"
         yield (
-            f"Difference from {of.comparison.baseline} that so many seeds show in 4 of 5 studies: {least}"
+            f"Smallest true difference from {of.comparison.baseline} that so many seeds detect with 80 % power: {least}"
             f"{largest if hardest != easiest and low < bound else ''}."
         )
     if of.more and of.more.shows:

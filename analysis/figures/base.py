@@ -159,7 +159,7 @@ def looks_of(names: Iterable[str], baseline: str | None = None) -> dict[str, Loo
 
 def label_score(axis: Axis, metric: str, values: Iterable[float]) -> None:
     """Label the axis of a score in the format of the tables: shares as percent."""
-    label_in(ScoreFormat.of(values), axis, metric)
+    label_in(ScoreFormat.of(metric, values), axis, metric)
 
 
 def label_in(score_format: ScoreFormat, axis: Axis, metric: str) -> None:

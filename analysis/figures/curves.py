@@ -143,12 +143,12 @@ def _curves(
 
 def _panel(name: str, points: pd.DataFrame, *, has_mean: bool) -> CurvePanel:
     points = points.sort_values("step")
-    best = points.groupby("id")["value"].max().nlargest(NUM_LINES)
     runs = [
         Line(str(id_), tuple(run["step"].astype(float)), tuple(run["value"].astype(float)))
-        for id_, run in points[points["id"].isin(best.index)].groupby("id")
+        for id_, run in points.groupby("id")
     ]
     mean = None
     if has_mean and len(runs) > 1 and all(line.x == runs[0].x for line in runs):
         mean = Line("mean", runs[0].x, tuple(np.mean([line.y for line in runs], axis=0).tolist()))
-    return CurvePanel(name, tuple(runs), mean)
+    best = sorted(runs, key=lambda line: -max(line.y))[:NUM_LINES]
+    return CurvePanel(name, tuple(line for line in runs if line in best), mean)

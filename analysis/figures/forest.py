@@ -10,7 +10,7 @@ from analysis.comparison import Arm, comparisons
 from analysis.figures.base import COLORS, QUIET, Figure, label_in, on_hover
 from analysis.naming import named, on_place
 from analysis.score_format import ScoreFormat
-from analysis.statistics import Interval
+from analysis.statistics import FEW_SEEDS, Interval
 from analysis.verdict import score_format
 from analysis.wording import is_one_search
 
@@ -64,7 +64,7 @@ class Forest(Figure):
         return (
             f"{self.metric}{self.at_threshold} minus that of {self.baseline}. Diamond and thick line: the "
             f"mean over seeds and its interval, Holm-corrected as in the table.{second} Dots: the seeds. Grey: not "
-            f"significantly different from {self.baseline}."
+            f"significantly different from {self.baseline}, which takes at least {FEW_SEEDS} seeds."
         )
 
     @property

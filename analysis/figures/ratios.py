@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 import numpy as np
 
-from analysis.comparison import CONSTANT, Comparison
+from analysis.comparison import CONSTANT
 from analysis.figures.base import QUIET, Figure, Line, label_in, looks_of, on_hover
 from analysis.naming import named, on_place
-from analysis.ratios import AT_HALF, AT_TUNED, PR_AUC, by_ratio
+from analysis.ratios import AT_TUNED, PR_AUC, ByRatio, by_ratio
 from analysis.score_format import ScoreFormat
 from analysis.statistics import FEW_SEEDS, Interval
 from analysis.verdict import score_format
@@ -181,21 +181,21 @@ def gain_by_ratio(findings: Findings) -> list[Figure]:
     return [
         GainByRatio(name, f"Gain against imbalance{on_place(of.place)}", of.metric, of.baseline, panels)
         for name, of in named("gain_by_ratio", by_ratio(findings))
-        if (panels := _gains(of.comparisons))
+        if (panels := _gains(of))
     ]
 
 
-def _gains(by_ratio: Mapping[float, Comparison]) -> tuple[RatioPanel, ...]:
+def _gains(of: ByRatio) -> tuple[RatioPanel, ...]:
     """The differences of each arm except the baseline in the tables of the ratios."""
     points: dict[str, dict[str, dict[float, Interval]]] = {}
-    for ratio, compared in by_ratio.items():
+    for ratio, compared in of.comparisons.items():
         for arm in compared.arms:
             if arm.difference and arm.difference.interval.num:
-                of_panel = points.setdefault(AT_TUNED if arm.at_tuned_threshold else AT_HALF, {})
+                of_panel = points.setdefault(AT_TUNED if arm.at_tuned_threshold else of.plain, {})
                 of_panel.setdefault(arm.arm, {})[ratio] = arm.difference.interval
-    of_gain = ScoreFormat(percent=all(score_format(compared).percent for compared in by_ratio.values()))
+    of_gain = ScoreFormat(percent=all(score_format(compared).percent for compared in of.comparisons.values()))
     return tuple(
         RatioPanel(name, of_gain, tuple(Line.through(arm, of_arm) for arm, of_arm in sorted(points[name].items())))
-        for name in (AT_HALF, AT_TUNED)
+        for name in (of.plain, AT_TUNED)
         if name in points
     )

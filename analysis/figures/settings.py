@@ -54,7 +54,7 @@ class SettingsFigure(Figure):
 
     @property
     def score_format(self) -> ScoreFormat:
-        return ScoreFormat.of(trial.score for trial in self.trials)
+        return ScoreFormat.of(self.metric, (trial.score for trial in self.trials))
 
     @property
     def without(self) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis.columns import by_seed, collapsed, column, scores, test_per_train
 from analysis.comparison import comparisons
-from analysis.figures.base import QUIET, Figure, Line, draw_line, label_score, looks_of, on_hover
+from analysis.figures.base import QUIET, Figure, Line, draw_line, label_in, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
 from analysis.score_format import ScoreFormat
 from analysis.statistics import Interval, limits_of, t_interval
@@ -161,7 +161,8 @@ class TverskyAlpha(Figure):
             for line in panel.lines:
                 draw_line(axes, line, looks[line.name])
             axes.set(title=panel.name, xlabel="alpha")
-            label_score(axes.yaxis, "", (y for line in panel.lines for y in line.y))
+            percent = all(ScoreFormat.of(line.name, line.y).percent for line in panel.lines)
+            label_in(ScoreFormat(percent=percent), axes.yaxis, "")
         many[-1].legend(loc="best")
 
 

@@ -116,8 +116,8 @@ class Importance(Figure):
         few = ", ".join(f"{name} ({num})" for name, num in self.left_out)
         return (
             "Importance by PED-ANOVA, for the trials of each loss separately: how much a parameter decides whether a "
-            "trial is among the best quarter. The marks are the levels that chance reaches: in 5 % of 100 shufflings "
-            "of the scores, some parameter of the sweep exceeds its mark. Grey bars do not exceed it."
+            "trial is among the best quarter. The marks are the levels that chance reaches: in 95 of 100 shufflings "
+            "of the scores, no parameter of the sweep exceeds its mark. Grey bars do not exceed it."
             + (f" Left out, with fewer than {LEAST_TRIALS} scored trials: {few}." if few else "")
         )
 

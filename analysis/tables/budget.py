@@ -9,13 +9,14 @@ from typing import Any, Final
 import pandas as pd
 
 from analysis.budget import AtBudget, at_budget
-from analysis.budget_wording import format_at_budget, headline_at_budget, is_decided, of_failed
+from analysis.budget_wording import format_at_budget, headline_at_budget, is_decided, of_failed, shown_bounds
 from analysis.comparison import CONSTANT
 from analysis.findings import Findings
 from analysis.naming import named, on_place
 from analysis.statistics import ALPHA
 from analysis.tables.base import HOLM_P, Mark, ReportTable, shown_p
 from analysis.variance import BOTH, LOSS, RESIDUAL, SEED, SETTINGS
+from dice_ray.errors import counted
 
 MEANINGS: Final = {
     LOSS: "which arm it is, over all settings",
@@ -71,8 +72,8 @@ def _table(name: str, of: AtBudget) -> ReportTable:
 def _notes(of: AtBudget) -> Iterator[str]:
     yield (
         f"Best of n: the expected {of.metric} of the run with the best dev score of n settings, over all subsets of n "
-        f"of the {of.num_draws} drawn settings (without replacement), the mean over {of.num_seeds} seeds. All arms "
-        "have the same settings and seeds, so that differences are paired by both."
+        f"of the {of.num_draws} settings (without replacement), the mean over {counted(of.num_seeds, 'seed')}. All "
+        "arms have the same settings and seeds, so that differences are paired by both."
     )
     yield (
         "Intervals of 95 % over settings and seeds, both drawn at random: the jackknife over settings and the analysis "
@@ -98,23 +99,28 @@ def _of_variance(name: str, of: AtBudget) -> ReportTable:
     total = sum(of.variances.values())
     show = format_at_budget(of).show
     varied = f" ({', '.join(of.varied)})" if of.varied else ""
+    # With one seed which settings suit which arm is not told apart from the residual.
+    meanings = MEANINGS if BOTH in of.variances else MEANINGS | {RESIDUAL: f"{MEANINGS[BOTH]}, and all else"}
     data = pd.DataFrame(
-        {"source": source, "share": variance / total, "standard_deviation": math.sqrt(variance)}
+        {"source": source, "share": variance / total}
+        | dict(zip(("share_low", "share_high"), of.share_bounds.get(source, (math.nan, math.nan)), strict=True))
+        | {"standard_deviation": math.sqrt(variance)}
         for source, variance in of.variances.items()
     )
     shown = pd.DataFrame(
         {
             "source": source,
-            "share (%)": f"{100 * variance / total:.1f}",
+            "share (%)": f"{100 * variance / total:.1f}{shown_bounds(of, source, 1)}",
             "standard deviation": show(math.sqrt(variance)),
-            "what varies": MEANINGS[source].format(varied=varied),
+            "what varies": meanings[source].format(varied=varied),
         }
         for source, variance in of.variances.items()
     )
     note = (
         f"Variance components of {of.metric} of single runs: {len(of.arms)} arms, {of.num_draws} settings and "
-        f"{of.num_seeds} seeds, each combination once, all effects random (analysis of variance; a negative estimate "
-        "is 0). The share of the loss is that among these arms."
+        f"{counted(of.num_seeds, 'seed')}, each combination once, all effects random (analysis of variance; a negative "
+        "estimate is 0). The shares of loss and settings are those among these arms and settings, with their 95 % "
+        "intervals by the F test against the interaction."
     )
     if num := sum(of.num_failed.values()):
         note += f" {of_failed(num)}"

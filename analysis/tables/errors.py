@@ -84,12 +84,15 @@ def _worst(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     for arm in shown_arms:
         of_arm = _errors([findings.items[id_] for other, id_ in living if other == arm]).reindex(data["item"])
         shown[f"wrong in {arm}"] = _of(of_arm["wrong"], of_arm["runs"])
-    shown["missed in"] = _of(data["missed"], data["runs"])
-    shown["false alarm in"] = _of(data["false_alarm"], data["runs"])
+    # Where each item has one label, a wrong one is both missed and a false alarm.
+    if not data["wrong"].equals(data["missed"]) or not data["wrong"].equals(data["false_alarm"]):
+        shown["missed in"] = _of(data["missed"], data["runs"])
+        shown["false alarm in"] = _of(data["false_alarm"], data["runs"])
     always = int((every["wrong"] == every["runs"]).sum())
     notes = [
-        f"Over the runs of all arms{compared.at_threshold}, without those that collapsed. Missed: with a false "
-        "negative; false alarm: with a false positive. An item is named by the id of its record in the test split.",
+        f"Over the runs of all arms{compared.at_threshold}, without those that collapsed. "
+        + ("Missed: with a false negative; false alarm: with a false positive. " if "missed in" in shown else "")
+        + "An item is named by the id of its record in the test split.",
         f"{always:,} of {len(every):,} items are wrong in every run.",
     ]
     probability = wrong[schema.LABEL_PROBABILITY].to_numpy()

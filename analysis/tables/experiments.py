@@ -12,6 +12,7 @@ from analysis.comparison import CONSTANT, Comparison
 from analysis.findings import Findings
 from analysis.score_format import ScoreFormat
 from analysis.tables.base import ReportTable
+from analysis.verdict import score_format
 
 
 def arms_side_by_side(studies: Mapping[str, Sequence[Comparison]]) -> list[ReportTable]:
@@ -46,7 +47,7 @@ def _row(name: str, columns: Mapping[str, Comparison]) -> tuple[dict[str, Any], 
             f"{study}: difference_low": difference and difference.low,
             f"{study}: difference_high": difference and difference.high,
         }
-        of = ScoreFormat.of(each.score.mean for each in comparison.arms)
+        of = score_format(comparison)
         cells |= {
             f"{study}: {of.heading(comparison.metric)}": of.show_interval(arm.score) if arm else "",
             f"{study}: seeds": str(arm.score.num or "") if arm else "",
@@ -75,9 +76,9 @@ def losses_side_by_side(experiments: Mapping[str, Findings]) -> list[ReportTable
     data = pd.DataFrame(list(rows.values()), columns=columns).astype(dict.fromkeys(counts, "Int64"))
     data = data.sort_values(best[0], ascending=False, kind="stable", ignore_index=True)
     shown = data.astype("str").fillna("")
-    for heading in best:
-        score_format = ScoreFormat.of(data[heading])
-        shown[heading] = [score_format.show(value) for value in data[heading]]
-        shown = shown.rename(columns={heading: score_format.heading(heading)})
+    for heading, metric in zip(best, metrics.values(), strict=True):
+        of = ScoreFormat.of(metric, data[heading])
+        shown[heading] = [of.show(value) for value in data[heading]]
+        shown = shown.rename(columns={heading: of.heading(heading)})
     note = "Each search selected by these same dev scores, so they are optimistic, the more so the more trials."
     return [ReportTable("losses_side_by_side", "Best score of each loss, side by side", data, shown, (note,))]

@@ -31,7 +31,7 @@ def pareto_front(findings: Findings) -> list[ReportTable]:
     trials, searched = trials.loc[values.index], searched_paths(trials)
     data = pd.DataFrame({"trial": trials["id"], **dict(values.items()), "loss": losses(trials)})
     data = data.assign(**{path: column(trials, f"params.{path}") for path in searched})
-    formats = {metric: ScoreFormat.of(values[metric]) for metric in signs}
+    formats = {metric: ScoreFormat.of(metric, values[metric]) for metric in signs}
     shown = pd.DataFrame(
         {
             "trial": data["trial"],

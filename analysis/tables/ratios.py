@@ -26,7 +26,7 @@ def _table(name: str, of: ByRatio) -> ReportTable:
     marks: dict[tuple[int, str], Mark] = {}
     for reading in of.readings:
         score_format = reading.score_format
-        what = PR_AUC if reading.name == PR_AUC else f"{of.metric}, {reading.name}"
+        what = reading.name if reading.name in (PR_AUC, of.metric) else f"{of.metric}, {reading.name}"
         for arm, scores in reading.scores.items():
             found = {ratio: reading.significantly.get((arm, ratio)) for ratio in scores}
             marks |= {(len(shown), heading(ratio)): "bold" for ratio in scores if found[ratio] == "better"}
@@ -43,6 +43,7 @@ def _table(name: str, of: ByRatio) -> ReportTable:
             by_heading = {heading(ratio): known.get(ratio, "") for ratio in of.comparisons}
             shown.append({"score": score_format.heading(what), "arm": arm, **by_heading})
     data = pd.DataFrame(numbers).astype({"seeds": "Int64"})
+    where = f" {AT_HALF}, or at its tuned threshold for scores at a tuned threshold" if of.plain == AT_HALF else ""
     return ReportTable(
         name,
         f"Scores by imbalance ratio{on_place(of.place)}",
@@ -51,9 +52,9 @@ def _table(name: str, of: ByRatio) -> ReportTable:
         (
             "In the columns: the negatives for each positive in the training split. Dev and test keep the share of "
             "positives of the data.",
-            f"Means over seeds with 95 % intervals. Bold: significantly better than {of.baseline} {AT_HALF}, or at its "
-            "tuned threshold for scores at a tuned threshold; (worse): significantly worse. Each ratio is tested by "
-            f"itself, as in its own table below. {PR_AUC} is not tested.",
+            f"Means over seeds with 95 % intervals. Bold: significantly better than {of.baseline}{where}; (worse): "
+            "significantly worse. Each ratio is tested by itself, as in its own table below."
+            + (f" {PR_AUC} is not tested." if any(each.name == PR_AUC for each in of.readings) else ""),
         ),
         marks,
     )

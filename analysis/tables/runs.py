@@ -34,7 +34,8 @@ def trained_alone(findings: Findings) -> list[ReportTable]:
             "status": runs["status"].str.lower(),
         }
     )
-    score_format = ScoreFormat.of(pd.concat([score, predictor]))
+    of_all = pd.concat([score, predictor])
+    score_format = ScoreFormat(percent=all(ScoreFormat.of(metric, of_all).percent for metric, _ in groups))
     shown = data.astype("str").fillna("")
     for name in ("score", CONSTANT):
         shown[name] = [score_format.show(value) for value in data[name]]

@@ -154,8 +154,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
     else:
         yield (
             f"Minus {compared.baseline}: for other seeds on this test set. On new data: for other seeds and other test "
-            "items of the same kind (the variance over resampled items, or whole documents where they are known, is "
-            "added, after Sellam et al. 2022)."
+            f"items of the same kind (the variance over the {compared.num_units:,} test items, or whole documents "
+            "where they are known, resampled, is added, after Sellam et al. 2022)."
         )
         if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."
@@ -174,7 +174,10 @@ def _notes(compared: Comparison) -> Iterator[str]:
     weights = column(compared.cells, "tags.class_weights").groupby(compared.cells["arm"]).first().dropna()
     if len(weights):
         yield f"Class weights: {'; '.join(f'{arm} has {range_}' for arm, range_ in weights.items())}."
-    yield "Bold: the winner, if there is one. Grey, or italic: not significantly different from the baseline."
+    yield (
+        "Bold: the winner, if there is one. Grey, or italic: not significantly different from the baseline, which "
+        f"takes at least {FEW_SEEDS} seeds."
+    )
     if compared.num_replaced:
         yield f"Left out: {compared.num_replaced} that repeat an arm and seed; the latest cell with a score counts."
     yield from _missing(compared.cells)

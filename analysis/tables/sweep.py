@@ -40,7 +40,7 @@ def best_trials(findings: Findings) -> list[ReportTable]:
     if (predictor := constant(trials, metric)) is not None:
         last = pd.DataFrame([{"trial": CONSTANT, "score": predictor.mean}])
         data, best = (pd.concat([rows, last], ignore_index=True) for rows in (data, best))
-    score_format = ScoreFormat.of(data["score"])
+    score_format = ScoreFormat.of(metric, data["score"])
     intervals = [reruns.get(str(id_)) for id_ in best["trial"]]
     of_reruns = {
         "with other seeds": [score_format.show_interval(interval) if interval else "" for interval in intervals],
@@ -97,7 +97,7 @@ def by_loss(findings: Findings) -> list[ReportTable]:
         last = pd.DataFrame([{"loss": CONSTANT, "best": predictor.mean, "median": predictor.mean}])
         data = pd.concat([data, last], ignore_index=True)
     data = data.astype(dict.fromkeys(("trials", "done", "pruned", "failed"), "Int64"))
-    score_format = ScoreFormat.of(data["best"])
+    score_format = ScoreFormat.of(metric, data["best"])
     shown = data.astype("str").fillna("")
     for name in ("best", "median"):
         shown[name] = [score_format.show(value) for value in data[name]]

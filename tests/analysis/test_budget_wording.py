@@ -14,7 +14,7 @@ from tests.analysis.cells import drawn_settings, study
 from tests.analysis.frames import BEGIN
 from tests.analysis.test_budget import DEV, TEST
 
-BUDGET = "At equal tuning budget (the best of 3 by dev, over 9 drawn settings and 5 seeds)"
+BUDGET = "At equal tuning budget (the best of 3 by dev, over 9 settings and 5 seeds)"
 
 
 def findings(dev: np.ndarray = DEV, test: np.ndarray = TEST, **tags: str) -> Findings:
@@ -35,7 +35,7 @@ def test_a_difference_is_claimed_with_what_it_covers() -> None:
         "other search spaces."
     )
     assert (card.answer, card.use, card.settle) == ("YES", "dice", "")
-    assert card.facts["budget"] == "the best of 3 settings by dev, of 9 drawn"
+    assert card.facts["budget"] == "the best of 3 settings by dev, of 9"
     worse = Findings(drawn_settings(DEV[::-1], TEST[::-1]))
     assert f"worse: dice ({-100 * dice:+.2f})" in headline_at_budget(at_budget(worse)[0])
     assert cards_at_budget(worse)[0].use == "cross_entropy, since no arm is shown to be better and some are worse"
@@ -91,9 +91,31 @@ def test_few_runs_have_the_command_that_goes_on() -> None:
     assert "tuned" not in card.facts["design"], "of one setting nothing is chosen"
     assert "budget" not in card.lines
     assert headline_at_budget(at_budget(findings(DEV[:, :5], TEST[:, :5]))[0]) == (
-        "Too few runs to say which arm is better at equal tuning budget: 5 drawn settings and 5 seeds, and 6 settings "
+        "Too few runs to say which arm is better at equal tuning budget: 5 settings and 5 seeds, and 6 settings "
         "and 5 seeds are needed."
     )
+
+
+def test_an_arm_without_any_score_is_named_and_not_compared() -> None:
+    """It had the score of the constant predictor, or the lowest of the other arms, with an interval and a verdict."""
+    dev, test = (np.concatenate([of, of[:1]]) for of in (DEV, TEST))
+    test[2] = np.nan
+    frame = drawn_settings(dev, test, ("cross_entropy", "dice", "broken"))
+    made, without = at_budget(Findings(frame))[0], at_budget(findings())[0]
+    assert [arm.name for arm in made.arms] == ["dice", "cross_entropy"]
+    assert made.arms[0].differences[3].p == without.arms[0].differences[3].p
+    assert "Not compared, without any score: broken." in list(sentences_at_budget(made))
+
+
+def test_shares_of_the_variance_have_their_intervals() -> None:
+    """The share of the loss among two arms is hardly known, and was claimed without a word of that."""
+    (table,) = [each for each in report(findings()).tables if each.name == "variance_components"]
+    loss = table.data.iloc[0]
+    assert loss["share_low"] < loss["share"] < loss["share_high"]
+    shown = f"{100 * loss['share']:.1f} [{100 * loss['share_low']:.1f}, {100 * loss['share_high']:.1f}]"
+    assert table.shown["share (%)"].iloc[0] == shown
+    said = " ".join(sentences_at_budget(at_budget(findings())[0]))
+    assert f"loss {100 * loss['share']:.0f} % [{100 * loss['share_low']:.0f}, " in said
 
 
 def test_one_setting_is_too_few_and_not_nothing() -> None:

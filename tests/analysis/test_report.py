@@ -294,7 +294,7 @@ def test_trials_that_ran_again_are_ranked_by_the_mean_over_the_other_seeds(frame
     assert best.shown["seeds"].tolist()[:3] == ["2", "1", ""]
     of_mcc = {name: str(name).replace("f1", "mcc") for name in frame}
     made = report(pd.concat([frame, *again], ignore_index=True).rename(columns=of_mcc).replace("dev/f1", "dev/mcc"))
-    interval = ScoreFormat(percent=True).show_interval(t_interval([0.8, 0.6], limits=(-1, 1)))
+    interval = ScoreFormat(percent=False).show_interval(t_interval([0.8, 0.6], limits=(-1, 1)))
     (best,) = [table for table in made.tables if table.name == "best_trials"]
     assert best.shown["with other seeds"].tolist()[0] == interval
     assert "t3-1002" in [row["run"] for row in rows(made, "without_score").values()] or "t3-1002" in made.text()

@@ -49,6 +49,15 @@ def test_a_sweep_has_a_panel_a_loss_without_means_and_the_best_runs_of_many(monk
     assert panel.mean is None
 
 
+def test_the_mean_is_that_of_all_runs_and_not_of_those_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "NUM_LINES", 1)
+    rows = [(id_, step, "dev/f1", value) for id_, value in (("plain1", 0.2), ("plain2", 0.6)) for step in (1, 2)]
+    (plain,) = only(training_curves(study(CELLS, curves=points(*rows)))).panels
+    assert plain.mean is not None
+    assert [run.name for run in plain.runs] == ["plain2"]
+    assert plain.mean.y == pytest.approx((0.4, 0.4))
+
+
 def test_trials_whose_loss_was_deleted_in_mlflow_have_a_panel() -> None:
     """Without one the figure had no panel at all, and the report ended with an IndexError."""
     rows = [("0001", step, "dev/f1", 0.5) for step in (1, 2)]

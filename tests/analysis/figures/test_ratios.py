@@ -212,6 +212,24 @@ def test_the_table_has_a_row_for_each_arm_and_score_and_marks_what_differs() -> 
     assert (late["negatives"], late["mean"], late["seeds"]) == (30.0, pytest.approx(0.6), 1)
 
 
+def test_a_score_that_needs_no_threshold_is_one_row_of_its_own_name() -> None:
+    """Finds areas under curves "at the threshold of .5", and the same areas again in rows that nothing tests."""
+    made = study(
+        [
+            at(ratio, {"arm": arm, "seed": seed, "metrics.test/pr_auc": 0.5 + (arm == "dice") / 5 + seed / 100})
+            for ratio in (1, 10)
+            for arm in ("plain", "dice")
+            for seed in range(6)
+        ],
+        metric="test/pr_auc",
+    )
+    (table,) = scores_by_ratio(made)
+    assert table.shown["score"].tolist() == ["test/pr_auc (%)"] * 2
+    assert not any("threshold" in note or "not tested" in note for note in table.notes)
+    ((panel,),) = (figure.panels for figure in gain_by_ratio(made) if isinstance(figure, GainByRatio))
+    assert panel.name == "test/pr_auc"
+
+
 def test_sets_that_share_a_ratio_are_not_drawn_by_ratio() -> None:
     """The last of them took the place of the others without a word."""
     cells = [at(ratio, cell(arm, seed, 0.5)) for ratio in (1, 10) for arm in ("plain", "dice") for seed in (1, 2)]

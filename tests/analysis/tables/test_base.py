@@ -88,7 +88,11 @@ def test_latex_is_a_table_of_booktabs() -> None:
 
 
 def test_shares_are_percent_and_others_have_four_digits() -> None:
-    share, other = ScoreFormat.of(pd.Series([0.0, 1.0, math.nan])), ScoreFormat.of(pd.Series([0.5, 1.5]))
+    """Finds an MCC that is percent on one data set and not on another, where a mean is below 0."""
+    share, other = ScoreFormat.of("f1", pd.Series([0.0, 1.0, math.nan])), ScoreFormat.of("loss", [0.5, 0.7])
+    assert not ScoreFormat.of("test/mcc", [0.5, 0.7]).percent
+    assert not ScoreFormat.of("test/f1", [0.5, 70.0]).percent, "a user's function of that name, in percent already"
+    assert (other.show(12349.0, "+"), other.show(-1234.5)) == ("+12,349", "-1,234")
     assert (share.heading("f1"), other.heading("loss")) == ("f1 (%)", "loss")
     assert (share.show(0.75314), share.show(0.012, "+"), other.show(1.23456)) == ("75.31", "+1.20", "1.235")
     assert share.show(math.nan) == ""

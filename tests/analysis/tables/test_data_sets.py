@@ -136,7 +136,7 @@ def of_two_arms(metric: str, data: str, baseline: str = "cross_entropy") -> Find
 
 def test_studies_of_different_metrics_are_compared_over_their_data_sets() -> None:
     """Finds that each contrast is read by the metric of one of the studies, and a heading that names that one."""
-    metrics = ("test/f1", "test/accuracy", "test/span_f1", "test/macro_f1", "test/accuracy", "test/f1")
+    metrics = ("test/f1", "test/accuracy", "test/exact", "test/macro_f1", "test/accuracy", "test/f1")
     studies = {f"s{n}": of_two_arms(metric, f"d{n}") for n, metric in enumerate(metrics)}
     made = side_by_side(studies)
     assert made.summary[0] == (
@@ -146,7 +146,13 @@ def test_studies_of_different_metrics_are_compared_over_their_data_sets() -> Non
     table = {each.name: each for each in made.tables}["across_data_sets"]
     assert table.shown.to_numpy().tolist() == [["dice", "+9.50", "+9.50", "6 of 6", "0.031"]]
     assert table.shown.columns[1] == "score (%) minus cross_entropy"
-    assert "The data sets differ in their metric: test/accuracy, test/f1, test/macro_f1, test/span_f1." in table.notes
+    assert "The data sets differ in their metric: test/accuracy, test/exact, test/f1, test/macro_f1." in table.notes
+
+
+def test_differences_of_several_metrics_on_one_data_set_have_no_mean() -> None:
+    """Finds a mean of -10 points of a data set with +10 of F1 and -30 of MCC."""
+    studies = {"a": of_two_arms("test/f1", "x"), "b": of_two_arms("test/mcc", "x"), "c": of_two_arms("test/f1", "y")}
+    assert "across_data_sets" not in {each.name for each in side_by_side(studies).tables}
 
 
 def test_an_arm_that_one_of_two_studies_on_a_data_set_lacks_is_named() -> None:

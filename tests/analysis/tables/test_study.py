@@ -273,7 +273,7 @@ def test_the_best_mean_alone_does_not_win() -> None:
 def test_on_this_test_set_alone_is_said_to_be_no_more() -> None:
     (table,) = comparison(findings(study(ACCURACY), {}))
     assert (
-        "Winner: dice, significantly better than every other arm on this test set, not shown on new data"
+        "Winner: dice, significantly better than every other arm on this test set, not estimated on new data"
         in table.text()
     )
 
