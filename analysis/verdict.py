@@ -189,21 +189,30 @@ def _in_table(best: BestArm, comparison: Comparison, compared: tuple[Arm, ...]) 
 def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[MoreSeeds | None, str]:
     """The seeds that would show the lead of the best arm over each row that it does not beat yet.
 
-    If no arm differs significantly from the baseline, those that would show the difference that takes the fewest.
-    Without them, the difference that is too small; empty if it has no spread, as that of arms with equal scores.
+    If no arm is better than the baseline, and the baseline does not lead others that are worse, those that would show
+    the difference, of those not shown, that takes the fewest. Without them, the difference that is too small; empty if
+    it has no spread, as that of arms with equal scores.
     """
     show, best = score_format(comparison).show, comparison.best
+    shown = [arm.difference for arm in compared if arm.difference and arm.difference.is_significant]
+    is_led = bool(shown) and best is not None and best.name.removesuffix(TUNED) == comparison.baseline
 
     def needed(by_seed: Sequence[float], num_tests: int) -> float:
         return seeds_needed(by_seed, max(num_tests, 1), comparison.test_per_train) or math.inf
 
-    if best and best.open and any(arm.difference and arm.difference.is_significant for arm in compared):
+    if best and best.open and (is_led or any(difference.is_ahead for difference in shown)):
         # Holm's correction tested the first of them that was not beaten at this level.
         num, rival = max((needed(by_seed, len(best.open)), name) for name, by_seed in best.open.items())
         by_seed, rows = best.open[rival], [best.name, rival]
         shows = f"a lead as large as that of {best.name} over {rival}: {show(float(np.mean(by_seed)))}"
     else:
-        num_by_arm = {arm: needed(arm.by_seed, comparison.num_tests) for arm in compared if arm.difference}
+        num_by_arm = {
+            arm: needed(arm.by_seed, comparison.num_tests)
+            for arm in compared
+            if arm.difference and not arm.difference.is_significant
+        }
+        if not num_by_arm:
+            return None, ""
         row = min(num_by_arm, key=lambda arm: (num_by_arm[arm], np.ptp(arm.by_seed) < NO_SPREAD))
         num, by_seed, rows = num_by_arm[row], row.by_seed, [row.name]
         shows = f"a difference as large as that of {with_differences([row], show)}"

@@ -199,7 +199,9 @@ def test_one_arm_alone_has_nothing_to_be_compared_with() -> None:
 
 def test_an_arm_that_does_what_the_constant_predictor_does_is_not_one_to_look_at() -> None:
     """It differs from a baseline that is always 0 by the same with each seed."""
-    made = of({"plain": [0.0] * 5, "dice": [0.2] * 5, "focal": around(0.3, 5)}, collapsed=("plain", "dice"))
+    focal = [0.01, 0.6, 0.02, 0.5, 0.03]
+    made = of({"plain": [0.0] * 5, "dice": [0.2] * 5, "focal": focal}, collapsed=("plain", "dice"))
+    assert made.outcome == "no_difference"
     assert "dice" not in arm_to_use(made)
 
 
