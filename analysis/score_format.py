@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from analysis.statistics import UNIT_INTERVAL, Interval, limits_of
 
@@ -45,3 +46,6 @@ class ScoreFormat:
         if math.isnan(interval.low):
             return ""
         return f"[{self.show(interval.low, sign)}, {self.show(interval.high, sign)}]"
+
+
+PERCENT: Final = ScoreFormat(percent=True)

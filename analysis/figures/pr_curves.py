@@ -13,7 +13,7 @@ from analysis.columns import unfailed
 from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
-from analysis.score_format import ScoreFormat
+from analysis.score_format import PERCENT
 from dice_ray.tracking import schema
 
 if TYPE_CHECKING:
@@ -156,4 +156,4 @@ def interpolated_precision(
 
 
 def _percent(value: float) -> str:
-    return ScoreFormat(percent=True).show(value)
+    return PERCENT.show(value)

@@ -12,7 +12,7 @@ from analysis.columns import by_seed, collapsed, column, scores, test_per_train
 from analysis.comparison import comparisons
 from analysis.figures.base import QUIET, Figure, Line, draw_line, label_in, label_score, looks_of, on_hover
 from analysis.naming import named, on_place
-from analysis.score_format import ScoreFormat
+from analysis.score_format import PERCENT, ScoreFormat
 from analysis.statistics import Interval, limits_of, t_interval
 
 if TYPE_CHECKING:
@@ -129,9 +129,8 @@ def _point(arm: str, cells: pd.DataFrame, metric: str) -> ArmPoint:
 
 
 def _words(point: ArmPoint) -> str:
-    percent = ScoreFormat(percent=True)
     num = f", {len(point.collapsed)} of {point.precision.num} runs collapsed" if point.collapsed else ""
-    return f"{point.arm} precision {percent.show(point.precision.mean)}, recall {percent.show(point.recall.mean)}{num}"
+    return f"{point.arm} precision {PERCENT.show(point.precision.mean)}, recall {PERCENT.show(point.recall.mean)}{num}"
 
 
 @dataclass(frozen=True)

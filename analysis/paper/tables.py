@@ -20,7 +20,7 @@ from analysis.comparison import CONSTANT, Arm, Comparison, compare, comparisons
 from analysis.findings import Findings
 from analysis.paper.printed import Block, PrintedRow, PrintedTable
 from analysis.paper.tables_3_to_10 import RECORDS, TABLE_8, TABLE_10, TABLES
-from analysis.score_format import ScoreFormat
+from analysis.score_format import PERCENT
 from analysis.statistics import Difference, Interval
 from analysis.tables.base import Mark, ReportTable
 from dice_ray.losses import LossConfig
@@ -28,7 +28,6 @@ from dice_ray.losses.base import LossBranch
 
 BASELINE: Final = "cross_entropy"
 """The baseline of every table of the paper."""
-PERCENT: Final = ScoreFormat(percent=True)
 SYMBOLS: Final = {
     "cross_entropy": "CE",
     "weighted_cross_entropy": "Weighted CE",

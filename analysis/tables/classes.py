@@ -11,13 +11,12 @@ import pandas as pd
 from analysis.comparison import CONSTANT, Comparison, comparisons
 from analysis.findings import Findings
 from analysis.naming import named, on_place
-from analysis.score_format import ScoreFormat
+from analysis.score_format import PERCENT
 from analysis.statistics import Interval, t_interval
 from analysis.tables.base import Mark, ReportTable
 
 NUM_ARMS: Final = 5
 """Arms shown beside the baseline; the CSV file holds all."""
-PERCENT: Final = ScoreFormat(percent=True)
 
 
 def by_class(findings: Findings) -> list[ReportTable]:
