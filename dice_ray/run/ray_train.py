@@ -10,7 +10,7 @@ not obvious (Ray 2.60):
 - A run that is asked to stop marks the folder as stopped too, and waits: its workers look for the mark after each step,
   write a checkpoint and end, and Ray Train with them.
 - A placement group outlives a process that is killed, and holds its CPUs. Its id lies in the run's folder, and the next
-  attempt removes it, and the request for its CPUs.
+  attempt removes it, and the request for its CPUs. Where a trial gets no other attempt, the driver removes it.
 - Workers that were restarted after a failure resume from the last checkpoint and report their history again: an
   evaluation that was reported before is not yielded again.
 """
@@ -61,7 +61,7 @@ def train_on_ray(config: RunConfig, folder: Path, is_stopped: Callable[[], bool]
     from ray.util.placement_group import PlacementGroup
     from ray.util.queue import Empty, Queue
 
-    _remove_leftover_group(folder)
+    remove_leftover_group(folder)
     (folder / STOPPED).unlink(missing_ok=True)
     launch, num_gpus = config.launch, config.launch.num_gpus(auto=0)
     events = Queue(actor_options={"num_cpus": 0})
@@ -134,13 +134,14 @@ def _stop_workers(folder: Path, group: PlacementGroup) -> None:
     remove_placement_group(group)
 
 
-def _remove_leftover_group(folder: Path) -> None:
-    """Remove the placement group of an attempt whose process was killed."""
+def remove_leftover_group(folder: Path) -> None:
+    """Remove the placement group of an attempt whose process was killed; Ray must be running if there is one."""
+    if not (file := folder / PLACEMENT_GROUP).exists():
+        return
     import ray
     from ray.util.placement_group import PlacementGroup
 
-    file = folder / PLACEMENT_GROUP
-    group_id, _, request = file.read_text().partition(" ") if file.exists() else ("", "", "")
+    group_id, _, request = file.read_text().partition(" ")
     if group_id in ray.util.placement_group_table():  # the groups of a Ray that has ended are gone
         ray.util.remove_placement_group(PlacementGroup(ray.PlacementGroupID(bytes.fromhex(group_id))))
         elastic.cancel(request)

@@ -27,6 +27,7 @@ from dice_ray.run import store
 from dice_ray.run.build import objective
 from dice_ray.run.driver import TrialCounts
 from dice_ray.run.folder import GIVEN_UP, TRIALS, stored_digest, write_atomically
+from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.settings import Flat, flat
 from dice_ray.tracking import environment, schema
 from dice_ray.tracking.run_record import RunRecord
@@ -181,6 +182,7 @@ class Recorder:
         if trial.id not in self._running:
             self.started(trial)
         if is_final:
+            remove_leftover_group(self._trials / trial.id)  # no other attempt does
             self.ended(trial.id, {}, reason)
         else:
             self._to_resubmit.append(trial)

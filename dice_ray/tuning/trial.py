@@ -29,6 +29,7 @@ from dice_ray.run import arrivals, cluster, store, train
 from dice_ray.run.arrivals import Admission
 from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.folder import GIVEN_UP, TRIALS, write_atomically
+from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.tracking import environment
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of
@@ -94,6 +95,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
     folder = work.folder / TRIALS / trial.id
     try:
         store.fetch(folder)
+        remove_leftover_group(folder)  # also of a trial that is given up: the next one would wait for its CPUs
         _check_not_given_up(folder)
         with _time_limit(work.plan.trial_timeout, folder):
             config = work.plan.config(trial).with_threads(work.threads)

@@ -34,6 +34,8 @@ class Faulty(CrossEntropyLoss):
             raise OSError("no space left")
         if self._fault == "an exit":
             os._exit(3)
+        if self._fault == "a hang":
+            time.sleep(3600)
         if self._fault == "a leak":
             self._taken = [torch.ones(2**26) for _ in range(LEAK * 4)]
             time.sleep(60)

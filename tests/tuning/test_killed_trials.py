@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, TextIO
 import pytest
 
 from dice_ray.config.load import Layer, values_layer
+from dice_ray.run import cluster
 from dice_ray.run.driver import Driver, Event, TrialCounts
-from dice_ray.tuning import ablation, sweep
-from dice_ray.tuning.ledger import Ledger
+from dice_ray.run.folder import GIVEN_UP, PLACEMENT_GROUP
+from dice_ray.tracking.writer import Writer
+from dice_ray.tuning import ablation, sweep, trial
+from dice_ray.tuning.ledger import Ledger, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.study_plan import StudyPlan
 from tests.processes import TRIAL, WORKER, titled
 
@@ -114,3 +118,53 @@ def test_a_killed_trial_frees_its_workers_and_goes_on(tmp_path: Path, layers: tu
     assert killers[0].seconds < 10
     (ended,) = Ledger(tmp_path / "wide" / "ledger.jsonl").outcomes.values()
     assert len({step for step, _ in ended.curve}) == len(ended.curve) == 12
+
+
+@pytest.mark.ray
+@pytest.mark.usefixtures("on_kept_ray", "uri")
+@pytest.mark.parametrize("last_attempt", ["is given up", "is lost"])
+def test_a_trial_without_another_attempt_gives_the_cpus_of_its_workers_back(
+    last_attempt: str, tmp_path: Path, layers: tuple[Layer, ...]
+) -> None:
+    """Later trials waited for them for ever. The test of a trial that hangs, which is slow, has workers of its own."""
+    from ray.util import placement_group, placement_group_table
+
+    plan = SweepPlan(name="wide", layers=layers, space=SPACE, trials=1, trial_timeout=60)
+    spec, folder = TrialSpec(id="0001", params={}, seed=0), tmp_path / "trials" / "0001"
+    folder.mkdir(parents=True)
+    with cluster.started(log=tmp_path / "log.txt"):
+        group = placement_group([{"CPU": 1}])
+        (folder / PLACEMENT_GROUP).write_text(f"{group.id.hex()} train-0")
+        if last_attempt == "is given up":
+            (folder / GIVEN_UP).write_text("it took too long")
+            (result,) = trial._results(trial.Work(plan, tmp_path, 1), spec)
+            assert result["failure"] == "it took too long"
+        else:
+            with Writer(plan.name) as writer:
+                recorder = Recorder(plan, Ledger(tmp_path / "ledger.jsonl"), writer, plan.ids)
+                recorder.open(())
+                recorder.lost(spec, "its process died")
+                recorder.close()
+        assert placement_group_table(group)["state"] == "REMOVED"
+    assert not (folder / PLACEMENT_GROUP).exists()
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+@pytest.mark.usefixtures("on_kept_ray")
+def test_a_trial_that_hangs_on_ray_train_keeps_no_cpus_from_the_next(tmp_path: Path, layers: tuple[Layer, ...]) -> None:
+    custom, path = {"loss": "custom", "loss.custom.target": "tests.tuning.faulty:Faulty"}, "loss.custom.parameters"
+    faults = {
+        fault: custom | {f"{path}.fault": fault, f"{path}.attempts": str(tmp_path / "attempts")}
+        for fault in ("none", "a hang")
+    }
+    study = StudyPlan(
+        name="study",
+        layers=(*layers, values_layer("--set", {"launch.how": "ray_train", "launch.threads": 2, "training.epochs": 1})),
+        arms={"fast": faults["none"], "hanging": faults["a hang"], "fast too": {"loss": "dice"}},
+        baseline="fast",
+        seeds=(1,),
+        trial_timeout=60,
+    )
+    counts = ablation.run(study, tmp_path / "study", Driver(num_cpus=2))
+    assert (counts.done, counts.failed) == (2, 1)
