@@ -131,6 +131,7 @@ def _try(
     """Trials that a sampler suggests after the known ones, each with an arbitrary score."""
     with quiet_optuna():
         optuna_study = optuna.create_study(sampler=chosen, directions=["maximize"] * num_objectives)
+        may_be_stopped(optuna_study)
         optuna_study.add_trials(known)
         trials = []
         for score in range(number):
@@ -151,18 +152,19 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
-class _BruteForce(optuna.samplers.BruteForceSampler):
-    """Optuna's sampler, which would stop the study once all is tried, and that raises outside of `optimize`."""
+def may_be_stopped(optuna_study: optuna.Study) -> None:
+    """Let samplers stop a study that Ray drives, as those of a grid do once all is tried: else that raises an error.
 
-    def after_trial(self, *args: Any, **kwargs: Any) -> None:
-        """Does not stop the study: the searcher recognises a configuration that is suggested again."""
+    The stop itself has no effect: a search ends with the trials of its plan.
+    """
+    optuna_study._thread_local.in_optimize_loop = True  # internal of Optuna 5
 
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "tpe": BoundedTPE,
     "random": optuna.samplers.RandomSampler,
     "nsga2": lambda seed: optuna.samplers.NSGAIISampler(population_size=POPULATION, seed=seed),
-    BRUTE_FORCE: _BruteForce,
+    BRUTE_FORCE: optuna.samplers.BruteForceSampler,
 }
 
 

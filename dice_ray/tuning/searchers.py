@@ -26,7 +26,15 @@ from dice_ray.tuning.demand import Demand
 from dice_ray.tuning.ledger import History, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
 from dice_ray.tuning.pruning import pruner, replay
-from dice_ray.tuning.samplers import BRUTE_FORCE, TRIAL_STATES, mode_of, objective_values, quiet_optuna, sampler
+from dice_ray.tuning.samplers import (
+    BRUTE_FORCE,
+    TRIAL_STATES,
+    may_be_stopped,
+    mode_of,
+    objective_values,
+    quiet_optuna,
+    sampler,
+)
 from dice_ray.tuning.space import Space
 from dice_ray.tuning.trial import SCORE, TrialResult
 
@@ -53,6 +61,7 @@ class SweepSearcher(OptunaSearch):
             super().__init__(space, **_metric_and_mode(plan.objectives), sampler=sampler(plan.sampler, seed))
         assert self._ot_study is not None
         self._study: optuna.Study = self._ot_study
+        may_be_stopped(self._study)
         self._study.pruner = pruner(plan.scheduler)
         self._seed_of_trials: int = plan.seed
         self.ids: list[str] = plan.ids

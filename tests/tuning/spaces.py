@@ -6,7 +6,7 @@ from pathlib import Path
 
 from optuna import Trial
 from optuna.pruners import BasePruner, MedianPruner, PatientPruner
-from optuna.samplers import BaseSampler, GridSampler
+from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 
 from search_spaces import loss_tuning
 
@@ -36,6 +36,10 @@ def batches_and_a_missing_encoder(trial: Trial) -> None:
 
 def of_a_grid(seed: int) -> BaseSampler:
     return GridSampler({"training.lr": [1e-4, 1e-2]}, seed=seed)
+
+
+def of_all(seed: int) -> BaseSampler:
+    return BruteForceSampler(seed)
 
 
 def patient() -> BasePruner:

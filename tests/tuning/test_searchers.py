@@ -111,11 +111,21 @@ def test_a_sampler_that_draws_may_draw_the_same_again(layers: tuple[Layer, ...],
     assert [searcher.suggest(f"ray{number}")["id"] for number in range(8)] == plan.ids
 
 
-def test_a_sampler_of_the_users_own(layers: tuple[Layer, ...], tmp_path: Path) -> None:
-    mine = f"{Path(__file__).with_name('spaces.py')}:of_a_grid"
-    plan = SweepPlan(name="sweep", layers=layers, space=SPACE, trials=8, sampler=mine)
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+@pytest.mark.parametrize(("own", "space"), [("of_a_grid", "rate"), ("of_all", "two_rates")])
+def test_a_sampler_of_the_users_own_may_come_to_its_end(
+    own: str, space: str, layers: tuple[Layer, ...], tmp_path: Path
+) -> None:
+    """It then stops the study, which Optuna allows in its own loop alone."""
+    spaces = Path(__file__).with_name("spaces.py")
+    plan = SweepPlan(name="sweep", layers=layers, space=f"{spaces}:{space}", trials=3, sampler=f"{spaces}:{own}")
     searcher = SweepSearcher(plan, Ledger(tmp_path / "none.jsonl"))
-    assert {searcher.suggest(f"ray{number}")["params"]["training.lr"] for number in range(2)} == {1e-4, 1e-2}
+    rates = [searcher.suggest(f"ray{number}")["params"]["training.lr"] for number in range(2)]
+    assert len(set(rates)) == 2
+    for number in range(2):
+        searcher.on_trial_complete(f"ray{number}", told(5, 0.4, finished=True))
+    assert searcher.suggest("ray2")["params"]["training.lr"] in rates
+    assert [trial.state for trial in searcher._study.trials[:2]] == [TrialState.COMPLETE] * 2
 
 
 @pytest.mark.parametrize(
