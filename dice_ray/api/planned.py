@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dice_ray.api import tracking
-from dice_ray.api.places import Place, runs_folder
+from dice_ray.api.places import place, runs_folder
 from dice_ray.api.reports import store_outcome
 from dice_ray.api.results import Result, interruptible
 from dice_ray.errors import RunError
@@ -66,9 +66,9 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     """The result of a sweep or study; predictions and model of the best run of a finished one are stored.
 
     Raises:
-        RunError: Every trial failed; it names the last reason.
+        RunError: Every trial failed; it names the last reason. Or the checkpoint of the best one was deleted.
     """
-    from dice_ray.run.folder import LOG, TRIALS
+    from dice_ray.run.folder import LOG
     from dice_ray.run.output import redirected
     from dice_ray.tuning import plan_file
     from dice_ray.tuning.ledger import ledger_in
@@ -83,14 +83,14 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
         raise RunError(
             f"all {counts.total} trials of {folder.name} failed, the last one because {reason} (output: {folder / LOG})"
         )
+    if counts.is_finished:
+        with redirected(folder / LOG):  # first, since the best run may have no checkpoint any more
+            store_outcome(plan.name, folder)
     if counts.is_finished and (best := best_in(ledger)) is not None:
         split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
         # The best cell may be of a variant that an earlier call asked for.
         store_text = plan_file.read(folder).config(ledger.specs[best]).tracking.text
-        place = Place(folder / TRIALS / best, plan.name, best)
-        tracking.keep_best(place, split, store_text=store_text, register=register)
-    if counts.is_finished:
-        with redirected(folder / LOG):
-            store_outcome(plan.name, folder)
+        if store_text or register:
+            tracking.keep_best(place(f"{plan.name}/{best}"), split, store_text=store_text, register=register)
     is_study = counts.is_finished and not isinstance(plan, SweepPlan)
     return Result(folder.name, folder.name, counts.is_finished, is_study=is_study)

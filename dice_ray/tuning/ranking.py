@@ -140,15 +140,12 @@ def placeholder_ids(plan: SweepPlan) -> list[str]:
 def retained(plan: SweepPlan, history: History) -> set[str]:
     """The trials of a sweep whose checkpoints are kept: the best one, and those that may be run again.
 
-    More seeds may be asked for after the search has ended, so the candidates stay until the reruns have ended. A search
-    for several objectives has no best trial and keeps all.
+    More seeds may be asked for whenever the reruns have ended, and make another of these trials the best. A search for
+    several objectives has no best trial and keeps all.
     """
     if plan.objectives:
         return set(history.outcomes)
-    # `reruns` is empty without seeds in the plan; `--seeds` may still be given when the sweep is resumed.
-    again = reruns(plan, history)
-    are_rerun = bool(again) and all(spec.id in history.outcomes for spec in again)
-    candidates = [] if are_rerun else [spec.id for spec in best_to_rerun(plan, history)]
+    candidates = [spec.id for spec in best_to_rerun(plan, history)]
     return {id_ for id_ in (best_in(history), *candidates) if id_ is not None}
 
 

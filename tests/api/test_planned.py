@@ -10,8 +10,12 @@ from dice_ray.api import planned
 from dice_ray.api.presets import layers_of
 from dice_ray.errors import RunError
 from dice_ray.run.driver import TrialCounts
+from dice_ray.tracking.reader import read
+from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
-from dice_ray.tuning.ledger import Ledger, TrialOutcome
+from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
+from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.recorder import Recorder
 from dice_ray.tuning.study_plan import StudyPlan, Variant
 
 
@@ -54,3 +58,26 @@ def test_the_best_cell_of_a_study_may_be_of_a_variant_that_was_asked_for_earlier
         ledger.append(TrialOutcome(id=cell.id, state="done", curve=((1, score),), metrics=({"dev/f1": score},)))
     result = planned._result(plans[1], tmp_path, TrialCounts(0, 2, 0, 0, 2, None, {}, 1.0), None)
     assert result.is_finished
+
+
+@pytest.mark.usefixtures("uri")
+def test_the_outcome_of_a_sweep_is_stored_where_its_best_trial_has_no_checkpoint_to_register(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A larger --top may rerun trials whose checkpoints are gone."""
+    monkeypatch.setenv("DICE_RAY_RUNS", str(tmp_path))
+    folder = tmp_path / "sweep"
+    plan = SweepPlan(name="sweep", layers=tuple(layers_of("synthetic_pairs", ())), space="a:b", trials=1)
+    plan_file.store(plan, folder)
+    ledger = Ledger(folder / "ledger.jsonl")
+    ledger.append(TrialSpec(id="0001", params={"loss": "dice"}, seed=0))
+    ledger.append(TrialOutcome(id="0001", state="done", curve=((1, 0.5),), metrics=({"dev/f1": 0.5},)))
+    (folder / "trials/0001").mkdir(parents=True)
+    (folder / "trials/0001/task.json").write_text('{"data": "", "classes": [], "facts": []}')
+    with Writer("sweep") as writer:
+        recorder = Recorder(plan, ledger, writer, plan.ids)
+        recorder.open(())
+        recorder.close()
+    with pytest.raises(RunError, match="the checkpoint of sweep/0001 was deleted before its reruns"):
+        planned._result(plan, folder, TrialCounts(0, 1, 0, 0, 1, 0.5, {}, 1.0), "model")
+    assert read("sweep").set_index("id").loc["sweep", "metrics.dev/best_f1"] == 0.5

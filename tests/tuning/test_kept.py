@@ -64,9 +64,8 @@ def test_nothing_is_deleted_behind_a_link(tmp_path: Path, ledger: Ledger, layers
     assert {"best.pt", "last.pt", "encoder"} < {path.name for path in elsewhere.iterdir()}
 
 
-def test_those_that_run_again_are_kept_until_they_have(
-    tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]
-) -> None:
+def test_those_that_may_run_again_are_kept(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
+    """More seeds made another trial the best, whose checkpoint was gone, and deleted that of the one before."""
     plan = SweepPlan(name="sweep", layers=layers, space="a:b", trials=5, seeds=1, top=2)
     # Equal configurations run again once: the third best stands in.
     assert ranking.retained(plan, ledger) == {"0003", "0001"}
@@ -77,11 +76,17 @@ def test_those_that_run_again_are_kept_until_they_have(
         ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
     assert ranking.best_in(ledger) == "0001"
     ranking.clean_up(plan, ledger, tmp_path / "trials", ledger.outcomes)
-    assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001"}
+    more = plan.model_copy(update={"seeds": 2})
+    for cell, score in zip(ranking.reruns(more, ledger)[2:], (0.75, 0.25), strict=True):
+        ledger.append(cell)
+        ledger.append(TrialOutcome(id=cell.id, state="done", curve=((5, score),), metrics=({},)))
+    assert ranking.best_in(ledger) == "0003"
+    ranking.clean_up(more, ledger, tmp_path / "trials", ledger.outcomes)
+    assert {id_ for id_, names in left(tmp_path).items() if "best.pt" in names} == {"0001", "0003"}
     for id_, score in (("0006", 0.8), ("0007", 0.9)):  # more trials, better ones, that are still to run again
         ledger.append(TrialSpec(id=id_, params={"lr": score}, seed=1))
         ledger.append(TrialOutcome(id=id_, state="done", curve=((5, score),), metrics=({},)))
-    assert ranking.retained(plan, ledger) == {"0001", "0006", "0007"}
+    assert ranking.retained(more, ledger) == {"0003", "0006", "0007"}
 
 
 def test_of_several_objectives_no_trial_is_the_loser(tmp_path: Path, ledger: Ledger, layers: tuple[Layer, ...]) -> None:
