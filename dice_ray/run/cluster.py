@@ -59,6 +59,10 @@ ACCELERATOR = "accelerator_type:"
 """With the name of a kind of GPU, Ray's resource of the machines that have it."""
 FOLDER = "DICE_RAY_FOLDER"
 """Environment variable with the driver's working directory, for processes on Ray."""
+SOCKET = "/dice_ray-xxxxxxxx/session_2026-01-01_00-00-00_000000_4194304/sockets/plasma_store"
+"""A socket of a Ray that is started here, below the folder of temporary files (Ray 2.60)."""
+LONGEST_SOCKET = 103 if sys.platform == "darwin" else 107
+"""The bytes that the path of a socket can have at most."""
 
 
 @dataclass(frozen=True)
@@ -212,7 +216,7 @@ def started(
     address = prepare(address)
     import ray
 
-    scratch = Path(tempfile.mkdtemp(prefix="dice_ray-"))
+    scratch = _scratch()
     local: dict[str, Any] = {"include_dashboard": False, "num_cpus": num_cpus, "_temp_dir": str(scratch)}
     cluster: Cluster | None = None
     with redirected(log):
@@ -235,6 +239,12 @@ def started(
             if address != RUNNING:
                 ray.shutdown()
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _scratch() -> Path:
+    """A new temporary folder, in /tmp where the path of Ray's sockets would be too long in `$TMPDIR`, as on macOS."""
+    is_short = len(os.fsencode(tempfile.gettempdir() + SOCKET)) <= LONGEST_SOCKET
+    return Path(tempfile.mkdtemp(prefix="dice_ray-", dir=None if is_short else "/tmp"))
 
 
 def _free_handles(*, answers: bool) -> None:

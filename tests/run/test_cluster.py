@@ -60,9 +60,11 @@ def test_ray_comes_with_what_frees_the_groups_of_stopped_trials() -> None:
 
 @pytest.mark.ray
 @pytest.mark.parametrize("imported", ["first", "later"])
-def test_ray_is_quiet_and_listens_on_loopback_alone(tmp_path: Path, imported: str) -> None:
-    """Also where a notebook has imported it first, and it has read its settings by then."""
-    done = python(LISTENERS, tmp_path, imported)
+def test_ray_is_quiet_and_listens_on_loopback_alone(
+    tmp_path: Path, imported: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Also where a notebook has imported it first, and it has read its settings by then; and with a long `$TMPDIR`."""
+    done = python(LISTENERS, tmp_path, imported, TMPDIR=str(tmp_path_factory.mktemp("longer-than-a-socket-may-be")))
     assert done.stderr == ""
     assert done.stdout.splitlines() == ["True ['127.0.0.1'] 1 False", "0"]
     assert (tmp_path / "log.txt").read_text().splitlines()[:2] == ["Ray has words", "and its children too"]
