@@ -21,10 +21,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dice_ray.config.load import Layer, resolve, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
-from dice_ray.errors import ConfigError, InputError, Problem, RunError
+from dice_ray.errors import ConfigError, InputError, Problem, RunError, shown
 from dice_ray.losses.custom import CustomConfig
+from dice_ray.models import sources
 from dice_ray.run.folder import REDRAWN
-from dice_ray.settings import Flat, Nested, problems_of
+from dice_ray.settings import Flat, Nested, differing_paths, flat, problems_of
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.user_code import Address, absolute, digest
 
@@ -73,6 +74,8 @@ class Plan(BaseModel):
             each trial gets its own seed.
         digest: Of the data; empty before they are read.
         code: Digest of the source of each custom loss and own metric, by its address.
+        encoders: Digest of the content of each encoder that lies in a folder, by its name; empty in a sweep of an older
+            version. An encoder that a space searches is not among them.
         trial_timeout: A trial that runs longer, in seconds, fails.
         seeds_option: The option of the command line that sets the seeds.
     """
@@ -82,6 +85,7 @@ class Plan(BaseModel):
     layers: tuple[StoredLayer, ...]
     digest: str = ""
     code: dict[str, str] = Field(default_factory=dict)
+    encoders: dict[str, str] = Field(default_factory=dict)
     trial_timeout: float | None = Field(None, gt=0)
     seeds_option: ClassVar[str]
 
@@ -180,6 +184,25 @@ class Plan(BaseModel):
                     f"(digest {stored} then, {current} now): restore its file, or choose another name"
                 )
 
+    def with_encoders(self, configs: Iterable[RunConfig]) -> Self:
+        """The same plan, bound to the content of the folders of the encoders of these configurations."""
+        digests = {name: sources.digest(name) for name in sorted({config.model.encoder for config in configs})}
+        return self.model_copy(update={"encoders": {name: content for name, content in digests.items() if content}})
+
+    def check_encoders(self, names: Iterable[str]) -> None:
+        """The encoders of these names must be those that the plan was made with.
+
+        Raises:
+            RunError: The files of one were changed.
+        """
+        for name in names:
+            stored = self.encoders.get(name)
+            if stored is not None and stored != (current := sources.digest(name)):
+                raise RunError(
+                    f"{self.name} must be resumed with the encoder that it was started with, and {name} was changed "
+                    f"(digest {stored} then, {current or 'no folder'} now): restore its files, or choose another name"
+                )
+
     def seeded(self, variant: str | None) -> tuple[str, ...]:
         """The paths that the seed of a trial sets."""
         return ("training.seed",)
@@ -232,10 +255,25 @@ class SweepPlan(Plan):
 
     def extends(self, stored: SweepPlan) -> bool:
         """Whether it is the stored plan, or that one with more trials, more seeds, or more of the best."""
-        grows = {"trials": stored.trials, "seeds": stored.seeds, "top": stored.top}
-        return all(getattr(self, name) >= least for name, least in grows.items()) and (
-            self.model_copy(update=grows) == stored
-        )
+        return not self.changed(stored)
+
+    def changed(self, stored: SweepPlan) -> list[str]:
+        """What keeps it from extending a stored plan: each value then and now.
+
+        The time limit of a trial may change, as in a study. Encoders are compared by `check_encoders`.
+        """
+        changed = []
+        for name in sorted(type(self).model_fields.keys() - {"trial_timeout", "encoders"}):
+            then, now = getattr(stored, name), getattr(self, name)
+            if now == then or (name in ("trials", "seeds", "top") and now > then):
+                continue
+            if name == "layers" and (differing := differing_paths(base := self.base(), was := stored.base())):
+                changed += [
+                    f"{path} {shown(flat(was).get(path))} then, {shown(flat(base).get(path))} now" for path in differing
+                ]
+            else:
+                changed.append(f"{name} {shown(then)} then, {shown(now)} now")
+        return changed
 
 
 def _resolve(layers: Sequence[Layer]) -> RunConfig:

@@ -33,7 +33,7 @@ def extended(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan
     """The plan, merged with the one that the folder holds, which it may extend by trials, arms, variants or seeds.
 
     Raises:
-        RunError: The folder holds another plan, or this one for other data.
+        RunError: The folder holds another plan, or this one for other data or for another encoder.
         ConfigError: An arm is the same as a stored arm of another name.
     """
     if not holds_plan(folder):
@@ -41,26 +41,28 @@ def extended(plan: SweepPlan | StudyPlan, folder: Path) -> SweepPlan | StudyPlan
             raise RunError(f"{folder} holds a run trained alone: choose another --name")
         return plan
     stored = read(folder)
+    stored.check_encoders(plan.encoders)
     if isinstance(plan, StudyPlan) and isinstance(stored, StudyPlan):
         plan = plan.moved_from(stored)
     same_data = stored.with_digests(plan.digests)
-    if isinstance(plan, StudyPlan) and isinstance(same_data, StudyPlan) and plan.continues(same_data):
-        stored.bound_to(plan.digests)
-        plan = plan.merged_with(same_data)
-        plan.grid()
-    elif plan == same_data or (
-        isinstance(plan, SweepPlan) and isinstance(same_data, SweepPlan) and plan.extends(same_data)
-    ):
-        stored.bound_to(plan.digests)
-    else:
-        origins = " and ".join(layer.origin for layer in stored.layers)
-        if isinstance(plan, StudyPlan) and isinstance(same_data, StudyPlan):
-            origins += "".join(f"; changed: {what}" for what in plan.changed(same_data))
-        raise RunError(
-            f"{folder / PLAN} must hold this plan, and holds another {stored.kind} of that name (of {origins}): resume "
-            "that one, or choose another --name"
-        )
-    return plan
+    changed: list[str] = []
+    if isinstance(plan, StudyPlan) and isinstance(same_data, StudyPlan):
+        if plan.continues(same_data):
+            stored.bound_to(plan.digests)
+            plan = plan.merged_with(same_data)
+            plan.grid()
+            return plan
+        changed = plan.changed(same_data)
+    elif isinstance(plan, SweepPlan) and isinstance(same_data, SweepPlan):
+        if plan.extends(same_data):
+            stored.bound_to(plan.digests)
+            return plan
+        changed = plan.changed(same_data)
+    origins = " and ".join(layer.origin for layer in stored.layers)
+    raise RunError(
+        f"{folder / PLAN} must hold this plan, and holds another {stored.kind} of that name "
+        f"({'; changed: '.join([f'of {origins}', *changed])}): resume that one, or choose another --name"
+    )
 
 
 def read(folder: Path) -> SweepPlan | StudyPlan:

@@ -19,7 +19,6 @@ from dice_ray.config.load import Layer, values_layer
 from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem
-from dice_ray.models.sources import digest
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues
@@ -85,7 +84,6 @@ class StudyPlan(Plan):
         seeds: `training.seed` of the cells of each arm, and where a test split is drawn, `data.split_seed` too.
         variants: By name; empty where the arms are run on the layers alone.
         variants_are: Whether each variant has a result of its own, or all of them are draws of one search.
-        encoders: Digest of the content of each encoder that lies in a folder, by its name.
         folders: For each variant whose files lie in another folder than when the study was started, that first folder:
             the ids of its cells hold it. Its name is empty where there are no variants.
         shared: The trial whose settings, apart from those of its loss, all arms have, as text; empty for none.
@@ -107,7 +105,6 @@ class StudyPlan(Plan):
     seeds: tuple[int, ...] = Field(min_length=1)
     variants: dict[str, Variant] = Field(default_factory=dict)
     variants_are: VariantsAre = "data"
-    encoders: dict[str, str] = Field(default_factory=dict)
     folders: dict[str, str] = Field(default_factory=dict)
     shared: str = ""
     shared_settings: StoredValues = Field(default_factory=dict)
@@ -164,9 +161,7 @@ class StudyPlan(Plan):
         configs = [
             self.config(cell) for cell in {(cell.variant, cell.arm): cell for cell in self.grid().cells}.values()
         ]
-        digests = {name: digest(name) for name in sorted({config.model.encoder for config in configs})}
-        encoders = {name: content for name, content in digests.items() if content}
-        return self.with_code(configs).model_copy(update={"encoders": encoders})
+        return self.with_code(configs).with_encoders(configs)
 
     def grid(self) -> Grid:
         """The cells that were asked for; an arm that does not fit a variant is left out of it.

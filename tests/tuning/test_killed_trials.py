@@ -164,7 +164,7 @@ def test_a_trial_that_hangs_on_ray_train_keeps_no_cpus_from_the_next(tmp_path: P
         arms={"fast": faults["none"], "hanging": faults["a hang"], "fast too": {"loss": "dice"}},
         baseline="fast",
         seeds=(1,),
-        trial_timeout=60,
+        trial_timeout=90,
     )
     counts = ablation.run(study, tmp_path / "study", Driver(num_cpus=2))
     assert (counts.done, counts.failed) == (2, 1)

@@ -35,12 +35,21 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path: Path, plan: SweepPlan | Study
 
 def test_a_sweep_is_written_once(tmp_path: Path) -> None:
     store(SWEEP, tmp_path)
-    others = SWEEP.model_copy(update={"trials": 1}), SWEEP.model_copy(update={"seed": 5})
-    for other in (*others, study(), study(variants=varied())):
-        with pytest.raises(RunError, match="holds another sweep of that name"):
+    slower = (*LAYERS, values_layer("--set", {"training.lr": 1e-5}))
+    others: list[tuple[SweepPlan | StudyPlan, str]] = [
+        (
+            SWEEP.model_copy(update={"trials": 1, "seed": 5}),
+            "; changed: seed 0 then, 5 now; changed: trials 4 then, 1 now",
+        ),
+        (SWEEP.model_copy(update={"layers": slower}), "; changed: training.lr 3e-05 then, 1e-05 now"),
+        (study(), ""),
+        (study(variants=varied()), ""),
+    ]
+    for other, changed in others:
+        with pytest.raises(RunError, match=rf"holds another sweep of that name \(of preset{changed}\)"):
             store(other, tmp_path)
     assert read(tmp_path) == SWEEP
-    more = SWEEP.model_copy(update={"trials": SWEEP.trials + 32})
+    more = SWEEP.model_copy(update={"trials": SWEEP.trials + 32, "trial_timeout": 60})
     assert store(more, tmp_path) == more == read(tmp_path)
 
 
@@ -95,15 +104,34 @@ def test_a_study_is_bound_to_the_content_of_an_encoder(tmp_path: Path) -> None:
     assert first.identity("tiny", 1) == plan.identity("tiny", 1)
     assert first.with_contents() == first
     store(first, tmp_path)
-    of_tiny = store(study(arms={"tiny": {}}, baseline="tiny").with_contents(), tmp_path)
+    needs_no_other = study(arms={"tiny": {}}, baseline="tiny").with_contents()
+    of_tiny = store(needs_no_other, tmp_path)
     assert isinstance(of_tiny, StudyPlan)
     assert of_tiny.identity("ours", 1) == first.identity("ours", 1), "its cells are not run again"
     weights.write_bytes(b"second")
     second = plan.with_contents()
     assert second.identity("tiny", 1) == first.identity("tiny", 1)
     assert second.identity("ours", 1) != first.identity("ours", 1)
-    with pytest.raises(RunError, match="holds another study"):
-        store(second, tmp_path)
+    for plan in (second, first):  # the same call again, and `resume`
+        with pytest.raises(
+            RunError, match=r"the encoder that it was started with, and .*/encoder was changed \(digest"
+        ):
+            store(plan, tmp_path)
+    assert store(needs_no_other, tmp_path) == of_tiny
+
+
+def test_a_sweep_is_bound_to_the_content_of_its_encoder(tmp_path: Path) -> None:
+    weights = tmp_path / "encoder" / "model.safetensors"
+    weights.parent.mkdir()
+    weights.write_bytes(b"first")
+    layers = (*LAYERS, values_layer("--set", {"model.encoder": str(weights.parent)}))
+    plan = SWEEP.model_copy(update={"layers": layers})
+    store(plan, tmp_path)  # by an earlier version
+    bound = store(plan.with_encoders([plan.base()]), tmp_path)
+    assert list(bound.encoders) == [str(weights.parent)]
+    weights.write_bytes(b"second")
+    with pytest.raises(RunError, match=r"the encoder that it was started with, and .*/encoder was changed \(digest"):
+        store(bound, tmp_path)
 
 
 def test_an_arm_that_was_tuned_stays_so_when_the_study_goes_on_without_it(tmp_path: Path) -> None:
