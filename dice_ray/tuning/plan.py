@@ -48,6 +48,11 @@ def targets_of(config: RunConfig) -> list[str]:
     return [target for target in (loss, config.task.own_metric()) if target is not None]
 
 
+def deciding_metric(config: RunConfig) -> str:
+    """The metric that trials are compared by: the name of the task's, or the address of an own one."""
+    return config.task.own_metric() or config.task.objective()
+
+
 def _with_absolute_target(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Settings, nested or by path, with the addresses of a custom loss and an own metric made absolute."""
     located = dict(values)
@@ -116,6 +121,9 @@ class Plan(BaseModel):
         if problems := [*self._problems_of_seeds(layer, trial.variant), *_problems_of_shared(layer)]:
             raise ConfigError(problems)
         config = _resolve([*self.below(trial.variant), *self._tuned_layers(trial.arm), layer])
+        if (metric := deciding_metric(config)) != (expected := deciding_metric(self.base(trial.variant))):
+            must = f"must keep the metric that all trials are compared by, {expected}"
+            raise ConfigError([Problem("task", must, metric, origin=layer.origin)])
         for path in self.seeded(trial.variant):
             section, name = path.split(".")
             part = getattr(config, section).model_copy(update={name: trial.seed})

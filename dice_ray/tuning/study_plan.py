@@ -21,7 +21,7 @@ from dice_ray.data.split_files import FilesConfig
 from dice_ray.errors import ConfigError, ConflictError, Problem
 from dice_ray.settings import Flat, non_defaults
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues
+from dice_ray.tuning.plan import RESULTS_VERSION, TARGETS, Plan, StoredLayer, StoredValues, deciding_metric
 
 VariantsAre: TypeAlias = Literal["data", "settings"]
 """What the variants of a study are: data sets, encoders or altered training sets, each with a result of its own; or
@@ -310,21 +310,23 @@ class StudyPlan(Plan):
 
 
 def _problems_of_variants(plan: StudyPlan) -> Iterator[Problem]:
-    """Variants that cannot run, or cannot be compared with the first one."""
+    """Variants that cannot run, or set what the driver reads from the layers below all of them."""
     bases: dict[str | None, RunConfig] = {}
-    for variant in plan.digests:
+    for variant in (None, *plan.variants):
         try:
             bases[variant] = plan.base(variant)
         except ConfigError as error:
             yield from error.problems
-    first = next(iter(bases), None)
+    if (shared := bases.pop(None, None)) is None:
+        return
     for variant, base in bases.items():
         for path, value, expected in (
-            ("launch", base.launch, bases[first].launch),
-            ("metric", base.task.objective(), bases[first].task.objective()),
+            ("launch", base.launch, shared.launch),
+            ("metric", deciding_metric(base), deciding_metric(shared)),
         ):
             if value != expected:
-                yield Problem(f"variants.{variant}", f"must have the {path} of {first}, {expected}", str(value))
+                must = f"must have the {path} of the layers below all variants, {expected}"
+                yield Problem(f"variants.{variant}", must, str(value))
 
 
 def _problems_of_values(arm: str, values: Flat) -> Iterator[Problem]:

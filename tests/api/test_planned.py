@@ -41,7 +41,7 @@ def test_the_best_cell_of_a_study_may_be_of_a_variant_that_was_asked_for_earlier
     plans = [
         StudyPlan(
             name="grown",
-            layers=(),
+            layers=layers,
             variants={name: Variant(layers=layers, digest=name) for name in names},
             arms={"ce": {}},
             baseline="ce",

@@ -391,12 +391,23 @@ def test_variants_that_run_the_same_or_cannot_be_compared_are_all_named() -> Non
     said = str(error.value)
     for part in (
         "variants.same/ce: must differ from none/ce",
-        "variants.wide: must have the launch of none, workers=1",
-        "variants.other: must have the metric of none, f1, got accuracy",
+        "variants.wide: must have the launch of the layers below all variants, workers=1",
+        "variants.other: must have the metric of the layers below all variants, f1, got accuracy",
         "data.imbalance: must name one of its branches, got ad_positive (from variant wrong)",
         "training.seed: must not be set: --seeds sets it for every trial (from variant seeded)",
     ):
         assert said.count(part) == 1, "each once, though every arm of the variant has it"
+
+
+def test_what_the_driver_reads_from_the_layers_below_is_that_of_every_cell() -> None:
+    """An arm with a score of its own was ranked by it and stored under the name of the study's."""
+    own = {"task.sentence_pair.score": "accuracy"}
+    with pytest.raises(ConfigError, match=r"task: must keep the metric .*, f1, got accuracy \(from arm other\)"):
+        study(arms=study().arms | {"other": own}).grid()
+    with pytest.raises(ConfigError, match=r"variants.one: must have the metric .*, f1, got accuracy"):
+        study(variants=varied(one=own, two=own)).grid()
+    with pytest.raises(ConfigError, match=r"variants.one: must have the launch of the layers below all variants"):
+        study(variants=varied(one={"launch.threads": 2}, two={"launch.threads": 2})).grid()
 
 
 def test_an_arm_that_does_not_go_with_a_task_is_left_out_unless_it_is_the_baseline(tmp_path: Path) -> None:
