@@ -111,13 +111,19 @@ def check_warm_start(plan: SweepPlan, folder: Path) -> None:
     """The trials of the sweep in a folder must be usable in this plan.
 
     Raises:
-        RunError: It is not a sweep of the same task and data, or no trial of it has ended.
+        RunError: It is not a sweep of the same task, data and encoder, or no trial of it has ended.
         InputError: The space does not search a parameter of one of its trials, or in another range.
     """
     base, space = plan.base(), Space(plan.space)
-    digest = base.splits().digest
-    if not (trials := sweep_in(folder, base, digest).trials()):
+    sweep = sweep_in(folder, base, base.splits().digest)
+    if not (trials := sweep.trials()):
         raise RunError(f"{folder} must hold trials that have ended to start from, and has none yet")
+    encoder, is_searched = sweep.plan.base().model.encoder, all("model.encoder" in trial.params for trial in trials)
+    if encoder != base.model.encoder and not is_searched:
+        raise RunError(
+            f"{folder} must hold a sweep of the encoder {base.model.encoder!r}, or its scores cannot be compared, got "
+            f"{encoder!r}"
+        )
     check_suggested(trials, space, folder)
 
 

@@ -47,6 +47,7 @@ class SweepSearcher(OptunaSearch):
 
     Trials that have ended, also those of a `known` history, are added to the Optuna study. Trials that have started and
     not ended are suggested first, under their own ids; then the points of the plan; then what the sampler suggests.
+    Early stopping compares the trials of this sweep alone: the known ones may have been evaluated at other steps.
 
     Attributes:
         ids: Of all trials of the sweep: fewer than planned where the space is exhausted.
@@ -71,7 +72,7 @@ class SweepSearcher(OptunaSearch):
         self._tries_each_once: bool = plan.sampler == BRUTE_FORCE
         for past in (known, history):
             for outcome in past.outcomes.values() if past is not None else ():
-                self._add(outcome, past.specs[outcome.id], space)
+                self._add(outcome, past.specs[outcome.id], space, is_own=past is history)
         for params in [*(spec.params for spec in self._resumed), *plan.points[len(history.specs) :]]:
             self._study.enqueue_trial(params)
 
@@ -124,8 +125,8 @@ class SweepSearcher(OptunaSearch):
         else:
             self._study.tell(trial, state=TrialState.PRUNED)
 
-    def _add(self, outcome: TrialOutcome, spec: TrialSpec, space: Space) -> None:
-        """Add a trial that an earlier driver ran to the Optuna study, as if it had run in this one."""
+    def _add(self, outcome: TrialOutcome, spec: TrialSpec, space: Space, *, is_own: bool) -> None:
+        """Add an ended trial to the Optuna study; one of this sweep as if this driver had run it."""
         fixed = FixedTrial(spec.params)
         space(fixed)
         is_done = outcome.state == "done"
@@ -135,7 +136,9 @@ class SweepSearcher(OptunaSearch):
             # Internal of Optuna 5: a trial without a generation is never chosen as a parent.
             number = len(self._study.get_trials(deepcopy=False, states=[TrialState.COMPLETE]))
             system_attrs = {chosen._get_generation_key(): number // (chosen.population_size or 1)}
-        scores = [] if self._objectives else [score for _, score in outcome.curve]
+        # Of the known trials only those that were stopped keep their curves: TPE reads them, and no pruner does.
+        has_curve = not self._objectives and (is_own or not is_done)
+        scores = [score for _, score in outcome.curve] if has_curve else []
         self._study.add_trial(
             optuna.trial.create_trial(
                 params=fixed.params,
@@ -145,7 +148,8 @@ class SweepSearcher(OptunaSearch):
                 system_attrs=system_attrs,
             )
         )
-        replay(self._study, scores)
+        if is_own:
+            replay(self._study, scores)
         values = objective_values(self._objectives, outcome.curve, outcome.metrics) if is_done else None
         self._study.tell(num_trials, values, None if is_done else TRIAL_STATES[outcome.state])
 

@@ -15,6 +15,7 @@ from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.run.driver import Driver
 from dice_ray.run.folder import WARM_START
 from dice_ray.settings import flat
+from dice_ray.tracking.schema import State
 from dice_ray.tuning import earlier, plan_file, sweep
 from dice_ray.tuning.ledger import Ledger, TrialOutcome, TrialSpec
 from dice_ray.tuning.plan import SweepPlan
@@ -117,6 +118,28 @@ def test_an_earlier_sweep_is_known_and_its_trials_are_not_counted(old: Path, lay
         (TrialState.COMPLETE, 0.6),
     ]
     assert [searcher.suggest(f"ray{number}")["id"] for number in range(2)] == ["0001", "0002"]
+
+
+@pytest.mark.parametrize("scheduler", ["asha", "median"])
+def test_an_earlier_sweep_stops_no_trial(scheduler: str, old: Path, layers: tuple[Layer, ...], tmp_path: Path) -> None:
+    """Its trials may have had more epochs until their first evaluation: every new one was stopped at its first."""
+    known, next_ = Ledger(old / "ledger.jsonl"), Ledger(tmp_path / "next.jsonl")
+    for number in (3, 4):
+        known.append(TrialSpec(id=f"000{number}", params={"training.lr": 1e-3}, seed=0))
+        state: State = "done" if number == 3 else "pruned"
+        known.append(TrialOutcome(id=f"000{number}", state=state, curve=((5, 0.9),), metrics=({},)))
+    plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, scheduler=scheduler, warm_start="earlier")
+    searcher = SweepSearcher(plan, next_, known)
+    assert searcher._study.trials[3].intermediate_values == {1: 0.9}, "by which TPE ranks those that were stopped"
+    searcher.suggest("ray")
+    assert not searcher.report("ray", {"step": 1, "score": 0.1, "metrics": {}})
+
+
+def test_an_earlier_sweep_of_another_encoder_is_refused(old: Path, layers: tuple[Layer, ...]) -> None:
+    layers = (*layers, values_layer("--set", {"model.encoder": "minilm"}))
+    plan = SweepPlan(name="next", layers=layers, space=SPACE, trials=2, warm_start="earlier")
+    with pytest.raises(RunError, match=r"earlier must hold a sweep of the encoder 'minilm', .* got 'tiny'"):
+        earlier.check_warm_start(plan, old)
 
 
 @pytest.mark.parametrize(
