@@ -93,6 +93,7 @@ class TrialActor(tune.Trainable):
 def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]:
     """A result for every evaluation of a trial."""
     folder = work.folder / TRIALS / trial.id
+    is_sent = True
     try:
         store.fetch(folder)
         remove_leftover_group(folder)  # also of a trial that is given up: the next one would wait for its CPUs
@@ -112,12 +113,14 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
                 yield {**result, "tags": tags, "finished": evaluation.finished, "done": evaluation.finished}
     except Exception as error:
         if isinstance(error, RayError | torch.AcceleratorError | OSError):
+            is_sent = not isinstance(error, OSError)  # one of the store, which may lack the last checkpoint
             raise  # the machine may be the reason: Ray tries the trial again
         if not isinstance(error, DiceRayError):
             traceback.print_exc()
         yield {SCORE: math.nan, "failure": reason_of(error), "done": True}
     finally:
-        store.drop_checkpoints(folder)
+        if is_sent:
+            store.drop_checkpoints(folder)
 
 
 def _check_not_given_up(folder: Path) -> None:

@@ -105,6 +105,21 @@ def test_a_search_never_reads_the_test_split(
     assert not any("test" in result or "failure" in result for result in results)
 
 
+def test_a_checkpoint_that_the_store_did_not_take_stays_on_the_machine(
+    tmp_path: Path, layers: tuple[Layer, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next attempt lost the steps since the last one that was sent, or all of them."""
+    monkeypatch.setenv("DICE_RAY_RUNS", f"file://{tmp_path}/store/runs")
+    plan, folder = SweepPlan(name="away", layers=layers, space=SPACE, trials=1), Path("dice_ray_runs/away")
+    results = trial._results(trial.Work(plan, folder, 1), TrialSpec(id="0001", params=SAME, seed=0))
+    next(results)
+    (tmp_path / "store").rename(tmp_path / "elsewhere")
+    (tmp_path / "store").touch()
+    with pytest.raises(OSError, match="store"):
+        next(results)
+    assert (folder / "trials/0001/last.pt").exists()
+
+
 def test_a_trial_that_takes_too_long_ends_where_its_folder_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
