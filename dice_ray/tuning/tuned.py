@@ -29,7 +29,10 @@ from dice_ray.tuning.study_plan import StudyPlan
 OF_LOSS: Final = ("loss", "mining")
 """The sections that belong to a loss: mining selects the items that it is computed on."""
 EQUAL_WEIGHTS: Final[Flat] = {"loss": "weighted_cross_entropy", "loss.weighted_cross_entropy.weighting.lg.k": 1000}
-"""Cross-entropy by other code: the weights of two classes differ by 1.4 % where one is 100 times as frequent."""
+"""Weighted cross-entropy with nearly equal weights: the same loss, computed by another class.
+
+The weights of two classes differ by 1.4 % where one is 100 times as frequent.
+"""
 
 
 def shared(plan: StudyPlan, folder: Path) -> StudyPlan:
@@ -83,6 +86,7 @@ def tuned(plan: StudyPlan, folders: Sequence[Path]) -> StudyPlan:
             or a sweep has other training settings than the shared ones.
         ConfigError: No sweep has a trial with a score for the loss of an arm, or an arm cannot run.
     """
+    plan.grid()  # raises where an arm cannot run, or the baseline does not fit the task
     sweeps = [_sweep_for(plan, folder) for folder in folders]
     best = _best_by_loss(sweeps)
     losses = {arm: config.loss.name for arm, config in _configs(plan).items() if arm not in plan.controls}

@@ -49,6 +49,13 @@ def study(layers: tuple[Layer, ...]) -> StudyPlan:
     return StudyPlan(name="study", layers=layers, arms=ARMS, baseline="ce", seeds=(1, 2), digest=digest)
 
 
+def test_a_baseline_that_does_not_fit_the_task_is_refused(sweep: Callable[..., Path], study: StudyPlan) -> None:
+    found = sweep("found", ({"loss": "cross_entropy"}, 0.5), ({"loss": "focal"}, 0.6))
+    plan = study.model_copy(update={"arms": {**ARMS, "other": {"loss": "asymmetric"}}, "baseline": "other"})
+    with pytest.raises(ConfigError, match="loss: must take the softmax link of task sentence_pair"):
+        tuned(plan, [found])
+
+
 def test_an_arm_takes_the_best_trial_of_its_loss_and_keeps_what_it_writes(
     sweep: Callable[..., Path], study: StudyPlan
 ) -> None:
