@@ -25,8 +25,15 @@ BRUTE_FORCE: Final = "brute_force"
 SECONDS: Final = "seconds"
 """The objective that is the training time of a run; every other one is a metric of dev."""
 MINIMISED: Final = ("brier", "calibration_error", SECONDS)
-NO_OBJECTIVES: Final = ("constant_", "threshold")
-"""The beginnings of the names of metrics that do not say how good a model is."""
+NO_OBJECTIVES: Final = (
+    "constant_",
+    "threshold",
+    "words_dropped",
+    "spans_out_of_reach",
+    "answers_misplaced",
+    "answers_cut",
+)
+"""The beginnings of the names of metrics that do not say how good a model is; the last ones are counts of the data."""
 POPULATION: Final = 16
 """Of NSGA-II: with Optuna's 50, a search of some dozen trials would stay in its first, random generation."""
 TRIAL_STATES: Final = {"done": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}

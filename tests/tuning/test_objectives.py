@@ -57,8 +57,8 @@ def test_what_can_be_searched_for(layers: tuple[Layer, ...]) -> None:
         )
 
 
-@pytest.mark.parametrize("task", ["tagging", "mrc_ner"])
-def test_the_f1_of_each_type_of_the_data_can_be_searched_for(tmp_path: Path, task: str) -> None:
+@pytest.mark.parametrize(("task", "count"), [("tagging", "words_dropped"), ("mrc_ner", "spans_out_of_reach")])
+def test_the_f1_of_each_type_of_the_data_can_be_searched_for(tmp_path: Path, task: str, count: str) -> None:
     """It depended on the predictions of an untrained model for 64 records."""
     common, rare = "a B-PER\nb O\n\n", "a O\nb B-{}\n\n"
     (tmp_path / "train.conll").write_text(common * 20 + rare.format("RARE"))
@@ -76,3 +76,5 @@ def test_the_f1_of_each_type_of_the_data_can_be_searched_for(tmp_path: Path, tas
     samplers.check_objectives(plan)
     with pytest.raises(UnknownNameError, match="did you mean 'f1_RARE'"):
         samplers.check_objectives(plan.model_copy(update={"objectives": ("f1", "f1_RAER")}))
+    with pytest.raises(UnknownNameError, match=count):  # of the data: it was maximised
+        samplers.check_objectives(plan.model_copy(update={"objectives": ("f1", count)}))
