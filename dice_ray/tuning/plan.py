@@ -38,6 +38,9 @@ AUTOMATIC = "this machine"
 TARGETS: Final = ("loss.custom.target", "task.sentence_pair.score", "task.text_classification.score")
 """The paths of the addresses of a custom loss and of an own metric."""
 
+SEED_LIMIT: Final = 2**31 - 10_000
+"""Seeds of sweeps are below it: those of the reruns are higher by 1001 and more, and must be seeds of a run too."""
+
 FOLDER: Final = "data.source.files.folder"
 """The path of the folder of the data's files: plans of the same digest have the same content in any folder."""
 
@@ -250,7 +253,7 @@ class SweepPlan(Plan):
     sampler: Address = "tpe"
     scheduler: Address = "asha"
     objectives: tuple[str, ...] = ()
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=SEED_LIMIT)
     seeds: int = Field(0, ge=0)
     top: int = Field(5, ge=1)
     points: tuple[Flat, ...] = ()

@@ -13,8 +13,9 @@ from dice_ray.config.load import Layer, as_yaml, read_layer, resolve, values_lay
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import ConfigError, InputError, RunError, UnknownNameError
 from dice_ray.tuning.ledger import TrialSpec
-from dice_ray.tuning.plan import SweepPlan
+from dice_ray.tuning.plan import SEED_LIMIT, SweepPlan
 from dice_ray.tuning.plan_file import read, store
+from dice_ray.tuning.ranking import rerun_seeds
 from dice_ray.tuning.study_plan import StudyPlan, Variant
 
 LAYERS = (values_layer("preset", {"task": "sentence_pair", "data.source": "synthetic", "training.epochs": 1}),)
@@ -31,6 +32,14 @@ def test_a_plan_is_read_as_it_was_stored(tmp_path: Path, plan: SweepPlan | Study
     store(plan, tmp_path)
     store(plan, tmp_path)
     assert read(tmp_path) == plan
+
+
+def test_the_seeds_of_reruns_are_seeds_of_a_run_too() -> None:
+    """The trials ran, and neither `predict` nor `export-preset` took the seed."""
+    last = SWEEP.model_copy(update={"seed": SEED_LIMIT - 1, "seeds": 1000})
+    assert resolve([*LAYERS, values_layer("rerun", {"training.seed": max(rerun_seeds(last))})]).training.seed
+    with pytest.raises(ConfigError, match="seed: must be less than 2147473648, got 3000000000"):
+        SweepPlan.checked(**SWEEP.model_dump() | {"seed": 3_000_000_000})
 
 
 def test_a_sweep_is_written_once(tmp_path: Path) -> None:
