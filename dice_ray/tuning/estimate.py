@@ -90,7 +90,7 @@ def estimate(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver) -> Estim
     plan, ledger = extended(plan, folder), ledger_in(folder)
     if isinstance(plan, SweepPlan):
         notes = sweep.check(plan, folder)
-        num_runs, num_ended = sweep.num_missing(plan, ledger), len(ledger.outcomes)
+        num_runs, num_ended = sweep.num_missing(plan, folder, driver.address), len(ledger.outcomes)
     else:
         notes = []
         cells = plan.grid().cells

@@ -37,14 +37,11 @@ def _sampled(plan: SweepPlan, folder: Path) -> list[RunConfig]:
 
     history = ledger_in(folder)
     searched = history.searched()
-    if num_missing := plan.trials - len(searched.outcomes):
-        searcher = SweepSearcher(plan, searched)
-        suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_missing, NUM_SAMPLES))]
-        specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
-    else:
-        specs = ranking.reruns(plan, history)
+    searcher, num_missing = SweepSearcher(plan, searched), plan.trials - len(searched.outcomes)
+    suggested = [searcher.suggest(f"sample {number}") for number in range(min(num_missing, NUM_SAMPLES))]
+    specs = [TrialSpec(**each) for each in suggested if str(each) != SweepSearcher.FINISHED]
     configs = []
-    for spec in specs:
+    for spec in specs or ranking.reruns(plan, history):
         with suppress(ConfigError):
             configs.append(plan.config(spec))
     return configs

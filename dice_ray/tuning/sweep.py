@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 
 from dice_ray import user_code
@@ -61,24 +62,36 @@ def check(plan: SweepPlan, folder: Path) -> list[str]:
     return samplers.notes(plan.sampler, plan.space, max(1, len(plan.objectives)))
 
 
-def num_missing(plan: SweepPlan, history: History) -> int:
-    """How many trials and reruns of a plan a ledger lacks, at most."""
-    if missing := plan.trials - len(history.searched().outcomes):
-        return missing + len(ranking.placeholder_ids(plan))
+def num_missing(plan: SweepPlan, folder: Path, address: str | None = None) -> int:
+    """How many trials and reruns of a plan its folder's ledger lacks, at most."""
+    history = ledger_in(folder)
+    num_ended = len(history.searched().outcomes)
+    missing = plan.trials - num_ended
+    if missing and plan.sampler == samplers.BRUTE_FORCE:
+        missing = _num_untried(plan, folder, missing, address)
+    if missing:
+        return missing + len(ranking.placeholder_ids(plan.model_copy(update={"trials": num_ended + missing})))
     return len([spec for spec in ranking.reruns(plan, history) if spec.id not in history.outcomes])
 
 
 def is_exhausted(plan: SweepPlan, folder: Path, address: str | None = None) -> bool:
     """Whether a sweep by brute force has tried every configuration of its space."""
     history = ledger_in(folder).searched()
-    # Asked of a searcher, since only the sampler knows the size of a space with conditional parameters.
     if plan.sampler != samplers.BRUTE_FORCE or history.unfinished or not history.outcomes:
         return False
+    return not _num_untried(plan, folder, 1, address)
+
+
+def _num_untried(plan: SweepPlan, folder: Path, most: int, address: str | None) -> int:
+    """How many trials a sweep by brute force still suggests, at most so many."""
     cluster.prepare(address)
     from dice_ray.tuning.searchers import SweepSearcher
 
-    plan = plan.model_copy(update={"trials": plan.trials + 1})  # all ids of its own may be taken
-    return str(SweepSearcher(plan, history, _known(plan, folder)).suggest("one more")) == SweepSearcher.FINISHED
+    # Asked of a searcher, since only the sampler knows the size of a space with conditional parameters.
+    plan = plan.model_copy(update={"trials": plan.trials + most})  # all ids of its own may be taken
+    searcher = SweepSearcher(plan, ledger_in(folder).searched(), _known(plan, folder))
+    suggested = (str(searcher.suggest(f"trial {number}")) for number in range(most))
+    return len(list(takewhile(lambda each: each != SweepSearcher.FINISHED, suggested)))
 
 
 def _earlier_to_copy(plan: SweepPlan, folder: Path) -> Path | None:

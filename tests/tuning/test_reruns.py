@@ -51,14 +51,16 @@ def test_the_best_that_differ_run_again(plan: SweepPlan, ledger: Ledger) -> None
     assert {plan.config(cell).training.seed for cell in cells} == {1001, 1002}
 
 
-def test_a_rerun_changes_neither_what_runs_again_nor_what_the_search_knows(plan: SweepPlan, ledger: Ledger) -> None:
+def test_a_rerun_changes_neither_what_runs_again_nor_what_the_search_knows(
+    plan: SweepPlan, ledger: Ledger, tmp_path: Path
+) -> None:
     before = ledger.searched()
     cells = ranking.reruns(plan, ledger)
     for cell in cells[:4]:
         note(ledger, cell, 0.99)
     assert ranking.reruns(plan, ledger) == cells
     assert ledger.searched() == before
-    assert sweep.num_missing(plan, ledger) == 2
+    assert sweep.num_missing(plan, tmp_path) == 2
 
 
 def test_the_mean_over_the_other_seeds_ranks(plan: SweepPlan, ledger: Ledger) -> None:
@@ -85,6 +87,6 @@ def test_a_sweep_grows_by_seeds(plan: SweepPlan) -> None:
 
 def test_what_is_missing_before_the_search_has_ended(plan: SweepPlan, tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger.jsonl")
-    assert sweep.num_missing(plan, ledger) == 12
+    assert sweep.num_missing(plan, tmp_path) == 12
     note(ledger, TrialSpec(id="0001", params={}, seed=0), 0.5)
-    assert sweep.num_missing(plan, ledger) == 11
+    assert sweep.num_missing(plan, tmp_path) == 11

@@ -208,6 +208,8 @@ def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tu
     space = SPACE.replace("losses_and_a_rate_too_high", "two_rates")
     plan = SweepPlan(name="all", layers=layers, space=space, trials=5, sampler="brute_force")
     assert not sweep.is_exhausted(plan, tmp_path)
+    rerun = plan.model_copy(update={"seeds": 2})
+    assert sweep.num_missing(rerun, tmp_path) == 6, "two trials, and each again with two seeds"
     ledger = Ledger(tmp_path / "ledger.jsonl")
     for number, rate in enumerate((1e-3, 2e-3), start=1):
         ledger.append(TrialSpec(id=f"000{number}", params={"training.lr": rate}, seed=0))
@@ -217,6 +219,7 @@ def test_a_search_that_has_tried_all_there_is_says_so(tmp_path: Path, layers: tu
         planned = plan.model_copy(update={"trials": number})
         assert sweep.is_exhausted(planned, tmp_path) == (number == 2), "a trial may be added to those that were planned"
     assert sweep.is_exhausted(plan, tmp_path)
+    assert sweep.num_missing(rerun, tmp_path) == 4
     assert not sweep.is_exhausted(plan.model_copy(update={"sampler": "tpe"}), tmp_path)
     before = (tmp_path / "ledger.jsonl").read_bytes()
     assert sweep.run(plan, tmp_path, Driver()).is_finished
