@@ -61,7 +61,7 @@ PLACEMENT_GROUP: Final = "placement_group"
 
 _LOCK: Final = "lock"
 
-REDRAWN: Final = (
+_REDRAWN: Final = (
     "Splits that an earlier version of dice_ray drew from train were not stratified: they count as changed."
 )
 
@@ -225,5 +225,5 @@ def check_digest(stored: str, current: str, subject: str, instead: str) -> None:
     if stored != current:
         raise RunError(
             f"{subject} must have the data that it was started on, and they were changed (digest {stored} then, "
-            f"{current} now): restore the old data, or {instead}. {REDRAWN}"
+            f"{current} now): restore the old data, or {instead}. {_REDRAWN}"
         )

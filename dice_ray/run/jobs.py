@@ -48,7 +48,8 @@ LEFT_BEHIND: Final = (
 )
 """Patterns of files that are not sent: hidden ones, which may hold secrets, caches and results."""
 STOP_SECONDS: Final = 20
-"""How long a job has to end after SIGTERM until it is killed: twice what dice_ray takes at most, and Ray gives 3 s."""
+"""How long a job has to end after SIGTERM until it is killed: twice the ten seconds within which a command ends, as its
+runs get `stopping.GRACE` and are then recorded. Ray would give it 3 s."""
 ENDED: Final = ("stopped", "succeeded", "failed")
 
 
@@ -116,8 +117,10 @@ def submit(
     """
     from dice_ray.run.folder import SUBMITTED
 
-    excluded = [*LEFT_BEHIND, *_below(Path.cwd(), runs)]
-    _check_size(Path.cwd(), excluded)
+    folder, excluded = Path.cwd(), list(LEFT_BEHIND)
+    if runs != folder and runs.is_relative_to(folder):
+        excluded.append(f"/{runs.relative_to(folder)}")
+    _check_size(folder, excluded)
     with _asked(address) as client:
         details = client.list_jobs()
         if busy := [job for job in _ours(details) if job.run == run and not job.has_ended]:
@@ -262,11 +265,6 @@ def _job(details: JobDetails) -> Job:
         status=details.driver_exit_code,
         reason=(details.message or "").strip() if details.status in ("PENDING", "FAILED") else "",
     )
-
-
-def _below(folder: Path, runs: Path) -> list[str]:
-    """The pattern of the folder of runs, if it is in the folder that is sent."""
-    return [f"/{runs.relative_to(folder)}"] if runs != folder and runs.is_relative_to(folder) else []
 
 
 def _check_size(folder: Path, excluded: Sequence[str]) -> None:

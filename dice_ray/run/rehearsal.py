@@ -1,4 +1,4 @@
-"""Runs the first steps of a run and estimates time and memory of the whole; nothing is left behind."""
+"""Runs the first steps of a run and estimates time and memory of the whole; only cached data are left behind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Rehearsal:
         seconds_a_step: Their mean, for one worker's share of a step.
         seconds_an_evaluation: Of dev.
         seconds: Of all steps, evaluations and checkpoints.
-        seconds_to_start: Until the first step: to import, to read the data and to build the model.
+        seconds_to_start: Until the first step, without imports: to read the data and to build the model.
         peak_memory: Of this process, in bytes.
         peak_gpu_memory: What torch took of it, in bytes; 0 without a GPU.
         gpu_memory: Of the GPU, in bytes; 0 without one.

@@ -3,7 +3,8 @@
 With a URL in `DICE_RAY_RUNS`, every machine has a folder of runs of its own, on its disk. The driver keeps plan, ledger
 and log in its folder. What a run writes is sent to the store by the process that trains it, after each checkpoint and
 before the evaluation is reported; a process that continues or reads the run fetches it first. So the store is
-never older than the last result that the driver has, and its file is taken where it differs from the local one.
+never older than the last result that the driver has, and its file is taken where it has changed since the last copy, or
+there is none here.
 
 A file is written under another name and then moved, so a killed process leaves no part of a file under its name.
 `last.pt` is sent last: a run continues from it, and everything that it belongs with is there by then.

@@ -41,7 +41,10 @@ class Point:
 
 
 def own_point(layers: Sequence[Layer], space: Space) -> Flat:
-    """The preset's own values of the searched parameters: since they run first, no search ends below its defaults."""
+    """The preset's own values of the searched parameters.
+
+    They run first, so that a search does not end below its preset; a value that the space cannot suggest is left out.
+    """
     own = flat(resolve(layers))
     replay = _Replay(own)
     space(replay)
@@ -49,7 +52,7 @@ def own_point(layers: Sequence[Layer], space: Space) -> Flat:
         own = flat(resolve([*layers, values_layer("space", {"loss": replay.params["loss"]})]))
         replay = _Replay(own)
         space(replay)
-    return {path: own[path] for path in replay.params if path in own and path not in replay.out_of_range}
+    return replay.taken(own)
 
 
 def points(settings: Iterable[Flat], space: Space) -> list[Point]:
@@ -61,7 +64,7 @@ def points(settings: Iterable[Flat], space: Space) -> list[Point]:
     for values in settings:
         replay = _Replay(values)
         space(replay)
-        kept = {path: values[path] for path in replay.params if path in values and path not in replay.out_of_range}
+        kept = replay.taken(values)
         if ("loss" in kept or "loss" not in values) and all(kept != point.params for point in found):
             found.append(Point(kept, {path: value for path, value in values.items() if path not in kept}))
     return found
@@ -164,6 +167,10 @@ class _Replay(FixedTrial):
     def __init__(self, params: Flat) -> None:
         super().__init__(dict(params))
         self.out_of_range: dict[str, BaseDistribution] = {}
+
+    def taken(self, values: Flat) -> Flat:
+        """The given values that were suggested as they are."""
+        return {path: values[path] for path in self.params if path in values and path not in self.out_of_range}
 
     def _suggest(self, name: str, distribution: BaseDistribution) -> Any:
         # Internal of Optuna 5: every suggestion of a FixedTrial goes through this method.

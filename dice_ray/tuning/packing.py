@@ -57,11 +57,9 @@ def measured(plan: SweepPlan | StudyPlan, folder: Path, nodes: Sequence[Node], s
     if not unmeasured(base, nodes):
         show("launch.gpus=auto: no machine has a GPU, so trials run on CPUs")
         return 0
-    suited = demand(base, 1).suitable(nodes)
-    if (
-        len(kinds := sorted({kind for node in suited for kind in node.accelerators})) > 1
-        and not demand(base, 1).accelerator
-    ):
+    one = demand(base, 1)
+    kinds = sorted({kind for node in one.suitable(nodes) for kind in node.accelerators})
+    if len(kinds) > 1 and not one.accelerator:
         raise RunError(
             f"with launch.gpus=auto all GPUs must be of one kind, got {' and '.join(kinds)}: choose one by "
             f"launch.accelerator_type={kinds[0]}"

@@ -5,8 +5,8 @@ the arm or trial itself. Defaults are filled once, after the last layer, so that
 not inherit the parameters of the loss below it. The seed is set on the resolved configuration: cells that differ in the
 seed alone share one resolution, which takes some milliseconds and dominates the start of a large study.
 
-The addresses of the user's own code are absolute from the start, since trials run in other processes, and a plan may be
-resumed from another folder.
+The addresses of the user's own code are absolute from the start, since trials run in other processes and a plan may be
+resumed from another folder. Relative folders of data and encoders stay as they were written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dice_ray.config.schema import NEUTRAL_SECTIONS, RunConfig
 from dice_ray.errors import ConfigError, InputError, Problem, RunError, shown
 from dice_ray.losses.custom import CustomConfig
 from dice_ray.models import sources
-from dice_ray.run.folder import REDRAWN
+from dice_ray.run.folder import check_digest
 from dice_ray.settings import Flat, Nested, differing_paths, flat, problems_of
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.user_code import Address, absolute, digest
@@ -78,8 +78,7 @@ class Plan(BaseModel):
 
     Attributes:
         name: Of the folder, of MLflow's experiment and of its parent run.
-        layers: Preset and settings below the trials. Seed and launch settings of the preset are those of a single run;
-            each trial gets its own seed.
+        layers: Preset and settings below the trials. The preset's seed is replaced by each trial's.
         digest: Of the data; empty before they are read.
         code: Digest of the source of each custom loss and own metric, by its address.
         encoders: Digest of the content of each encoder that lies in a folder, by its name; empty in a sweep of an older
@@ -164,12 +163,9 @@ class Plan(BaseModel):
             RunError: It was made for other data.
         """
         for variant, stored in self.digests.items():
-            if stored not in ("", current := digests.get(variant, stored)):
-                which = "they" if variant is None else f"those of {variant}"
-                raise RunError(
-                    f"{self.name} must be resumed with the data that it was started on, and {which} were changed "
-                    f"(digest {stored} then, {current} now): restore the old data, or choose another name. {REDRAWN}"
-                )
+            if stored:
+                subject = self.name if variant is None else f"{self.name} on {variant}"
+                check_digest(stored, digests.get(variant, stored), subject, "choose another name")
         return self.with_digests(digests)
 
     def with_code(self, configs: Iterable[RunConfig]) -> Self:

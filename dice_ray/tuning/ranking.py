@@ -158,15 +158,11 @@ def disk_needed(plan: SweepPlan | StudyPlan, num_runs: int, num_at_once: int, we
         num_at_once: Number of those that run at once.
         weights: Bytes of a model's weights.
     """
+    num_kept = num_runs
+    if isinstance(plan, SweepPlan) and not plan.objectives:
+        num_kept = 1 + min(plan.top, plan.trials)  # the best trial, and those that may be run again
     # Each running trial writes its best weights twice, and twice the last ones with AdamW's two moments.
-    return (_num_kept(plan, num_runs) + num_at_once * 8) * weights
-
-
-def _num_kept(plan: SweepPlan | StudyPlan, num_runs: int) -> int:
-    """How many runs keep their best weights; of a sweep the best trial and those that may be run again."""
-    if isinstance(plan, StudyPlan) or plan.objectives:
-        return num_runs
-    return 1 + min(plan.top, plan.trials)
+    return (num_kept + num_at_once * 8) * weights
 
 
 def clean_up(plan: SweepPlan | StudyPlan, ledger: Ledger, trials: Path, ids: Collection[str]) -> set[str]:

@@ -242,7 +242,7 @@ class Session:
 
 @contextmanager
 def session(plan: SweepPlan | StudyPlan, folder: Path, driver: Driver, notes: Sequence[str] = ()) -> Iterator[Session]:
-    """Drive a folder until the end of the block: plan stored, ledger read, data loaded, output in the log."""
+    """Drive a folder until the end of the block: data loaded, ledger read, output in the log, plan stored."""
     cluster.prepare(driver.address)  # before anything below imports Ray
     plan.check_code(plan.code)
     digests: dict[str | None, str] = {}

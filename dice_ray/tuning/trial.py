@@ -42,7 +42,10 @@ UNREADY = "unready"
 """In a result: why no trial can run on the machine, so that the driver ends. The trial has not begun."""
 
 TrialResult: TypeAlias = dict[str, Any]
-"""A trial's report: `score`, `step`, `metrics`, `is_past`, `tags`, `finished`, `failure`; at a cell's end `test`."""
+"""A trial's report: `score`, `step`, `metrics`, `is_past`, `tags`, `finished`, `done`; at a cell's end `test`.
+
+Of a trial that fails `score`, `failure`, `done`; of one that cannot begin `score`, `unready`, `done`.
+"""
 
 
 @dataclass(frozen=True)

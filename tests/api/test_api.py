@@ -432,7 +432,7 @@ def test_a_sweep_shows_and_stores_its_data_and_stays_on_them(swept: Driven, monk
     monkeypatch.chdir(swept.folder)
     assert_data_are_shown(swept, is_test_cut=False)
     write_data(swept.folder, WORDS[1:])
-    with pytest.raises(RunError, match="must be resumed with the data that it was started on, and they were changed"):
+    with pytest.raises(RunError, match="must have the data that it was started on, and they were changed"):
         api.resume(swept.result.name)
     write_data(swept.folder, WORDS)
 
@@ -446,9 +446,7 @@ def test_a_study_shows_and_stores_its_data_and_stays_on_them(studied: Driven, mo
         lambda: api.resume("mine"),
         lambda: dice_ray.ablate("mine.py", "mine.yaml", SHORT, seeds=2),
     ):
-        with pytest.raises(
-            RunError, match="must be resumed with the data that it was started on, and they were changed"
-        ):
+        with pytest.raises(RunError, match="must have the data that it was started on, and they were changed"):
             again()
     write_data(studied.folder, WORDS, f"{studied.folder}/data")
 

@@ -154,7 +154,7 @@ def test_an_arm_that_was_tuned_stays_so_when_the_study_goes_on_without_it(tmp_pa
 def test_a_plan_stays_on_its_data(tmp_path: Path, plan: SweepPlan | StudyPlan) -> None:
     begun = plan.bound_to({None: "2ee5"})
     assert store(begun, tmp_path).bound_to({None: "2ee5"}) == read(tmp_path) == begun
-    told = r"must be resumed with the data that it was started on, and they were changed \(digest 2ee5 then, 77aa now\)"
+    told = r"must have the data that it was started on, and they were changed \(digest 2ee5 then, 77aa now\)"
     told += r".*Splits that an earlier version of dice_ray drew from train were not stratified"
     with pytest.raises(RunError, match=told):
         store(plan.bound_to({None: "77aa"}), tmp_path)
@@ -379,7 +379,9 @@ def test_a_study_grows_by_variants_and_stays_on_the_data_of_each(tmp_path: Path)
     assert smaller.variants == grown.variants, "what is stored is never lost"
     assert smaller.grid().cells == first.grid().cells, "and runs only where it is asked for"
     changed = first.with_digests({"none": "digest of none", "add_positive": "changed"})
-    with pytest.raises(RunError, match=r"those of add_positive were changed \(digest digest of add_positive then"):
+    with pytest.raises(
+        RunError, match=r"study on add_positive must have the data .* \(digest digest of add_positive then"
+    ):
         store(changed, tmp_path)
     for other in (study(), study(variants={"none": varied()["drop_negative"]})):
         with pytest.raises(RunError, match="holds another study"):
