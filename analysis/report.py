@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
@@ -33,7 +33,7 @@ from analysis.tables.ratios import scores_by_ratio
 from analysis.tables.runs import trained_alone, without_score
 from analysis.tables.study import comparison, left_out
 from analysis.tables.sweep import best_trials, by_loss
-from dice_ray.errors import RunError, one_line
+from dice_ray.errors import InputError, RunError, one_line
 
 MakeTables: TypeAlias = Callable[[Findings], list[ReportTable]]
 Part = TypeVar("Part", ReportTable, Figure)
@@ -157,6 +157,9 @@ class Report:
 
         Writes `report.html`, `report.md`, `report.tex` and `report.txt`, each table as CSV and LaTeX, each figure as
         PNG and SVG, and each plan as YAML. Deletes files of the previous report that this one does not write.
+
+        Raises:
+            InputError: A file would be replaced that no report has written, or that was changed since.
         """
         contents = {
             "report.html": self.html(),
@@ -167,16 +170,22 @@ class Report:
         for table in self.tables:
             contents |= {f"{table.name}.csv": table.csv(), f"{table.name}.tex": table.latex()}
         contents |= {origin.file: origin.plan for origin in self.origins if origin.plan is not None}
+        pictures = {f"{figure.name}.{ending}": figure for figure in self.figures for ending in ("png", "svg")}
+        before = _listed(folder)
+        _check_replaced(folder, (*contents, *pictures), before)
         folder.mkdir(parents=True, exist_ok=True)
         # All files are whole before the first one is replaced: a full disk leaves the previous report as it was.
         with tempfile.TemporaryDirectory(prefix=".report-", dir=folder) as unfinished:
             for name, content in contents.items():
                 (Path(unfinished) / name).write_text(content, encoding="utf-8")
-            pictures = {f"{figure.name}.{ending}": figure for figure in self.figures for ending in ("png", "svg")}
             for name, figure in pictures.items():
                 figure.save(Path(unfinished) / name)
+            now = {(_digest(Path(unfinished) / name), name) for name in (*contents, *pictures)}
+            # Those of both reports, so that what a process leaves that is killed here is known to be of a report.
+            _list(folder, before | now, Path(unfinished))
             written = [(Path(unfinished) / name).replace(folder / name) for name in (*contents, *pictures)]
-        _delete_stale(folder, written)
+            _delete_stale(folder, written, before)
+            _list(folder, now, Path(unfinished))
         return written
 
     def _repr_html_(self) -> str:
@@ -184,19 +193,52 @@ class Report:
         return html_page.fragment(self.cards, self.summary, self.tables)
 
 
-def _delete_stale(folder: Path, written: Sequence[Path]) -> None:
-    """Delete the files of the previous report that this one did not write, and write the checksums of this one.
+def _listed(folder: Path) -> set[tuple[str, str]]:
+    """The digests and names of the files of the previous report."""
+    file = folder / CHECKSUMS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    return {(digest, name) for digest, _, name in (line.partition("  ") for line in lines)}
+
+
+def _list(folder: Path, files: Set[tuple[str, str]], unfinished: Path) -> None:
+    """Replace the checksums; they are written whole to another folder first."""
+    lines = sorted(f"{digest}  {name}\n" for digest, name in files)
+    (unfinished / CHECKSUMS).write_text("".join(lines), encoding="utf-8")
+    (unfinished / CHECKSUMS).replace(folder / CHECKSUMS)
+
+
+def _check_replaced(folder: Path, names: Sequence[str], listed: Set[tuple[str, str]]) -> None:
+    """Check that a report replaces only files that a report has written: all others are the user's.
+
+    Raises:
+        InputError: It would replace others.
+    """
+    foreign = [
+        name
+        for name in names
+        if (folder / name).exists() and not any(each == name and _has(folder / name, digest) for digest, each in listed)
+    ]
+    if foreign:
+        raise InputError(
+            f"a report must not replace files that it has not written, or that were changed since, and {folder} has "
+            f"{', '.join(foreign)}: move them away, or choose another folder by --out"
+        )
+
+
+def _delete_stale(folder: Path, written: Sequence[Path], listed: Set[tuple[str, str]]) -> None:
+    """Delete the files of the previous report that this one did not write.
 
     Only files that the previous checksums list and that are unchanged since are deleted: all others are the user's.
     """
-    checksums = folder / CHECKSUMS
-    # Each name must be a file of this very folder: a line of a changed checksum file must not delete another one.
-    for line in checksums.read_text(encoding="utf-8").splitlines() if checksums.is_file() else ():
-        digest, _, name = line.partition("  ")
+    for digest, name in listed:
         file = folder / name
-        if file not in written and file.parent == folder and file.is_file() and _digest(file) == digest:
+        # Each name must be a file of this very folder: a line of a changed checksum file must not delete another one.
+        if file not in written and file.parent == folder and _has(file, digest):
             file.unlink()
-    checksums.write_text("".join(f"{_digest(file)}  {file.name}\n" for file in written), encoding="utf-8")
+
+
+def _has(file: Path, digest: str) -> bool:
+    return file.is_file() and _digest(file) == digest
 
 
 def _digest(file: Path) -> str:

@@ -9,7 +9,7 @@ import re
 import resource
 import shutil
 import subprocess
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from analysis.report import report as report_of
 from analysis.score_format import ScoreFormat
 from analysis.statistics import t_interval
 from analysis.tables import sweep as sweep_tables
-from dice_ray.errors import RunError
+from dice_ray.errors import InputError, RunError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
@@ -416,6 +416,45 @@ def test_a_report_deletes_what_the_one_before_left_and_nothing_else(
     assert {file.name for file in folder.iterdir()} == after | {"mine.csv", "comparison.tex", "report.sha256"}
     assert (tmp_path / "outside.csv").is_file()
     assert subprocess.run(["sha256sum", "--check", "--quiet", notes.name], cwd=folder, check=False).returncode == 0
+
+
+def test_a_report_replaces_only_files_that_a_report_has_written(reports: dict[str, Report], tmp_path: Path) -> None:
+    """A training file `labels.csv` was replaced by the table of that name, as was what the user had changed."""
+    made = replace(reports["study"], figures=())
+    (tmp_path / "comparison.csv").write_text("the user's")
+    (tmp_path / "report.md").mkdir()
+    with pytest.raises(InputError, match=r"files that it has not written, .* has report\.md, comparison\.csv: move"):
+        made.write(tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["comparison.csv", "report.md"]
+    assert (tmp_path / "comparison.csv").read_text() == "the user's"
+    folder = tmp_path / "report"
+    made.write(folder)
+    replace(made, title="another").write(folder)
+    (folder / "report.md").write_text("the user's")
+    with pytest.raises(InputError, match=r"has report\.md: move them away"):
+        made.write(folder)
+    assert (folder / "report.txt").read_text().startswith("another")
+
+
+def test_a_report_that_was_killed_while_it_replaced_files_can_be_written_again(
+    reports: dict[str, Report], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files of both reports are left, each of which a report has written."""
+    made = replace(reports["study"], figures=())
+    made.write(tmp_path)
+
+    def replaced(file: Path, target: Path, replace_file: Callable[[Path, Path], Path] = Path.replace) -> Path:
+        if target.name == "report.txt":
+            raise KeyboardInterrupt
+        return replace_file(file, target)
+
+    monkeypatch.setattr(Path, "replace", replaced)
+    with pytest.raises(KeyboardInterrupt):
+        replace(made, title="another").write(tmp_path)
+    monkeypatch.undo()
+    assert (tmp_path / "report.md").read_text().startswith("# another")
+    made.write(tmp_path)
+    assert (tmp_path / "report.txt").read_text() == made.text()
 
 
 def test_a_full_disk_leaves_the_previous_report_whole(reports: dict[str, Report], tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("analysis/outcome.py", "*map(str, own.dropna()), ", "", "analysis/test_outcome.py"),
     Fault("analysis/figures/pr_curves.py", "1 - of_label_N).round(9)", "1 - of_label_N)", "analysis/figures/test_pr_curves.py"),
     Fault("analysis/findings.py", 'self._cells[column(self._cells, "params.tracking.text") == "true"]', "self._cells", "analysis/tables/test_errors.py"),
+    Fault("analysis/report.py", "_list(folder, before | now, Path(unfinished))", "pass", "analysis/test_report.py"),
     Fault("analysis/importance.py", "default=LEAST_TRIALS) < LEAST_TRIALS", "default=LEAST_TRIALS) <= LEAST_TRIALS", "analysis/test_summary.py"),
     Fault("dice_ray/tracking/model.py", "required=id_column in example", "required=True", "run/test_served.py"),
     Fault("dice_ray/losses/base.py", "valid_N.sum().to(losses_N.dtype)", "losses_N.new_tensor(losses_N.numel())", "contracts/test_losses.py::test_it_equals_the_formula"),
