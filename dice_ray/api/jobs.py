@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from dice_ray.api.places import check_name, new_name, runs_folder, valid_name
 from dice_ray.api.presets import Written, validate
@@ -46,6 +47,7 @@ def submit(
         RunError: No cluster answers, or it refuses the job.
     """
     from dice_ray.run import jobs
+    from dice_ray.run.folder import stored_config
     from dice_ray.run.train import uses_ray_train
 
     runs = runs or runs_folder()
@@ -61,18 +63,26 @@ def submit(
         made_up = valid_name(stem)
     else:
         made_up = new_name(f"{stem}-{configs[0].loss.name if kind == 'train' else kind}") if configs else ""
+    run = check_name(name or made_up)
+    # A resumed run has its own; this machine may not see the folder, where no CPUs and GPUs are reserved.
+    config = configs[0] if kind == "train" else stored_config(runs / run) if kind == "resume" else None
     num_cpus, num_gpus = 0, 0.0
-    if kind == "train" and not uses_ray_train(configs[0]):  # its own process trains: Ray finds a machine for it
-        launch = configs[0].launch
-        if launch.gpus == "auto" or launch.accelerator_type:
+    if config and not uses_ray_train(config):  # its own process trains: Ray finds a machine for it
+        launch = config.launch
+        if launch.gpus == "auto":
             raise InputError(
-                "a job of `train` must have a number as launch.gpus, and no launch.accelerator_type, got "
-                f"{launch.gpus} and {launch.accelerator_type or 'none'}"
+                "launch.gpus of a job that trains one run must be a number, got auto: give --gpus-per-worker to "
+                "`train`, which resumes a run too if its --name is given"
+            )
+        if launch.accelerator_type:
+            raise InputError(
+                "launch.accelerator_type of a job that trains one run must be null, as Ray places a job by the number "
+                f"of its GPUs alone, got {launch.accelerator_type}"
             )
         num_cpus, num_gpus = launch.threads or 1, launch.gpus
     return jobs.submit(
         command if name else [*command, "--name", made_up],
-        check_name(name or made_up),
+        run,
         runs,
         _variables(runs),
         num_cpus=num_cpus,
@@ -85,7 +95,8 @@ def _variables(runs: Path) -> dict[str, str]:
     """The environment variables of a job: those that a joined cluster gets too, and where results are stored.
 
     Raises:
-        InputError: MLflow's store has a password in its URI, which the cluster's dashboard would show.
+        InputError: MLflow's store has a password in its URI, which the cluster's dashboard would show; or the store or
+            the data would be another in the folder where the job works.
     """
     from dice_ray.remote import without_password
     from dice_ray.run.cluster import FOLDER, surroundings
@@ -96,8 +107,30 @@ def _variables(runs: Path) -> dict[str, str]:
             "MLFLOW_TRACKING_URI must not hold a password, which all users of the cluster would see, got "
             f"{without_password(store)}: set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD on the cluster"
         )
+    if _is_relative(store):
+        raise InputError(
+            "MLFLOW_TRACKING_URI must be the same store in every folder: give the absolute path of a file that all "
+            f"machines of the cluster see, got {store}"
+        )
     variables = {name: value for name, value in surroundings().items() if name != FOLDER}
+    data = os.path.normpath(variables.get("DICE_RAY_DATA", ""))
+    if Path(data).parts[:1] == ("..",):
+        raise InputError(
+            f"DICE_RAY_DATA must be an absolute path or lie in the working directory, which is sent, got {data}"
+        )
     return {**variables, "DICE_RAY_RUNS": str(runs), "MLFLOW_TRACKING_URI": store}
+
+
+def _is_relative(store: str) -> bool:
+    """Whether a URI of MLflow names a file or folder by its path from the working directory.
+
+    >>> [_is_relative(uri) for uri in ("sqlite:///mlflow.db", "sqlite:////runs/mlflow.db", "mlruns", "file:///runs")]
+    [True, False, True, False]
+    """
+    parts = urlsplit(store)
+    if parts.scheme.startswith("sqlite"):  # for SQLAlchemy, the file begins behind the third slash
+        return not parts.path.startswith("//")
+    return parts.scheme in ("", "file") and not parts.path.startswith("/") and store != "databricks"
 
 
 def jobs(address: str | None = None) -> list[Job]:

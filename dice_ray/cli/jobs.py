@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from dice_ray.cli.layout import clock, table
 from dice_ray.cli.options import JsonOption
 from dice_ray.cli.printing import print_commands, print_json, print_text
+from dice_ray.cli.train import with_launch
 from dice_ray.errors import cut
 
 CAN_BE_SUBMITTED = ("train", "tune", "ablate", "resume")
@@ -57,7 +58,7 @@ def submit(
     job = api.submit(
         command,
         [preset for preset in [given.get("preset"), *(given.get("data") or [])] if preset],
-        given.get("settings") or [],
+        with_launch(given.get("settings"), given.get("workers"), given.get("gpus_per_worker")),
         study=given.get("study"),
         name=given["name"],
         runs=runs,

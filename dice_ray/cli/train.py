@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -42,17 +44,26 @@ def train(
     from dice_ray import api
     from dice_ray.cli.screen import TerminalScreen
 
-    launch = {"launch.workers": workers, "launch.gpus": gpus_per_worker}
-    settings = [*(settings or []), *(f"{path}={value}" for path, value in launch.items() if value is not None)]
-    show = None if as_json else TerminalScreen
-    tags = tags_of(tag)
+    work = partial(
+        api.train,
+        preset,
+        with_launch(settings, workers, gpus_per_worker),
+        name=name,
+        register=register,
+        note=note,
+        tags=tags_of(tag),
+        dry_run=dry_run,
+        show=None if as_json else TerminalScreen,
+    )
     if dry_run:
-        plan = api.train(preset, settings, name=name, register=register, note=note, tags=tags, dry_run=True).rehearsal
+        plan = work().rehearsal
         assert plan is not None
         print_dry_run(plan, as_json=as_json)
-        return
+    else:
+        print_result(work, resume_with={"--register": register}, as_json=as_json)
 
-    def work() -> api.Result:
-        return api.train(preset, settings, name=name, register=register, note=note, tags=tags, show=show)
 
-    print_result(work, resume_with={"--register": register}, as_json=as_json)
+def with_launch(settings: Sequence[str] | None, workers: int | None, gpus_per_worker: int | None) -> list[str]:
+    """The settings of `--set`, and those that `--workers` and `--gpus-per-worker` stand for above them."""
+    launch = {"launch.workers": workers, "launch.gpus": gpus_per_worker}
+    return [*(settings or ()), *(f"{path}={value}" for path, value in launch.items() if value is not None)]

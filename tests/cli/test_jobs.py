@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from ray.dashboard.modules.job.pydantic_models import JobDetails, JobType
@@ -12,6 +14,7 @@ from typer.testing import CliRunner
 from dice_ray import api
 from dice_ray.cli.app import app
 from dice_ray.run import jobs
+from dice_ray.run.folder import store_config
 
 
 @pytest.mark.parametrize(
@@ -30,6 +33,37 @@ def test_a_command_that_cannot_be_submitted_is_a_wrong_usage(words: str, told: s
     result = CliRunner().invoke(app, ["submit", *words.split()])
     assert result.exit_code == 2
     assert told in " ".join(result.output.replace("│", " ").split())
+
+
+LONE = ["train", "synthetic_pairs", "--name", "lone"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reserved"),
+    [
+        ([*LONE, "--gpus-per-worker", "1"], (1, 1)),
+        ([*LONE, "--set", "launch.gpus=auto", "--gpus-per-worker", "1", "--set", "launch.threads=3"], (3, 1)),
+        ([*LONE, "--workers", "4", "--gpus-per-worker", "1"], (0, 0)),
+        (["resume", "lone"], (2, 0.5)),
+        (["resume", "elsewhere"], (0, 0)),
+    ],
+)
+def test_a_job_reserves_what_its_run_takes(
+    words: list[str], reserved: tuple[int, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--gpus-per-worker 1` reserved no GPU, and a resumed run no CPU either: it trained on the head."""
+    submitted: list[tuple[int, float]] = []
+
+    def submit(command: list[str], run: str, runs: Path, *given: object, **reserves: Any) -> jobs.Job:
+        submitted.append((reserves["num_cpus"], reserves["num_gpus"]))
+        return jobs.Job(run, run, tuple(command), runs, "pending", "", 0.0, None)
+
+    monkeypatch.setattr(jobs, "submit", submit)
+    (tmp_path / "runs/lone").mkdir(parents=True)
+    store_config(api.validate("synthetic_pairs", ["launch.threads=2", "launch.gpus=0.5"]), tmp_path / "runs/lone")
+    result = CliRunner().invoke(app, ["submit", "--runs", str(tmp_path / "runs"), "--", *words])
+    assert result.exit_code == 0, result.output
+    assert submitted == [reserved]
 
 
 def test_why_a_job_is_pending_or_failed_is_listed_below_the_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,20 @@ def test_what_a_job_cannot_have_is_refused_before_it_is_sent(tmp_path: Path, mon
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "postgresql://me:word@host/runs")
     with pytest.raises(InputError, match=re.escape("got postgresql://***@host/runs: set MLFLOW_TRACKING_USERNAME")):
         submit()
+    for store in ("sqlite:///mlflow.db", "sqlite:///mlflow.db?timeout=9", "file:mlruns", "./mlruns"):
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", store)  # each job would have one of its own
+        with pytest.raises(InputError, match=f"same store in every folder: .*, got {re.escape(store)}"):
+            submit()
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:////runs/mlflow.db")
+    monkeypatch.setenv("DICE_RAY_DATA", "here/../../data")
+    with pytest.raises(InputError, match=r"lie in the working directory, which is sent, got \.\./data"):
+        submit()
+    monkeypatch.setenv("DICE_RAY_DATA", "data")
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    with pytest.raises(InputError, match=r"launch.gpus .* must be a number, got auto: give --gpus-per-worker"):
+        api.submit(["train"], ["synthetic_pairs"], ["launch.gpus=auto"])
+    with pytest.raises(InputError, match=r"launch.accelerator_type .* must be null, .*, got L4$"):
+        api.submit(["train"], ["synthetic_pairs"], ["launch.accelerator_type=L4", "launch.gpus=1"])
     for folder in ("results", ".venv/lib", "dice_ray_runs", "ignored"):
         Path(folder).mkdir(parents=True)
         with Path(folder, "large").open("wb") as file:
