@@ -206,11 +206,13 @@ def ui_page(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -
     """The address of the page of experiments that `ui` serves.
 
     Raises:
-        InputError: Others could use the pages, and `allow_remote` is not given.
+        InputError: Others could use the pages, and `allow_remote` is not given; or the port is not free.
+        RunError: The store has pages of its own, or does not exist yet.
     """
-    from dice_ray.tracking.server import PAGE, check_host
+    from dice_ray.tracking.server import PAGE, check_host, command
 
     check_host(host, allow_remote=allow_remote)
+    command(port, host)
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/{PAGE}"
 
 
@@ -219,4 +221,4 @@ def ui(port: int, host: str = "127.0.0.1", *, allow_remote: bool = False) -> NoR
     from dice_ray.tracking.server import check_host, serve
 
     check_host(host, allow_remote=allow_remote)
-    serve(port, host)
+    serve(port, host, allow_remote=allow_remote)

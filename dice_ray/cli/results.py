@@ -92,8 +92,8 @@ def ui(
     """Serve MLflow's pages on this machine until Ctrl-C, and print the address of the page of experiments."""
     from dice_ray import api
 
+    _send_waiting()  # first, as it may create the store
     page = api.ui_page(port, host, allow_remote=allow_remote)
-    _send_waiting()
     typer.echo(f"{page} shows the runs; Ctrl-C stops the server.")
     api.ui(port, host, allow_remote=allow_remote)
 

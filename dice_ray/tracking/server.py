@@ -59,15 +59,20 @@ def command(port: int, host: str = HOST) -> list[str]:
             raise InputError(f"--port must be free on {host}, got {port}: {error.strerror}") from error
     # -P: without it Python would import an mlflow.py of the working directory in place of MLflow.
     serve = [sys.executable, "-P", "-m", "mlflow", "ui", "--host", host, "--port", str(port), "--workers", "1"]
-    serve += ["--backend-store-uri", uri, "--registry-store-uri", uri]
     return serve if os.environ.get("DICE_RAY_VERBOSE") else [*serve, "--uvicorn-opts", "--log-level warning"]
 
 
-def serve(port: int, host: str) -> NoReturn:
+def serve(port: int, host: str, *, allow_remote: bool) -> NoReturn:
     """Replace this process by MLflow's server, which runs until it is interrupted; raises what `command` raises."""
-    arguments = command(port, host)
+    arguments, uri = command(port, host), store_uri()
+    # As variables: all users of the machine see the arguments of a process, and the URI may hold a password.
+    os.environ |= {"MLFLOW_BACKEND_STORE_URI": uri, "MLFLOW_REGISTRY_STORE_URI": uri}
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # saves three processes that no page needs
+    if allow_remote:
+        # By default MLflow refuses others that use this machine's name, and what their pages send (3.17).
+        os.environ.setdefault("MLFLOW_SERVER_ALLOWED_HOSTS", "*")
+        os.environ.setdefault("MLFLOW_SERVER_CORS_ALLOWED_ORIGINS", f"http://*:{port}")
     if not os.environ.get("DICE_RAY_VERBOSE"):
         os.environ.update(_QUIET)
     sys.stdout.flush()

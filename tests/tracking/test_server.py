@@ -11,8 +11,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
 from dice_ray import api
+from dice_ray.cli.app import app
 from dice_ray.errors import InputError, RunError
 from dice_ray.tracking import server
 from dice_ray.tracking.writer import Writer
@@ -39,9 +41,16 @@ def test_others_may_use_the_pages_only_where_it_is_allowed(host: str) -> None:
     """MLflow's server asks for no password: whoever reaches it can delete all runs."""
     with pytest.raises(InputError, match=r"read, change and delete all runs .* give --allow-remote"):
         api.ui(5000, host)
-    assert host in api.ui_page(5000, host, allow_remote=True)
+    server.check_host(host, allow_remote=True)
     server.check_host("127.0.0.2", allow_remote=False)
     server.check_host("::1", allow_remote=False)
+
+
+def test_a_page_is_announced_only_if_it_will_be_served() -> None:
+    """`http://... shows the runs` was printed above the error."""
+    result = CliRunner().invoke(app, ["ui"])
+    assert isinstance(result.exception, RunError)
+    assert result.output == ""
 
 
 def test_the_host_is_an_address() -> None:
@@ -50,12 +59,16 @@ def test_the_host_is_an_address() -> None:
         api.ui_page(5000, "me")
 
 
-def test_the_pages_are_served_on_loopback_only(tmp_path: Path) -> None:
+def test_the_pages_are_served_on_loopback_only_by_whatever_name_it_is_asked(tmp_path: Path) -> None:
+    """With --allow-remote MLflow refused who uses the machine's name, and what the pages send. And `ps` shows no store.
+
+    The test allows others and serves on loopback all the same, as no other machine may reach it.
+    """
     with Writer("shown") as writer:
         writer.open("a", name="a", params={}, tags={})
     port = free_port()
     with (tmp_path / "log.txt").open("wb") as log:
-        command = [str(Path(sys.executable).with_name("dice-ray")), "ui", "--port", str(port)]
+        command = [str(Path(sys.executable).with_name("dice-ray")), "ui", "--port", str(port), "--allow-remote"]
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         deadline = time.monotonic() + 500
@@ -76,6 +89,18 @@ def test_the_pages_are_served_on_loopback_only(tmp_path: Path) -> None:
             if connection.status == psutil.CONN_LISTEN
         }
         assert {tuple(address) for address in listening} == {("127.0.0.1", port)}
+        assert "sqlite" not in " ".join(word for member in family for word in member.cmdline())
+        asked = urllib.request.Request(
+            f"http://127.0.0.1:{port}/ajax-api/2.0/mlflow/experiments/search",
+            data=b'{"max_results": 5}',
+            headers={
+                "Host": f"machine.example:{port}",
+                "Origin": f"http://machine.example:{port}",
+                "Content-Type": "application/json",
+            },
+        )
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            assert b'"shown"' in answer.read()
         printed = (tmp_path / "log.txt").read_text()
         assert f"http://127.0.0.1:{port}/#/experiments?workflowType=machine_learning shows the runs" in printed
         assert "INFO" not in printed
