@@ -14,7 +14,7 @@ from dice_ray.api import shipped
 from dice_ray.api.best import Best, best_of
 from dice_ray.api.places import runs_folder
 from dice_ray.api.reports import findings, report
-from dice_ray.errors import RunError, UnknownNameError
+from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +56,8 @@ class Result:
         trained: The score of a run trained alone.
         is_study: Whether it is that of a finished study, which has a verdict.
         has_test: Whether the data of a run trained alone have a test split.
-        estimate: Of a dry run of a sweep or study, which leaves nothing else behind.
-        rehearsal: The same of a run.
+        estimate: What a sweep or study would take; of a dry run alone.
+        rehearsal: What a run trained alone would do; of a dry run alone.
     """
 
     name: str
@@ -93,7 +93,8 @@ class Result:
         """The file of records that MLflow lacks, if it was away; `send_waiting` sends it, as does `dice-ray runs`."""
         from dice_ray.tracking.spool import unsent_spools
 
-        return next((left.file for left in unsent_spools(self.folder)), None) if self.folder.is_dir() else None
+        spools = unsent_spools(self.folder) if self.folder.is_dir() else ()
+        return next((left.file for left in spools if left.is_of_this_store), None)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -199,13 +200,18 @@ class Result:
             return f"{self.name}: not finished, dice_ray.resume({self.name!r}) continues it"
         try:
             lines = self.headlines or (self.best.line,)
-        except (RunError, UnknownNameError) as error:
+        except (RunError, UnknownNameError, InputError) as error:
             lines = (str(error),)
         return "\n".join([f"{self.name}: {' '.join(lines)}", f"in {self.folder}"])
 
     def _repr_html_(self) -> str | None:
-        """Summary and tables of its report, for a notebook; None for a dry run, which has none."""
-        return None if self.estimate or self.rehearsal else self.report()._repr_html_()
+        """Summary and tables of its report, for a notebook; None where it has none, as for a dry run."""
+        if self.estimate or self.rehearsal:
+            return None
+        try:
+            return self.report()._repr_html_()
+        except (RunError, UnknownNameError, InputError):  # MLflow is away, or has no such run yet: `repr` says it
+            return None
 
 
 class Interrupted(KeyboardInterrupt):

@@ -12,6 +12,7 @@ from dice_ray import api
 from dice_ray.errors import InputError, RunError, UnknownNameError
 from dice_ray.tracking import schema
 from dice_ray.tracking.reader import read, texts
+from dice_ray.tracking.spool import Spool
 from dice_ray.tracking.writer import Writer
 
 TRIALS = {"0001": ("dice", 0.5, 0.1), "0002": ("focal", 0.75, 2.0), "0003": ("focal", 0.25, 3.0)}
@@ -83,7 +84,10 @@ def test_the_settings_of_the_best_trial_train_its_configuration() -> None:
 
 
 def test_the_best_of_a_study_is_its_winner() -> None:
+    """Also where an earlier command left records for another store: the study had no verdict, as if MLflow was away."""
     compared = study(6)
+    Spool(compared.folder, "compare", "http://127.0.0.1:9").close(is_sent=False)
+    assert compared.waiting is None
     assert (compared.best.name, compared.best.metric) == ("dice", "test/f1")
     assert compared.best.score == pytest.approx(0.621)
     (headline,) = compared.headlines
@@ -121,6 +125,13 @@ def test_a_notebook_shows_the_table(sweep: api.Result) -> None:
     assert "The best of 3 trials is 0002" in shown
     assert "<td" in shown
     assert "<html" not in shown
+
+
+def test_a_notebook_shows_a_result_that_mlflow_does_not_know() -> None:
+    """A finished run ended in a traceback while MLflow was away."""
+    trained = api.Result("mine", "train", trained=api.Best("mine", "dev/f1", 0.5))
+    assert trained._repr_html_() is None
+    assert repr(trained).startswith("mine: mine has dev/f1 0.5000")
 
 
 def test_the_report_is_written_and_kept_with_its_run(sweep: api.Result) -> None:
