@@ -84,15 +84,6 @@ def _table(trials: Sequence[RunningTrial]) -> str:
     """The trials that run now, at their last evaluation."""
     if not trials:
         return ""
-    rows = [
-        [
-            trial.name,
-            str(trial.step or ""),
-            "" if trial.loss is None else f"{trial.loss:.4f}",
-            "" if trial.score is None else f"{trial.score:.4f}",
-        ]
-        for trial in trials
-    ]
     head = "".join(f"<th>{name}</th>" for name in ("running", "step", "train/loss", "score"))
-    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in trial.cells)}</tr>" for trial in trials)
     return f"<table><tr>{head}</tr>{body}</table>"

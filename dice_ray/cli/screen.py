@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from dice_ray.run.driver import Event, RunningTrial, TrialCounts
 
 SHOWN_METRICS = (
-    *("train/loss", "dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
+    *("dev/f1", "dev/precision", "dev/recall", "dev/f1_tuned", "dev/constant_f1"),
     *("dev/accuracy", "dev/macro_f1", "dev/constant_accuracy", "dev/constant_macro_f1"),
 )
+"""Metrics that are shown behind the objective."""
 CONSTANT = ("dev/constant_f1", "dev/constant_accuracy", "dev/constant_macro_f1")
 """Metrics that no evaluation changes, which are shown with the first one."""
 SECONDS_IN_A_PIPE = 10.0
@@ -75,7 +76,9 @@ class TerminalScreen:
 
     def _show_evaluation(self, evaluation: Evaluation) -> None:
         values = evaluation.metrics
-        shown = [name for name in SHOWN_METRICS if name in values and (name not in CONSTANT or self._is_first)]
+        objective = [name for name in values if name.startswith("dev/")][:1]  # may be a metric that no list has
+        names = dict.fromkeys(("train/loss", *objective, *SHOWN_METRICS))
+        shown = [name for name in names if name in values and (name not in CONSTANT or self._is_first)]
         self._is_first = False
         metrics = [f"{name} {values[name]:.4f}" for name in shown]
         self._score = next((metric for metric in metrics if metric.startswith("dev/")), "")
@@ -128,21 +131,12 @@ def counts_line(counts: TrialCounts) -> str:
     if counts.best_score is None:
         return line
     of_arm = f"{counts.best_arm}, mean of {counted(counts.num_seeds, 'seed')}" if counts.best_arm else settings
-    return f"{line}; best {100 * counts.best_score:.2f} {of_arm}"
+    return f"{line}; best {counts.best_score:.4f} {of_arm}"
 
 
 def running_table(trials: Sequence[RunningTrial]) -> str:
     """The trials that run, at their last evaluation."""
-    rows = [
-        (
-            trial.name,
-            str(trial.step or ""),
-            "" if trial.loss is None else f"{trial.loss:.4f}",
-            "" if trial.score is None else f"{100 * trial.score:.2f}",
-            clock(trial.seconds),
-        )
-        for trial in trials
-    ]
+    rows = [(*trial.cells, clock(trial.seconds)) for trial in trials]
     return table(("running", "step", "train/loss", "score", "time"), rows, (False, True, True, True, True))
 
 

@@ -31,6 +31,12 @@ class RunningTrial:
     loss: float | None = None
     score: float | None = None
 
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        """Name, step, loss and score as texts; empty ones before the first evaluation."""
+        loss, score = ("" if value is None else f"{value:.4f}" for value in (self.loss, self.score))
+        return self.name, str(self.step or ""), loss, score
+
 
 @dataclass(frozen=True)
 class TrialCounts:

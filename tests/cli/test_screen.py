@@ -79,6 +79,18 @@ def test_what_no_evaluation_changes_is_shown_once() -> None:
     ]
 
 
+def test_the_metric_that_decides_is_shown_first_and_is_the_score() -> None:
+    """With `score=f2` no line had it, and dev/f1 was shown as the score."""
+    pipe = io.StringIO()
+    metrics = {"dev/saved": 240.0, "dev/collapsed": 0.0, "dev/f1": 0.5, "dev/recall": 0.25}
+    with TerminalScreen(pipe) as screen:
+        screen.show(Evaluation(10, 1.0, {"train/loss": 0.5} | metrics, finished=False))
+        assert screen._score == "dev/saved 240.0000"
+    assert pipe.getvalue() == (
+        "epoch 1.00  step 10  train/loss 0.5000  dev/saved 240.0000  dev/f1 0.5000  dev/recall 0.2500\n"
+    )
+
+
 def test_a_run_that_predicts_one_class_is_marked() -> None:
     pipe = io.StringIO()
     with TerminalScreen(pipe) as screen:
@@ -104,7 +116,7 @@ def test_a_pipe_gets_a_line_whenever_a_trial_has_ended() -> None:
     with TerminalScreen(pipe) as screen:
         for running, done in ((1, 0), (2, 0), (1, 1), (1, 1), (0, 2)):
             screen.show(counts(running=running, done=done))
-    best = "best 50.00 loss=[/x] loss.focal.gamma=2"
+    best = "best 0.5000 loss=[/x] loss.focal.gamma=2"
     assert pipe.getvalue().splitlines() == [
         f"    1 s  0 done, 0 stopped early, 0 failed, 1 running of 2; {best}",
         f"    1 s  1 done, 0 stopped early, 0 failed, 1 running of 2; {best}",
@@ -116,11 +128,11 @@ def test_the_best_of_a_study_is_a_mean_and_each_running_trial_has_a_row() -> Non
     running = (RunningTrial("dice/3", 65.0, 40, 0.25, 0.5), RunningTrial("focal/1", 2.0))
     studied = TrialCounts(2, 4, 0, 0, 8, 0.625, {}, 30.0, "dice", 2, 61.0, running)
     line = (
-        "   30 s  4 done, 0 stopped early, 0 failed, 2 running of 8, about 1:01 left; best 62.50 dice, mean of 2 seeds"
+        "   30 s  4 done, 0 stopped early, 0 failed, 2 running of 8, about 1:01 left; best 0.6250 dice, mean of 2 seeds"
     )
     assert counts_line(studied) == line
     rows = [line.split() for line in running_table(running).splitlines()]
-    assert rows[1:] == [["dice/3", "40", "0.2500", "50.00", "1:05"], ["focal/1", "0:02"]]
+    assert rows[1:] == [["dice/3", "40", "0.2500", "0.5000", "1:05"], ["focal/1", "0:02"]]
     terminal = Terminal()
     with TerminalScreen(terminal) as screen:
         screen.show("1:100: 2,000 train records")
