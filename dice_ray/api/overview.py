@@ -26,8 +26,9 @@ class Experiment:
         kind: What it holds: a sweep, a study, or runs trained alone.
         runs: Number of its runs, without their parent, by MLflow's status.
         metric: The metric that is maximised.
-        best: The value of its best run; of a sweep, the value by which its best trial is ranked. None for a study: its
-            report says whether an arm wins, which no single cell shows.
+        best: The value of its best run; of a sweep, the value by which its best trial is ranked. None for a sweep of
+            several objectives, which has no best trial, and for a study: its report says whether an arm wins, which no
+            single cell shows.
         began: Start of its newest run, ISO 8601.
     """
 
@@ -74,6 +75,8 @@ def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
         kinds = [kind for kind in frame["kind"] if kind in PARENTS]
         rows, trials = compared(name, frame), ranked_in_frame(frame)
         first = rows[0] if rows and rows[0].score is not None else None
+        objectives = frame.get(f"tags.{schema.OBJECTIVES.removeprefix(schema.PREFIX)}")
+        has_best = "study" not in kinds and (objectives is None or objectives.isna().all())
         last = frame["start"].max()
         experiments.append(
             Experiment(
@@ -81,7 +84,7 @@ def overview(names: list[str], uri: str | None = None) -> list[Experiment]:
                 kinds[0] if kinds else "runs",
                 {str(status): int(num) for status, num in _children(frame)["status"].value_counts().items()},
                 first.metric if first else None,
-                trials[0].mean if trials else first.score if first and "study" not in kinds else None,
+                None if not has_best else trials[0].mean if trials else first.score if first else None,
                 None if pd.isna(last) else last.isoformat(timespec="milliseconds"),
             )
         )

@@ -1,4 +1,4 @@
-"""The end of `tune`, `ablate` and `resume` alike: what a plan says is run, and its result is stored."""
+"""What `tune`, `ablate` and `resume` share: they run a plan, store the outcome, and register the best model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dice_ray.api import tracking
 from dice_ray.api.places import place, runs_folder
 from dice_ray.api.reports import store_outcome
 from dice_ray.api.results import Result, interruptible
-from dice_ray.errors import RunError
+from dice_ray.errors import InputError, RunError
 
 if TYPE_CHECKING:
     from dice_ray.config.load import Layer
@@ -21,12 +21,18 @@ if TYPE_CHECKING:
 
 
 def run_plan(plan: SweepPlan | StudyPlan, driver: Driver, *, is_dry: bool, register: str | None = None) -> Result:
-    """Run what a plan asks for and its folder does not hold yet, or estimate it."""
+    """Run what a plan asks for and its folder does not hold yet, or estimate it.
+
+    Raises:
+        InputError: A model cannot be registered under this name, or the sweep has no best one.
+    """
     from dice_ray.tuning import ablation, sweep
     from dice_ray.tuning.estimate import estimate
     from dice_ray.tuning.plan import SweepPlan
 
     tracking.check_register(register)
+    if register and isinstance(plan, SweepPlan) and plan.objectives:
+        raise InputError("a search for several objectives must leave out --register: it has no best trial to register")
     folder = runs_folder() / plan.name
     if is_dry:
         return Result(plan.name, plan.name, False, estimate=estimate(plan, folder, driver))
@@ -86,7 +92,8 @@ def _result(plan: SweepPlan | StudyPlan, folder: Path, counts: TrialCounts, regi
     if counts.is_finished:
         with redirected(folder / LOG):  # first, since the best run may have no checkpoint any more
             store_outcome(plan.name, folder)
-    if counts.is_finished and (best := best_in(ledger)) is not None:
+    objectives = plan.objectives if isinstance(plan, SweepPlan) else ()
+    if counts.is_finished and not objectives and (best := best_in(ledger)) is not None:
         split: Literal["dev", "test"] = "dev" if isinstance(plan, SweepPlan) else "test"
         # The best cell may be of a variant that an earlier call asked for.
         store_text = plan_file.read(folder).config(ledger.specs[best]).tracking.text

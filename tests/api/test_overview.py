@@ -46,6 +46,17 @@ def test_trials_of_a_sweep(uri: str) -> None:
     assert line.runs == {"FINISHED": 3, "FAILED": 1}
 
 
+def test_a_sweep_for_several_objectives_has_no_best_value(uri: str) -> None:
+    with Writer("front", uri) as writer:
+        tags = {schema.KIND: "sweep", schema.METRIC: "dev/f1", schema.OBJECTIVES: "dev/precision dev/recall"}
+        writer.open("front", name="front", params={}, tags=tags)
+        tags = {schema.KIND: "trial", schema.SEED: "0", schema.STATE: "done"}
+        writer.open("0001", name="0001", params={}, tags=tags, parent="front")
+        writer.metrics("0001", 5, {"dev/best_f1": 0.5})
+    (line,) = overview(["front"], uri)
+    assert (line.kind, line.best) == ("sweep", None)
+
+
 def test_reruns_are_no_trials_and_the_best_is_that_of_the_report(uri: str) -> None:
     """Trial 0001 has the highest score of its own, and 0002 the highest mean over its reruns."""
     with Writer("again", uri) as writer:

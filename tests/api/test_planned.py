@@ -8,8 +8,8 @@ import pytest
 
 from dice_ray.api import planned
 from dice_ray.api.presets import layers_of
-from dice_ray.errors import RunError
-from dice_ray.run.driver import TrialCounts
+from dice_ray.errors import InputError, RunError
+from dice_ray.run.driver import Driver, TrialCounts
 from dice_ray.tracking.reader import read
 from dice_ray.tracking.writer import Writer
 from dice_ray.tuning import plan_file
@@ -32,6 +32,29 @@ def test_a_study_whose_asked_cells_all_failed_names_the_last_reason_in_one_line(
         RunError, match=r"^all 1 trials of .* failed, the last one because ValueError: one of two \(out"
     ):
         planned._result(plan, tmp_path, counts, None)
+
+
+@pytest.mark.usefixtures("uri")
+def test_a_sweep_for_several_objectives_registers_no_model_and_stores_no_best_one(tmp_path: Path) -> None:
+    """The model that was registered as the best one was that with the highest score of the task."""
+    layers = tuple(layers_of("synthetic_pairs", {"tracking.text": True}))
+    plan = SweepPlan(
+        name="front",
+        layers=layers,
+        space="a:b",
+        trials=1,
+        sampler="nsga2",
+        scheduler="none",
+        objectives=("precision", "recall"),
+    )
+    with pytest.raises(InputError, match="several objectives must leave out --register"):
+        planned.run_plan(plan, Driver(), is_dry=False, register="pairs")
+    plan_file.store(plan, tmp_path)
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.append(TrialSpec(id="0001", params={}, seed=0))
+    ledger.append(TrialOutcome(id="0001", state="done", curve=((1, 0.5),), metrics=({"dev/f1": 0.5},)))
+    # Its trial has no folder, from which predictions could be made.
+    assert planned._result(plan, tmp_path, TrialCounts(0, 1, 0, 0, 1, None, {}, 1.0), None).is_finished
 
 
 @pytest.mark.usefixtures("uri")
