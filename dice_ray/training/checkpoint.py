@@ -12,6 +12,7 @@ them (torch 2.13): a flipped bit would be another weight.
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import warnings
@@ -139,6 +140,10 @@ class Checkpoints:
             reason = "it is damaged, or holds objects, which are not loaded as they can run code"
             raise _no_checkpoint(path, reason) from error
         except Exception as error:  # torch raises of a damaged file whatever its reader meets, an AssertionError too
+            # Without permission, or where the disk fails, nothing is known of the file. A damaged one may name an
+            # impossible place in itself, which is EINVAL.
+            if isinstance(error, OSError) and error.errno != errno.EINVAL:
+                raise
             raise _no_checkpoint(path, reason_of(error)[:200]) from error
         if not isinstance(state, dict):
             raise _no_checkpoint(path, f"it holds a {type(state).__name__}")
@@ -158,6 +163,6 @@ def _check_whole(path: Path) -> None:
 
 def _no_checkpoint(path: Path, reason: str) -> RunError:
     return RunError(
-        f"{path} must be a whole checkpoint of dice_ray: {reason}. Restore it from a copy, or delete the folder, and "
-        "the run begins anew"
+        f"{path} must be a whole checkpoint of dice_ray: {reason}. Restore it from a copy, or train again "
+        "under another name"
     )

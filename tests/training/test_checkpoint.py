@@ -127,6 +127,20 @@ def test_what_is_no_checkpoint_is_refused_and_runs_nothing(tmp_path: Path, conte
     assert not (tmp_path / "ran").exists()
 
 
+def test_an_error_of_the_disk_is_no_damage_and_a_damaged_file_has_advice_that_can_be_followed(tmp_path: Path) -> None:
+    """A folder without permission was said to hold a damaged checkpoint, and a deleted run could not begin anew."""
+    (tmp_path / "best.pt").mkdir()
+    with pytest.raises(IsADirectoryError):
+        Checkpoints(tmp_path).best()
+    (tmp_path / "last.pt").write_bytes(b"")
+    with pytest.raises(RunError, match=r"Restore it from a copy, or train again under another name$"):
+        Checkpoints(tmp_path).last(WEIGHTS)
+    # An archive whose table of contents begins before the file does.
+    (tmp_path / "last.pt").write_bytes(b"PK\x05\x06" + bytes(8) + b"\xff\xff\xff\x7f\xff\xff\xff\x7f" + bytes(2))
+    with pytest.raises(RunError, match="must be a whole checkpoint"):
+        Checkpoints(tmp_path).last(WEIGHTS)
+
+
 def test_a_run_with_a_truncated_checkpoint_ends_like_an_uninterrupted_one(tmp_path: Path) -> None:
     whole = timeless(train.evaluations(small(), tmp_path / "whole"))
     run = train.evaluations(small(), tmp_path / "torn")
