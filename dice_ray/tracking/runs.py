@@ -24,7 +24,7 @@ from dice_ray.tracking import schema
 from dice_ray.tracking.entries import Data, Describe, End, MetricPoint, Model, Open, Points, RunEntry, Tags, Text
 from dice_ray.tracking.model import bind
 from dice_ray.tracking.sources import all_pages
-from dice_ray.tracking.store import deleted_error, locked, quiet_client, sqlite_file
+from dice_ray.tracking.store import artifact_root, deleted_error, locked, quiet_client, sqlite_file
 
 if TYPE_CHECKING:
     from mlflow.entities import Run
@@ -100,9 +100,7 @@ class Runs:
     def _find_or_create(self) -> str:
         experiment = self._client.get_experiment_by_name(self._name)
         if experiment is None:
-            file = sqlite_file(self._uri)
-            # Beside the database, wherever the command was started; MLflow's default is below the working directory.
-            root = (file.parent / "mlartifacts").as_uri() if file else None
+            root = artifact_root(self._uri)
             tags = {schema.EXPERIMENT_KIND: "custom_model_development"}  # else the pages speak of prompts and judges
             id_ = str(self._client.create_experiment(self._name, artifact_location=root, tags=tags))
             self._is_new = True

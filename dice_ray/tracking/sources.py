@@ -22,8 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field
 
-from dice_ray.errors import RunError, first_line
-from dice_ray.remote import without_password
+from dice_ray.errors import RunError
 from dice_ray.tracking.store import (
     check_exists,
     deleted_error,
@@ -33,7 +32,7 @@ from dice_ray.tracking.store import (
     sqlite_file,
     store_uri,
 )
-from dice_ray.tracking.store_errors import is_mlflow_error, is_refusal, is_store_error
+from dice_ray.tracking.store_errors import as_run_error, is_mlflow_error, is_refusal
 
 REVISION: Final = "dc11669786a5"
 """Schema revision of the tables that are read by SQL (MLflow 3.17)."""
@@ -211,13 +210,8 @@ def text_artifact(root: str, name: str, uri: str | None) -> str | None:
 def _store_errors(uri: str) -> Iterator[None]:
     """Turn an error of the store into a RunError that names it."""
     quiet()
-    try:
+    with as_run_error(f"the store of runs must answer, reading {uri} failed"):
         yield
-    except Exception as error:
-        if not is_store_error(error):
-            raise
-        message = f"the store of runs must answer, reading {uri} failed: {first_line(error)}"
-        raise RunError(without_password(message)) from error
 
 
 def _revision(database: sqlite3.Connection) -> str | None:

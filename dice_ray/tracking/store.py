@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from dice_ray.errors import RunError
 from dice_ray.remote import without_password
-from dice_ray.tracking.store_errors import is_store_error, message
+from dice_ray.tracking.store_errors import as_run_error
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -46,6 +46,15 @@ def sqlite_file(uri: str) -> Path | None:
     return Path(unquote(uri.removeprefix(_SQLITE))).absolute()
 
 
+def artifact_root(uri: str) -> str | None:
+    """Where new experiments of an SQLite store keep their artifacts; None for any other store, which decides itself.
+
+    It is beside the database, wherever a command is started: MLflow's default is below the working directory.
+    """
+    file = sqlite_file(uri)
+    return (file.parent / "mlartifacts").as_uri() if file else None
+
+
 def check_exists(uri: str) -> None:
     """Check that the file of an SQLite store exists; other stores are not asked.
 
@@ -58,7 +67,9 @@ def check_exists(uri: str) -> None:
 
 
 def check_answers(uri: str | None = None) -> str:
-    """Ask the store for an experiment, and write and delete a file in its artifact store; nothing is left there.
+    """Ask the store for its first experiment, and write and delete a file where a new one keeps its artifacts.
+
+    Other experiments may have been given any artifact store, which tells nothing of that of a new one.
 
     Returns:
         Where the store and its artifacts are.
@@ -73,28 +84,15 @@ def check_answers(uri: str | None = None) -> str:
         if not os.access(above, os.W_OK):
             raise RunError(f"MLflow's {file} must be in a folder that can be written: set MLFLOW_TRACKING_URI")
         return f"{shown}, created by the first run"
-    try:
-        with locked(uri):
-            experiments = quiet_client(uri).search_experiments(max_results=1)
-    except Exception as error:
-        if not is_store_error(error):
-            raise
-        raise RunError(
-            f"MLflow must answer at {shown}: {message(error)}: start it, or set MLFLOW_TRACKING_URI and its credentials"
-        ) from error
-    if not experiments:
+    remedy = ": start it, or set MLFLOW_TRACKING_URI and its credentials"
+    with as_run_error(f"MLflow must answer at {uri}", remedy), locked(uri):
+        first = quiet_client(uri).get_experiment_by_name("Default")
+    artifacts = artifact_root(uri) or (first and first.artifact_location)
+    if not artifacts:
         return shown
-    artifacts = experiments[0].artifact_location
-    try:
+    remedy = ": set the credentials of that store, or start `mlflow server` with --serve-artifacts"
+    with as_run_error(f"MLflow's artifacts must be writable at {artifacts}", remedy):
         _write_artifact(artifacts, uri)
-    except Exception as error:
-        if not is_store_error(error):
-            raise
-        raise RunError(
-            f"MLflow's artifacts must be writable at {without_password(artifacts)}: "
-            f"{message(error)}: set the credentials of that store, or start `mlflow server` with "
-            "--serve-artifacts"
-        ) from error
     return f"{shown}, artifacts in {without_password(artifacts)}"
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeGuard
 
-from dice_ray.errors import DiceRayError, first_line
+from dice_ray.errors import DiceRayError, RunError, first_line
 from dice_ray.remote import without_password
 
 if TYPE_CHECKING:
@@ -29,6 +31,17 @@ def is_store_error(error: Exception) -> bool:
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     is_raised_outside = bool(frames) and not frames[-1].f_globals["__name__"].startswith("dice_ray.")
     return is_raised_outside or isinstance(error, OSError | EOFError | ImportError)
+
+
+@contextmanager
+def as_run_error(requirement: str, advice: str = "") -> Iterator[None]:
+    """Turn an error of the store into a RunError, without passwords: the requirement, the reason, and the advice."""
+    try:
+        yield
+    except Exception as error:
+        if not is_store_error(error):
+            raise
+        raise RunError(without_password(f"{requirement}: {first_line(error)}{advice}")) from error
 
 
 def is_mlflow_error(error: BaseException | None) -> TypeGuard[MlflowException]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -83,14 +85,15 @@ assert sys.argv[1] in list(read("together").id)
 
 
 def test_a_store_is_asked_and_its_artifacts_written_and_nothing_stays(uri: str, tmp_path: Path) -> None:
-    """Finds a check that passes though artifacts cannot be stored, or that leaves its file behind."""
-    artifacts = tmp_path / "artifacts"
-    client = quiet_client(uri)
-    for experiment in client.search_experiments():
-        client.delete_experiment(experiment.experiment_id)
-    client.create_experiment("newest", artifact_location=artifacts.as_uri())
+    """Finds a check that passes though artifacts cannot be stored, leaves its file behind, or asks another's store."""
+    artifacts = tmp_path / "mlartifacts"
+    quiet_client(uri).create_experiment("newest", artifact_location="nowhere://of/another")
     assert check_answers(uri) == f"{uri}, artifacts in {artifacts.as_uri()}"
     assert list(artifacts.iterdir()) == []
+    # As a server has it, which chooses the place by itself.
+    with closing(sqlite3.connect(tmp_path / "mlflow.db")) as database, database:
+        database.execute("update experiments set artifact_location = ? where experiment_id = 0", [f"{tmp_path}/chosen"])
+    assert check_answers(f"{uri}?timeout=9") == f"{uri}?timeout=9, artifacts in {tmp_path}/chosen"
     artifacts.rmdir()
     artifacts.write_text("in the way")
     with pytest.raises(RunError, match=rf"MLflow's artifacts must be writable at {artifacts.as_uri()}: .* --serve-art"):
