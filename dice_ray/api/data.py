@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from dice_ray.api import shipped
 from dice_ray.api.places import check_lists, runs_folder
 from dice_ray.api.presets import validate
+from dice_ray.api.studies import names_of
 from dice_ray.errors import InputError
 from dice_ray.remote import is_url, parted, without_password
 
@@ -102,11 +103,10 @@ def inspect(presets: Sequence[str | Path], settings: Sequence[str] = ()) -> list
     from dice_ray.tasks import inspection
 
     check_lists(presets=presets)
-    found = []
+    found, names = [], names_of(presets)
     for preset in presets:
-        config = validate(preset, settings).with_data_name(Path(preset).stem)
-        splits = config.splits()
-        found.append(inspection.inspect(Path(preset).stem, config.task, splits))
+        config = validate(preset, settings).with_data_name(names[preset])
+        found.append(inspection.inspect(names[preset], config.task, config.splits()))
     return found
 
 

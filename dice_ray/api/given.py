@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dice_ray.api.places import given_folder
+from dice_ray.api.places import check_lists, given_folder
 from dice_ray.errors import InputError
 from dice_ray.user_code import address_of
 
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     GivenLoss: TypeAlias = str | Callable[..., Any] | nn.Module
     """The name of a loss, a function of logits and targets, or a module of them."""
 
-STORED_LOSS = '''"""A loss that was given as an object; its classes are of the files at the time of {digest}."""
+STORED_LOSS = '''"""A loss that was given as an object, pickled.
+
+It needs the file of its class, whose digest was {digest}.
+"""
 
 import base64
 import io
@@ -41,6 +44,7 @@ def with_loss(settings: Written, loss: GivenLoss) -> Written:
     added = settings_of(loss)
     if isinstance(settings, Mapping):
         return {**settings, **added}
+    check_lists(settings=settings)
     return [*settings, *(assignment(path, value) for path, value in added.items())]
 
 

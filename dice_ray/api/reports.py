@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dice_ray.api import shipped
-from dice_ray.api.places import TRAIN_EXPERIMENT, runs_folder
+from dice_ray.api.places import LONGEST, TRAIN_EXPERIMENT, runs_folder
 from dice_ray.errors import InputError, RunError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ def write_report(made: Report, names: Sequence[str], out: Path | None = None) ->
     """
     from dice_ray.tracking import schema
 
-    written = made.write(out or runs_folder() / "_and_".join(names) / schema.REPORT_FOLDER)
+    joined = "_and_".join(names)
+    if len(joined.encode()) > LONGEST:  # file systems would refuse it
+        joined = f"{names[0]}_and_{len(names) - 1}_more"
+    written = made.write(out or runs_folder() / joined / schema.REPORT_FOLDER)
     if len(names) == 1 and made.origins:
         from dice_ray.tracking.writer import Writer
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -90,11 +90,14 @@ def read_study(study: str) -> StudyFile:
                 f"an arm of {study} must have a name, other than {CONSTANT!r} and names that end in "
                 f"{TUNED!r}, which are rows of a report: got {name!r}"
             )
+    if not isinstance(module.BASELINE, str):
+        raise InputError(f"BASELINE of {study} must be the name of an arm, got {module.BASELINE!r:.80}")
     if module.BASELINE not in module.ARMS:
-        raise UnknownNameError("arm for BASELINE", str(module.BASELINE), module.ARMS)
+        raise UnknownNameError("arm for BASELINE", module.BASELINE, module.ARMS)
     data = getattr(module, "DATA", (EMBEDDED_PRESET,))
-    if not data or isinstance(data, str) or not all(isinstance(name, str) for name in data):
-        raise InputError(f"DATA of {study} must be names of presets, got {data!r:.80}")
+    is_list = isinstance(data, Collection) and not isinstance(data, str)
+    if not is_list or not data or not all(isinstance(name, str) for name in data):
+        raise InputError(f"DATA of {study} must be a list of names of presets, got {data!r:.80}")
     variants_are: VariantsAre = "settings" if variants_name == "SETTINGS" else "data"
     return StudyFile(without_numpy(module.ARMS), module.BASELINE, without_numpy(variants), variants_are, tuple(data))
 

@@ -163,7 +163,9 @@ def test_arms_map_names_to_what_they_write(tmp_path: Path, arms: str) -> None:
         ("VARIANTS = ['a']", r"VARIANTS of .*odd\.py must map names to settings by path"),
         ("SETTINGS = ['a']", r"SETTINGS of .*odd\.py must map names to settings by path"),
         ("SETTINGS = VARIANTS = {'a': {}}", r"must define VARIANTS or SETTINGS, not both, and .*odd\.py defines both"),
-        ("DATA = 'mrpc'", r"DATA of .*odd\.py must be names of presets, got 'mrpc'"),
+        ("DATA = 'mrpc'", r"DATA of .*odd\.py must be a list of names of presets, got 'mrpc'"),
+        ("DATA = 5", r"DATA of .*odd\.py must be a list of names of presets, got 5"),
+        ("BASELINE = ['a']", r"BASELINE of .*odd\.py must be the name of an arm, got \['a'\]"),
     ],
 )
 def test_variants_and_data_have_their_forms(line: str, match: str, tmp_path: Path) -> None:
@@ -212,6 +214,13 @@ def test_two_variants_of_one_name_and_sweeps_for_several_are_refused() -> None:
         dice_ray.ablate("tuning_budget", tune_shared="sweep")
 
 
+def test_data_sets_of_one_name_are_inspected_under_different_ones() -> None:
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "mine.yaml").write_text(api.resolved_yaml("synthetic_pairs", QUICK))
+    assert [found.name for found in api.inspect(["a/mine.yaml", "b/mine.yaml"])] == ["a/mine", "b/mine"]
+
+
 def test_a_name_in_place_of_a_list_and_no_seeds_are_refused() -> None:
     """A text was read as the list of its letters: "There is no arm named 'd'"."""
     with pytest.raises(InputError, match=r"arms must be a list, as \['dice'\], got 'dice'"):
@@ -228,6 +237,8 @@ def test_a_name_in_place_of_a_list_and_no_seeds_are_refused() -> None:
         dice_ray.ablate("loss_comparison", "synthetic_pairs", trial_timeout=0)
     with pytest.raises(InputError, match=r"callbacks must be a list of functions, as \[print\]"):
         dice_ray.train("synthetic_pairs", callbacks=print)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="settings must be a list, as"):
+        dice_ray.train("synthetic_pairs", "training.epochs=2", loss="dice")
     with pytest.raises(InputError, match="presets must be a list, as"):
         api.inspect("synthetic_pairs")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,10 @@ def test_several_are_reported_side_by_side(sweep: api.Result) -> None:
     assert api.write_report(made, ["search", "compare"])[0] == Path(
         "dice_ray_runs/search_and_compare/report/report.html"
     )
+    # The names joined would be longer than a folder's may be.
+    long = ["search", *(f"{letter * 120}" for letter in "ab")]
+    page = api.write_report(replace(made, figures=()), long)[0]
+    assert page == Path("dice_ray_runs/search_and_2_more/report/report.html")
     for names in ((), ("search", "search")):
         with pytest.raises(InputError, match="a report must be of one or more different experiments"):
             dice_ray.report(*names)
