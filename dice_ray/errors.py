@@ -38,6 +38,17 @@ def counted(number: float, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else f'{noun}s'}"
 
 
+def shortened(setting: object, digits: int = 3) -> str:
+    """The value of a setting for a line of many; a float has this number of digits, and None is YAML's.
+
+    >>> shortened(2e-5 / 3), shortened(None), shortened("dice")
+    ('6.67e-06', 'null', 'dice')
+    """
+    if isinstance(setting, float):
+        return f"{setting:.{digits}g}"
+    return "null" if setting is None else str(setting)
+
+
 def gib(size: int) -> str:
     """A number of bytes in GiB.
 

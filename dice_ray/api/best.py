@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from dice_ray.errors import RunError
+from dice_ray.errors import RunError, shortened
 
 if TYPE_CHECKING:
     from analysis.findings import Findings
@@ -37,10 +37,7 @@ class Best:
     @property
     def line(self) -> str:
         """One line of text."""
-        settings = ", ".join(
-            f"{path} {value:.3g}" if isinstance(value, float) else f"{path} {'null' if value is None else value}"
-            for path, value in self.settings.items()
-        )
+        settings = ", ".join(f"{path} {shortened(value)}" for path, value in self.settings.items())
         advice = f" {ONE_CLASS}" if self.is_collapsed else ""
         return f"{self.name} has {self.metric} {self.score:.4f}{f' with {settings}' if settings else ''}.{advice}"
 

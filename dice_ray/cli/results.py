@@ -11,7 +11,7 @@ import typer
 from dice_ray.cli.layout import table
 from dice_ray.cli.options import JsonOption
 from dice_ray.cli.printing import print_commands, print_json, print_report, print_text
-from dice_ray.errors import InputError, one_line
+from dice_ray.errors import InputError, one_line, shortened
 
 if TYPE_CHECKING:
     from dice_ray.api.overview import ComparedRun, Experiment
@@ -25,7 +25,9 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder to write to.", show_default="report/ of the sweep or study; with --json nothing is written"
+            help="Folder to write to.",
+            show_default="report/ in the folder of the sweep or study, or of A_and_B for several; with --json nothing "
+            "is written",
         ),
     ] = None,
     in_browser: Annotated[bool, typer.Option("--open", help="Open the page in your browser.")] = False,
@@ -161,10 +163,7 @@ def _print_runs(compared: list[ComparedRun]) -> None:
     rows = []
     for run in compared:
         score = "" if run.score is None else f"{run.score:.4f}" if metric else f"{run.metric} {run.score:.4f}"
-        settings = " ".join(
-            f"{path}={value:.4g}" if isinstance(value, float) else f"{path}={value}"
-            for path, value in run.params.items()
-        )
+        settings = " ".join(f"{path}={shortened(value, 4)}" for path, value in run.params.items())
         state = f"rerun, {run.state}" if run.rerun_of else run.state
         score += f" (mean of {run.reruns} reruns)" if run.reruns else ""
         seed = "" if run.seed is None else str(run.seed)

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.text import Text
 
 from dice_ray.cli.layout import WIDTH, clock, folded, joined, table
-from dice_ray.errors import counted
+from dice_ray.errors import counted, shortened
 from dice_ray.training.loop import Evaluation, StepProgress
 
 if TYPE_CHECKING:
@@ -120,10 +120,7 @@ class TerminalScreen:
 
 def counts_line(counts: TrialCounts) -> str:
     """The progress of a sweep or study as a line: how many trials are in which state, the time left, the best."""
-    settings = " ".join(
-        f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={value}"
-        for path, value in counts.best_params.items()
-    )
+    settings = " ".join(f"{path}={shortened(value)}" for path, value in counts.best_params.items())
     line = f"{counts.elapsed:5.0f} s  {counts.done} done, {counts.pruned} stopped early, {counts.failed} failed, "
     line += f"{counts.running} running of {counts.total}"
     if counts.seconds_left:

@@ -174,12 +174,13 @@ def _origin(problem: Problem, layers: Sequence[Layer]) -> str | None:
     parts = problem.path.split(".")
     for depth in range(len(parts), 0, -1):
         for layer in reversed(layers):
-            if _writes(layer.values, parts[:depth]):
+            if writes(layer.values, parts[:depth]):
                 return layer.origin
     return problem.origin
 
 
-def _writes(values: Any, parts: Sequence[str]) -> bool:
+def writes(values: Any, parts: Sequence[str]) -> bool:
+    """Whether values, nested by path, hold the path of these parts."""
     for part in parts:
         if isinstance(values, str) and values == part:
             return part is parts[-1]

@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
-from dice_ray.config.load import Layer, resolve
+from dice_ray.config.load import Layer, resolve, writes
 from dice_ray.config.schema import RunConfig
 from dice_ray.data import sources
 from dice_ray.data.guess import NOTHING_GIVEN, Given, Guess, guess
@@ -116,7 +116,7 @@ def start(
     if id_ is not None and "id" not in guessed_ids:
         not_read = f" The column {id_!r} is not read as ids, as some of them repeat; predictions count lines."
         reasons = {path: reason.replace(ID_NOTE, not_read) for path, reason in reasons.items()}
-    why = {path: reason for path, reason in reasons.items() if _has(values, path)}
+    why = {path: reason for path, reason in reasons.items() if writes(values, path.split("."))}
     imbalance = _imbalance(inspection)
     load_report = replace(splits.report, unseen=inspection.load.unseen)
     head = [f"Guessed by `dice-ray init` from {file.name}.", imbalance, *str(load_report).splitlines()]
@@ -258,15 +258,6 @@ def _imbalance(inspection: Inspection) -> str:
     if 1 / BALANCED <= train.ratio <= BALANCED:
         verdict = "nearly balanced: losses for imbalanced data make little difference"
     return f"Imbalance: {counts} ({verdict.rstrip('.')})."
-
-
-def _has(values: Any, path: str) -> bool:
-    """Whether the preset contains this path."""
-    for part in path.split("."):
-        if not isinstance(values, Mapping) or part not in values:
-            return False
-        values = values[part]
-    return True
 
 
 def _lines(values: Nested, why: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
