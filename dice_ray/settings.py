@@ -192,7 +192,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
             case "branch":
                 got, unknown, branches = itemgetter("got", "unknown", "known")(detail["ctx"])
                 suggestion = _suggestion(f"{path}.{unknown}", branches, known) if unknown else None
-                must = "must name one of its branches"
+                must = "must be one of the known names"
                 problem = Problem(path, must, got, suggestion=suggestion, known=tuple(branches))
             case "missing":
                 problem = Problem(path, "must be given")
@@ -274,7 +274,7 @@ def _one_branch(value: object, branches: Mapping[str, type[Branch]]) -> Nested:
     unknown = next((name for name in names if name not in branches), "")
     raise PydanticCustomError(
         "branch",
-        "must name one of its branches",
+        "must be one of the known names",
         {"got": " and ".join(names) or shown(value), "unknown": unknown, "known": list(branches)},
     )
 

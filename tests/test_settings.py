@@ -77,7 +77,7 @@ def test_flat_and_nested_forms() -> None:
     assert set(flat(config)) <= set(paths(RootConfig))
 
 
-UNKNOWN_BRANCH = "loss: must name one of its branches, got"
+UNKNOWN_BRANCH = "loss: must be one of the known names, got"
 BRANCHES = "Known: focal, tversky."
 BOOLEAN = "must not be true or false (quote YAML's words for them, such as 'no')"
 YAML_WORDS = "since YAML reads yes, no, on and off as true or false"

@@ -49,7 +49,7 @@ def check_name(name: str) -> str:
     """Returns the name, which must be usable as a folder and as an experiment."""
     if not re.fullmatch(r"\w[\w.-]*", name) or name == TRAIN_EXPERIMENT or len(name.encode()) > LONGEST:
         raise InputError(
-            f"a name must be letters, digits, '_', '-' and '.', begin with a letter or digit, have at most {LONGEST} "
+            f"a name must be letters, digits, '_', '-' and '.', not begin with '-' or '.', have at most {LONGEST} "
             f"bytes, and not be {TRAIN_EXPERIMENT!r}, got {name!r}"
         )
     return name
@@ -139,6 +139,7 @@ def _place_of_trial(parent: str, trial: str) -> Place:
                 f"again, `dice-ray export-preset {parent} FILE.yaml` writes its settings"
             )
         raise RunError(
-            f"a sweep keeps the checkpoints of its best trials alone, {best} the first of them, got {parent}/{trial}"
+            f"{parent}/{trial} has no checkpoint any more: a sweep keeps those of its best trials only; the best is "
+            f"{best}"
         )
     return Place(folder, parent, ids[trial])

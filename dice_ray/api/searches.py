@@ -70,8 +70,8 @@ def tune(
         seeds: Number of other seeds that the best configurations are run with after the search; they are then ranked by
             their mean.
         top: Number of these configurations.
-        objectives: Metrics of dev, as `precision` and `recall`, or `seconds` of training, to search for together in
-            place of the task's own metric; the report holds the Pareto front.
+        objectives: At least two metrics to optimise: of dev, as `precision` and `recall`, or `seconds` of training; the
+            report holds the Pareto front. To optimise a single metric, set `task.TASK.score`.
         sampler: `tpe`, `random`, `brute_force`, `nsga2`, or the address of a function that makes an Optuna sampler of
             a seed; by default `tpe`, and `nsga2` for several objectives.
         scheduler: Early stopping: `asha` (after 1, 3, 9, ... evaluations the best third goes on), `median`, `none`, or

@@ -23,8 +23,8 @@ def check_register(name: str | None) -> None:
     """Raises an InputError where a model cannot be registered under this name; None registers none."""
     if name is not None and not re.fullmatch(REGISTERED_NAME, name):
         raise InputError(
-            "the name of a registered model must be letters, digits, '_', '-' and '.', and begin with a letter or "
-            f"digit, got {name!r}"
+            "the name of a registered model must be letters, digits, '_', '-' and '.', and not begin with '-' or '.', "
+            f"got {name!r}"
         )
 
 

@@ -82,7 +82,7 @@ def main() -> None:
     """Run the command line.
 
     The exit status is 2 for an error in the user's input, 1 for a run that failed, 130 for one that was interrupted
-    by Ctrl-C, 143 by SIGTERM, and 129 by SIGHUP.
+    by Ctrl-C or at the end of --max-hours, 143 by SIGTERM, and 129 by SIGHUP.
     A traceback is printed only with --debug, which may stand anywhere in the command, as may --verbose.
     """
     # The help and the errors of usage, which Typer prints as wide as the terminal.

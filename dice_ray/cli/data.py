@@ -49,7 +49,8 @@ def init(
     on_bad_row: Annotated[
         Literal["error", "skip"] | None,
         typer.Option(
-            help="What is done with malformed rows; of the first 20,000 at most 1 % may be malformed.",
+            help="Refuse or skip malformed rows. With either, a format is recognised only if at most 1 % of the first "
+            "20,000 rows are malformed.",
             show_default="skipped if there are few",
         ),
     ] = None,
@@ -100,7 +101,7 @@ def inspect(
         Path | None,
         typer.Option(
             help="Folder to write to.",
-            show_default="a folder in dice_ray_runs/inspect; with --json nothing is written",
+            show_default="a folder in inspect/ of the folder of runs; with --json nothing is written",
         ),
     ] = None,
     as_json: JsonOption = False,

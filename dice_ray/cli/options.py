@@ -55,8 +55,8 @@ ObjectivesOption = Annotated[
     typer.Option(
         "--objective",
         metavar="METRIC",
-        help="Two or more, each a metric of dev or `seconds`, which are searched for together. For one, set "
-        "`task.TASK.score`.",
+        help="Metric to optimise (of dev, or `seconds`); give the option at least twice. To optimise a single metric, "
+        "set `task.TASK.score`.",
         show_default="the metric of the task",
     ),
 ]

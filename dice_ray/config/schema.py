@@ -28,7 +28,7 @@ def _whole_or_part(gpus: object) -> float | Literal["auto"]:
     except ValueError:
         number = -1.0
     if not number >= 0 or (number > 1 and not number.is_integer()):
-        raise ValueError("must be auto, whole, or less than 1")
+        raise ValueError("must be auto, a whole number, or a number below 1")
     return int(number) if number.is_integer() else number
 
 

@@ -49,7 +49,7 @@ Shares: TypeAlias = list[list[list[int]]]
 
 @dataclass
 class TrainingTally:
-    """Counts of a run's training; those after `total_seconds` start again at each evaluation.
+    """Counts of a run's training: the first three of the whole run, the others since the last evaluation.
 
     Attributes:
         max_tokens: The most tokens, padding included, in a micro-batch; halved each time memory runs out.

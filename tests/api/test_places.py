@@ -47,7 +47,9 @@ def test_a_run_is_found_by_its_name() -> None:
     assert places.place("study/study0") == places.place("study/dice/4")
 
 
-@pytest.mark.parametrize(("trial", "match"), [("sweep0", "best trials alone, sweep/sweep1"), ("sweep1", "was deleted")])
+@pytest.mark.parametrize(
+    ("trial", "match"), [("sweep0", "best trials only; the best is sweep/sweep1"), ("sweep1", "was deleted")]
+)
 def test_a_checkpoint_that_was_deleted_is_told_as_such(runs: Path, trial: str, match: str) -> None:
     folder = runs / "sweep/trials" / trial
     (folder / "best.pt").unlink()
@@ -111,7 +113,7 @@ def test_a_trial_whose_checkpoint_is_not_kept_is_told_which_one_is(runs: Path) -
     (loser / "best.pt").unlink()
     with pytest.raises(
         RunError,
-        match="best trials alone, sweep/sweep1 the first of them, got sweep/sweep0",
+        match="best trials only; the best is sweep/sweep1 the first of them, got sweep/sweep0",
     ):
         places.place("sweep/sweep0")
 

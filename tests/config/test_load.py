@@ -112,7 +112,7 @@ def test_a_preset_that_is_too_large_or_deep_is_an_error(tmp_path: Path) -> None:
 
 def test_two_branches_in_one_layer_are_an_error() -> None:
     (line,) = problems_of(PRESET, values_layer("trial", {"loss": "dice", "loss.focal.gamma": 2}))
-    assert line.startswith("loss: must name one of its branches, got dice and focal (from trial)")
+    assert line.startswith("loss: must be one of the known names, got dice and focal (from trial)")
 
 
 def test_more_evaluations_than_the_memory_holds_are_refused() -> None:
@@ -134,7 +134,7 @@ def test_a_gpu_is_whole_or_shared_by_runs_of_one_worker() -> None:
     assert (whole, type(whole)) == (2, int), "as it is shown"
     for wrong in ("1.5", "-1", ".nan"):
         (line,) = problems_of(PRESET, set_layer([f"launch.gpus={wrong}"]))
-        assert line.startswith("launch.gpus: must be auto, whole, or less than 1, got ")
+        assert line.startswith("launch.gpus: must be auto, a whole number, or a number below 1, got ")
     (line,) = problems_of(PRESET, set_layer(["launch.gpus=0.5", "launch.workers=2"]))
     assert line == "launch.gpus: must be whole where launch.workers is more than 1, got 0.5 (from --set)"
 

@@ -165,7 +165,7 @@ def test_a_rehearsal_counts_what_is_trained(encoder: Path) -> None:
         ({"freeze": 0}, r"model\.freeze: must be none, embeddings, encoder, or a number of layers"),
         ({"freeze": 1, **LORA}, r"model\.freeze: must be none with model\.adapter=lora"),
         ({"adapter": {"lora": {"rank": 0}}}, r"model\.adapter\.lora\.rank: must be greater than or equal to 1"),
-        ({"adapter": "qlora"}, r"model\.adapter: must name one of its branches"),
+        ({"adapter": "qlora"}, r"model\.adapter: must be one of the known names"),
     ],
 )
 def test_settings_that_fit_nothing_are_refused(encoder: Path, model: dict[str, Any], message: str) -> None:

@@ -404,7 +404,7 @@ def test_variants_that_run_the_same_or_cannot_be_compared_are_all_named() -> Non
         "variants.same/ce: must differ from none/ce",
         "variants.wide: must have the launch of the layers below all variants, workers=1",
         "variants.other: must have the metric of the layers below all variants, f1, got accuracy",
-        "data.imbalance: must name one of its branches, got ad_positive (from variant wrong)",
+        "data.imbalance: must be one of the known names, got ad_positive (from variant wrong)",
         "training.seed: must not be set: --seeds sets it for every trial (from variant seeded)",
     ):
         assert said.count(part) == 1, "each once, though every arm of the variant has it"
