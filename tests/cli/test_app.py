@@ -118,7 +118,7 @@ def trained_here(trained: Trained, monkeypatch: pytest.MonkeyPatch) -> Trained:
 def test_an_error_of_the_user_exits_with_2_and_prints_no_traceback() -> None:
     result = run_process("validate", "synthetic_pairs", "--set", "loss=dic", "--set", "training.lr=0")
     assert result.status == 2
-    assert result.stderr.startswith("dice-ray: The configuration has 2 problems:\n  loss: must name one of")
+    assert result.stderr.startswith("dice-ray: The configuration has 2 problems:\n  loss: must be one of the")
     assert "did you mean loss.dice?" in result.stderr
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
