@@ -143,7 +143,8 @@ def test_what_is_retained_among_the_retained_and_the_last_is_what_is_retained_of
     for number, spec in enumerate(ranking.reruns(plan, ledger)):
         retained = _ended(plan, ledger, spec, 0.3 + number / 10, retained)
         assert retained == ranking.retained(plan, ledger)
-    assert retained == {ranking.best_in(ledger)}
+    assert len(retained) == plan.top, "also where more seeds may make another of them the best"
+    assert ranking.best_in(ledger) in retained
 
 
 def _ended(plan: SweepPlan, ledger: Ledger, spec: TrialSpec, score: float, retained: set[str]) -> set[str]:
