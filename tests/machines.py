@@ -180,7 +180,8 @@ def head(folder: Path, most_machines: int = 1) -> Iterator[Head]:
         options["--autoscaling-config"] = file = folder / "autoscaler.json"
         file.write_text(json.dumps(_autoscaling(most_machines - 1, port)))
         secret |= {"AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1"}
-    own = {name: value for name, value in LOOPBACK.items() if name != "RAY_API_SERVER_ADDRESS"} | secret
+    # With this variable too, which another test of this process may have set, a job takes its Ray for a local one.
+    own = {name: value for name, value in (os.environ | LOOPBACK).items() if name != "RAY_API_SERVER_ADDRESS"} | secret
     programs = Path(sys.executable).parent
     here = {"PATH": f"{programs}:{os.environ['PATH']}", "PYTHONPATH": str(Path(__file__).parents[1])}
     words = [str(word) for option in options.items() for word in option]
@@ -188,7 +189,7 @@ def head(folder: Path, most_machines: int = 1) -> Iterator[Head]:
         process = subprocess.Popen(
             [programs / "ray", "start", "--head", "--block", "--disable-usage-stats", *words],
             cwd=folder,
-            env=os.environ | own | here,
+            env=own | here,
             stdout=log,
             stderr=log,
         )
