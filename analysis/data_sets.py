@@ -56,17 +56,16 @@ class OverDataSets:
 def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
     """Each arm against the baseline; none unless all have the same baseline, on two data sets or more.
 
-    None either if a data set is compared by several metrics: their differences have no mean.
+    None either if a data set is compared by several metrics.
     """
     # Differences to other baselines are of other contrasts.
     if len({each.baseline for each in compared}) != 1:
         return []
+    if not has_one_metric_each(compared):
+        return []
     by_arm: dict[str, dict[str, list[float]]] = {}
-    metrics: dict[str, str] = {}
     for each in compared:
-        data_set = str(column(each.cells, "tags.data").iloc[0])
-        if metrics.setdefault(data_set, each.metric) != each.metric:
-            return []
+        data_set = _data_set(each)
         for arm in each.arms:
             if arm.difference and arm.difference.interval.num:
                 by_arm.setdefault(arm.name, {}).setdefault(data_set, []).append(arm.difference.interval.mean)
@@ -85,6 +84,15 @@ def over_data_sets(compared: Sequence[Comparison]) -> list[OverDataSets]:
             p = float(stats.wilcoxon(means).pvalue)
         arms.append(OverDataSets(name, tuple(means), least, p))
     return [replace(arm, holm_p=p) for arm, p in zip(arms, holm([arm.p for arm in arms]), strict=True)]
+
+
+def has_one_metric_each(compared: Sequence[Comparison]) -> bool:
+    """Whether each data set is compared by one metric: scores, or differences, of several metrics have no mean."""
+    return len({(_data_set(each), each.metric) for each in compared}) == len({_data_set(each) for each in compared})
+
+
+def _data_set(compared: Comparison) -> str:
+    return str(column(compared.cells, "tags.data").iloc[0])
 
 
 def least_data_sets(num_arms: int) -> int:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from analysis.columns import place_of
 from analysis.comparison import CONSTANT, Comparison, comparisons
+from analysis.data_sets import has_one_metric_each
 from analysis.figures.base import COLORS, QUIET, Figure
 from analysis.statistics import ALPHA
 
@@ -105,7 +106,12 @@ def ranks(findings: Findings) -> list[Figure]:
 
 
 def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
-    """For comparisons on so many data sets that the best arm could be told apart from the worst one."""
+    """For comparisons on so many data sets that the best arm could be told apart from the worst one.
+
+    Not where a data set is compared by several metrics.
+    """
+    if not has_one_metric_each(compared):
+        return []
     means = pd.DataFrame(
         [
             {"place": each.place, "arm": arm.name, "mean": arm.score.mean}
