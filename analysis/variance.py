@@ -53,7 +53,7 @@ def share_bounds(scores_ANR: NDArray[np.floating]) -> dict[str, tuple[float, flo
     """The 95 % intervals of the shares of arms and settings in the variance, among these arms and settings.
 
     The noncentrality of the F test against the interaction, inverted; the other components are taken as estimated.
-    The share of two arms is hardly known: their one difference has as many degrees of freedom as settings less one.
+    Few arms and settings have wide intervals: the interaction has (arms - 1) (settings - 1) degrees of freedom.
     """
     if not (found := components(scores_ANR)):
         return {}

@@ -154,8 +154,8 @@ def _notes(compared: Comparison) -> Iterator[str]:
     else:
         yield (
             f"Minus {compared.baseline}: for other seeds on this test set. On new data: for other seeds and other test "
-            f"items of the same kind (the variance over the {compared.num_units:,} test items, or whole documents "
-            "where they are known, resampled, is added, after Sellam et al. 2022)."
+            "items of the same kind (the variance over resampled items, or whole documents where they are known, is "
+            f"added, after Sellam et al. 2022; there are {compared.num_units:,} of them)."
         )
         if unknown := [arm.name for arm in compared.arms if arm.difference and not arm.new_data]:
             yield f"Not estimated on new data, because cells lack the counts of their test items: {'; '.join(unknown)}."

@@ -13,6 +13,7 @@ from analysis.score_format import ScoreFormat
 from analysis.searched import chosen_values, searched_paths
 from analysis.statistics import limits_of, t_interval
 from analysis.tables.base import ReportTable
+from dice_ray.errors import shortened
 
 NUM_BEST: Final = 10
 """Trials shown in the table; its CSV file holds all."""
@@ -71,11 +72,7 @@ def best_trials(findings: Findings) -> list[ReportTable]:
 
 def shown_parameters(trial: pd.Series[Any]) -> str:
     """The searched parameters of a trial, without its loss: `loss.focal.gamma=2, training.patience=null`."""
-    return ", ".join(
-        f"{path}={value:.3g}" if isinstance(value, float) else f"{path}={'null' if value is None else value}"
-        for path, value in chosen_values(trial).items()
-        if path != "loss"
-    )
+    return ", ".join(f"{path}={shortened(value)}" for path, value in chosen_values(trial).items() if path != "loss")
 
 
 def by_loss(findings: Findings) -> list[ReportTable]:
