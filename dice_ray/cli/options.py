@@ -42,7 +42,9 @@ TagOption = Annotated[list[str] | None, typer.Option("--tag", metavar="KEY=VALUE
 AddressOption = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT", help="Address of the head of a Ray cluster; by default, Ray runs on this machine alone."
+        metavar="HOST:PORT",
+        help="Address of the head of a Ray cluster.",
+        show_default="RAY_ADDRESS, or a Ray on this machine alone",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

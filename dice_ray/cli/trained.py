@@ -14,7 +14,10 @@ from dice_ray.cli.printing import print_json, print_text
 
 STDIN = "-"
 RunArgument = Annotated[
-    str, typer.Argument(help="Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, or the path of a run's folder.")
+    str,
+    typer.Argument(
+        help="Name of a run, SWEEP/TRIAL, STUDY/ARM/SEED, STUDY/VARIANT/ARM/SEED, or the path of a run's folder."
+    ),
 ]
 
 
