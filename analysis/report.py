@@ -30,7 +30,7 @@ from analysis.tables.errors import confusion, worst_items
 from analysis.tables.experiments import arms_side_by_side, losses_side_by_side
 from analysis.tables.pareto import pareto_front
 from analysis.tables.ratios import scores_by_ratio
-from analysis.tables.runs import trained_alone, without_score
+from analysis.tables.runs import all_runs, trained_alone, without_score
 from analysis.tables.study import comparison, left_out
 from analysis.tables.sweep import best_trials, by_loss
 from dice_ray.errors import InputError, RunError, one_line
@@ -73,6 +73,7 @@ class Report:
         summary: The main results, in sentences.
         origins: How to rerun each sweep and study.
         cards: The verdict of each comparison of a study.
+        unshown: Tables for other programs, which are written as CSV only.
     """
 
     title: str
@@ -81,6 +82,7 @@ class Report:
     summary: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
     cards: tuple[Card, ...] = ()
+    unshown: tuple[ReportTable, ...] = ()
 
     def text(self) -> str:
         """The report as text, without figures."""
@@ -155,8 +157,9 @@ class Report:
     def write(self, folder: Path) -> list[Path]:
         """Write the report and return the paths written, the HTML page first.
 
-        Writes `report.html`, `report.md`, `report.tex` and `report.txt`, each table as CSV and LaTeX, each figure as
-        PNG and SVG, and each plan as YAML. Deletes files of the previous report that this one does not write.
+        Writes `report.html`, `report.md`, `report.tex` and `report.txt`, each table as CSV and LaTeX, all runs as CSV,
+        each figure as PNG and SVG, and each plan as YAML. Deletes files of the previous report that this one does not
+        write.
 
         Raises:
             InputError: A file would be replaced that no report has written, or that was changed since.
@@ -169,6 +172,7 @@ class Report:
         }
         for table in self.tables:
             contents |= {f"{table.name}.csv": table.csv(), f"{table.name}.tex": table.latex()}
+        contents |= {f"{table.name}.csv": table.csv() for table in self.unshown}
         contents |= {origin.file: origin.plan for origin in self.origins if origin.plan is not None}
         pictures = {f"{figure.name}.{ending}": figure for figure in self.figures for ending in ("png", "svg")}
         before = _listed(folder)
@@ -271,6 +275,7 @@ def side_by_side(experiments: Mapping[str, Findings]) -> Report:
             for name, each in reports.items()
             for card in each.cards
         ),
+        tuple(_named(name, table) for name, each in reports.items() for table in each.unshown),
     )
 
 
@@ -294,4 +299,5 @@ def report(findings: Findings) -> Report:
     parents = frame.loc[frame["kind"].isin(["sweep", "study"]), "name"]
     title = ", ".join(dict.fromkeys(parents)) or "Runs"
     shown = (*cards(findings), *cards_at_budget(findings))
-    return Report(title, tuple(tables), tuple(figures), tuple(summary(findings)), origins(findings), shown)
+    sentences, runs = tuple(summary(findings)), tuple(all_runs(findings))
+    return Report(title, tuple(tables), tuple(figures), sentences, origins(findings), shown, runs)

@@ -1,4 +1,4 @@
-"""The tables of runs trained alone, and of runs without a score."""
+"""The tables of all runs for other programs, of runs trained alone, and of runs without a score."""
 
 from __future__ import annotations
 
@@ -10,6 +10,28 @@ from analysis.findings import Findings
 from analysis.score_format import ScoreFormat
 from analysis.tables.base import ReportTable
 from dice_ray.tracking import schema
+
+
+def all_runs(findings: Findings) -> list[ReportTable]:
+    """Each trial, rerun and cell with the settings that differ between them and its scores, for other programs."""
+    frame = findings.frame
+    runs = frame[frame["kind"].isin(["trial", "rerun", "cell"])]
+    if runs.empty:
+        return []
+    settings = [name for name in runs if name.startswith("params.") and runs[name].nunique(dropna=False) > 1]
+    metrics = [name for name in runs if name.startswith(("metrics.dev/", "metrics.test/"))]
+    data = pd.concat(
+        [
+            runs[["id", "parent", "kind"]],
+            column(runs, "tags.variant").rename("variant"),
+            runs[["arm", "seed"]],
+            states(runs),
+            runs[settings].rename(columns=lambda name: name.removeprefix("params.")),
+            runs[metrics].rename(columns=lambda name: name.removeprefix("metrics.")),
+        ],
+        axis="columns",
+    ).dropna(axis="columns", how="all")
+    return [ReportTable("all_runs", "All runs", data, data)]
 
 
 def trained_alone(findings: Findings) -> list[ReportTable]:

@@ -372,7 +372,7 @@ def test_the_files(reports: dict[str, Report], tmp_path: Path) -> None:
     assert [path.name for path in written] == [
         *("report.html", "report.md", "report.tex", "report.txt", "comparison.csv", "comparison.tex"),
         *("paper_table_7.csv", "paper_table_7.tex", "paper_table_2.csv", "paper_table_2.tex"),
-        *("without_score.csv", "without_score.tex", "forest.png", "forest.svg"),
+        *("without_score.csv", "without_score.tex", "all_runs.csv", "forest.png", "forest.svg"),
     ]
     content = {path.name: path.read_text(encoding="utf-8") for path in written if path.suffix != ".png"}
     assert content["report.txt"] == made.text()
@@ -383,6 +383,16 @@ def test_the_files(reports: dict[str, Report], tmp_path: Path) -> None:
     assert "<script>" not in content["forest.svg"]
     back = pd.read_csv(tmp_path / "new/folder/comparison.csv")
     assert back["mean"].tolist() == pytest.approx([arm["mean"] for arm in rows(made, "comparison").values()])
+
+
+def test_all_runs_are_written_with_what_differs_between_them(reports: dict[str, Report], tmp_path: Path) -> None:
+    reports["sweep"].write(tmp_path)
+    runs = pd.read_csv(tmp_path / "all_runs.csv").set_index("id")
+    assert "training.epochs" not in runs
+    assert runs["state"].to_dict() == {key: state for key, (_, state, _, _) in TRIALS.items()}
+    assert runs.loc["t1", "loss.dice.gamma"] == 0.5
+    assert runs.loc["t1", "dev/best_f1"] == 0.3
+    assert math.isnan(runs.loc["t4", "loss.dice.gamma"])
 
 
 def test_the_files_of_figures_and_of_the_plan(tmp_path: Path) -> None:
