@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import nn
@@ -37,6 +37,10 @@ from dice_ray.training.step import Gradient, TrainingTally
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
+
+
+RELEASE_EVERY: Final = 50
+"""Number of steps after which free memory is returned to the operating system."""
 
 
 @dataclass(frozen=True)
@@ -155,8 +159,9 @@ def fit(
             _take_step(step, in_step, gradient, optimizer, scaler, config.clip)
             num_tokens += sum(gradient.lengths[row] for row in in_step)
         is_evaluated, stops = step + 1 in evaluated, False
-        if is_evaluated:
+        if is_evaluated or (step + 1) % RELEASE_EVERY == 0:
             release_free_memory()
+        if is_evaluated:
             try:
                 metrics, decisions = _dev_scores(parts, tally, is_stopped)
             except Stopped:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import random
 from collections.abc import Iterable
@@ -55,13 +56,15 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
     assert 0 < rates[-1] < rates[0] < 2e-3
 
 
-def test_free_memory_is_returned_where_the_c_library_can(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("epochs", "last"), [(1, 12), (5, 50)], ids=["at an evaluation", "long before the next one"])
+def test_free_memory_is_returned_where_the_c_library_can(epochs: int, last: int, tmp_path: Path) -> None:
     list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
-    in_use = [torch.ones(2**14) for _ in range(3200)][::100]  # 2 MB of 200 MB
+    in_use = [torch.ones(2**14) for _ in range(6400)][::100]  # 4 MB of 400 MB
     before = psutil.Process().memory_info().rss
-    list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "second"))
+    run = train.train(small(training__evaluations=1, training__epochs=epochs), tmp_path / "second")
+    assert [each.step for each in itertools.islice(run, last)][-1] == last
     given_back = before - psutil.Process().memory_info().rss
-    assert given_back > 100 * 2**20 or not hasattr(ctypes.CDLL(None), "malloc_trim")
+    assert given_back > 200 * 2**20 or not hasattr(ctypes.CDLL(None), "malloc_trim")
     assert all(each.sum() == 2**14 for each in in_use)
 
 
