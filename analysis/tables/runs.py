@@ -18,16 +18,17 @@ def all_runs(findings: Findings) -> list[ReportTable]:
     runs = frame[frame["kind"].isin(["trial", "rerun", "cell"])]
     if runs.empty:
         return []
-    settings = [name for name in runs if name.startswith("params.") and runs[name].nunique(dropna=False) > 1]
-    metrics = [name for name in runs if name.startswith(("metrics.dev/", "metrics.test/"))]
+    params = runs.filter(regex=r"^params\.")
+    settings = params.loc[:, params.nunique(dropna=False) > 1].rename(columns=lambda name: name.removeprefix("params."))
+    metrics = runs.filter(regex=r"^metrics\.(dev|test)/").rename(columns=lambda name: name.removeprefix("metrics."))
     data = pd.concat(
         [
             runs[["id", "parent", "kind"]],
             column(runs, "tags.variant").rename("variant"),
             runs[["arm", "seed"]],
             states(runs),
-            runs[settings].rename(columns=lambda name: name.removeprefix("params.")),
-            runs[metrics].rename(columns=lambda name: name.removeprefix("metrics.")),
+            settings,
+            metrics,
         ],
         axis="columns",
     ).dropna(axis="columns", how="all")
