@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, ClassVar, Final, TypeAlias, TypeGuard, Union, get_args, get_origin
@@ -126,6 +127,8 @@ def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:
     for key, value in layer.items():
         field = model.model_fields.get(key)
         annotation = field.annotation if field else None
+        if value is None and _is_section(annotation):  # all of its keys are commented out
+            value = {}
         if branches := branches_of(annotation):
             merged[key] = _merged_choice(branches, base.get(key), value)
         elif _is_section(annotation) and isinstance(value, Mapping):
@@ -180,7 +183,7 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
     known = paths(model)
     problems = []
     for detail in error.errors():
-        path = ".".join(str(part) for part in detail["loc"])
+        path = _path(detail["loc"], known)
         match detail["type"]:
             case "default_factory_not_called":  # the default depends on another value of the section, which is invalid
                 continue
@@ -202,20 +205,40 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 got = detail["input"]
                 problem = Problem(path, must, shown(got), suggestion=nearest(str(got), known_values))
             case "string_type" if detail["loc"][-1] == "[key]" and isinstance(got := detail["input"], int | float):
-                problem = _not_a_text_as_key(detail["loc"], got)
+                problem = _not_a_text_as_key(_path(detail["loc"][:-2], known), got)
             case "string_type" if isinstance(got := detail["input"], int | float):
                 must = f"must be a text: write the number in quotes (after --set, \"{path}='{got}'\")"
                 problem = Problem(path, must, shown(got))
+            case "model_type":
+                problem = Problem(path, "must be a section, with keys", shown(detail["input"]))
             case _:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
                 problem = Problem(path, must[:1].lower() + must[1:], shown(detail["input"]))
         problems.append(problem)
-    return problems
+    return _one_a_path(problems)
 
 
-def _not_a_text_as_key(place: Sequence[str | int], key: float) -> Problem:
-    # The last two parts are the key; in a union the part before them is the mapping's type.
-    path = ".".join(str(part) for part in place[:-2] if not str(part).startswith("dict["))
+def _path(place: Sequence[str | int], known: Sequence[str]) -> str:
+    """The path of a problem, without the names of types that pydantic adds to the path of a setting with several."""
+    parts = list[str]()
+    for part in map(str, place):
+        if not ((part in ("int", "str") or part.startswith("dict[")) and ".".join(parts) in known):
+            parts.append(part)
+    return ".".join(parts)
+
+
+def _one_a_path(problems: Sequence[Problem]) -> list[Problem]:
+    """One problem a path: a setting with several types has one for each, and others for a wrong part of its value."""
+    found = dict[str, Problem]()
+    for problem in problems:
+        before = found.get(problem.path)
+        if before and problem.must.startswith("must be "):
+            problem = replace(problem, must=f"{before.must}, or {problem.must.removeprefix('must be ')}")
+        found[problem.path] = problem
+    return [each for path, each in found.items() if not any(other.startswith(f"{path}.") for other in found)]
+
+
+def _not_a_text_as_key(path: str, key: float) -> Problem:
     quoted = (
         "the word in quotes, as {'yes': ...}, since YAML reads yes, no, on and off as true or false"
         if isinstance(key, bool)

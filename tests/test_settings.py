@@ -104,6 +104,7 @@ SECTIONS = "Known: loss, training, weights, sizes."
         ({"weights": {"a": True}}, f"weights: {BOOLEAN}, got {{'a': True}}"),
         ({"traning": {}}, f"traning: is not a key; did you mean training? {SECTIONS}"),
         ({"lr": 1}, f"lr: is not a key; did you mean training.lr? {SECTIONS}"),
+        ({"training": 5}, "training: must be a section, with keys, got 5"),
     ],
 )
 def test_a_problem_names_the_path_the_value_and_the_alternatives(values: dict[str, Any], problem: str) -> None:
@@ -120,6 +121,24 @@ def test_a_number_for_a_text_is_told_how_to_be_quoted() -> None:
         LabelConfig.model_validate({"positive": 1})
     (problem,) = problems_of(caught.value, LabelConfig)
     assert str(problem) == "positive: must be a text: write the number in quotes (after --set, \"positive='1'\"), got 1"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (None, "queries: must be a valid string, or a valid dictionary, got None"),
+        ({"PER": None}, "queries.PER: must be a valid string, got None"),
+    ],
+)
+def test_a_setting_of_several_types_has_one_problem_at_its_own_path(value: object, problem: str) -> None:
+    """The names of the types were a part of the path, and each type had a problem."""
+
+    class QueriesConfig(Settings):
+        queries: str | dict[str, str]
+
+    with pytest.raises(ValidationError) as caught:
+        QueriesConfig.model_validate({"queries": value})
+    assert list(map(str, problems_of(caught.value, QueriesConfig))) == [problem]
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from dice_ray.data import copies
 from dice_ray.data.arrow import ArrowTable
 from dice_ray.errors import DataError, RunError
 
-VERSION = 9
+VERSION = 10
 """Increment when the same data, task and tokenizer give different records or rows, or the file format changes."""
 # Another process may clear the cache between the rename of a draft and the opening of the entry.
 NUM_ATTEMPTS = 5

@@ -93,8 +93,8 @@ class Drawable:
     def draw(self, share: float, seed: int) -> NDArray[np.bool_]:
         """Draw a share of the records in whole groups; returns for each record whether it is drawn.
 
-        Each stratum keeps a group; it gives one at least if there are much fewer strata than groups to draw. With
-        several groups, at least one is drawn.
+        At least one group of each stratum is left. At least one is drawn from each stratum that has several, if the
+        number of groups to draw is at least twice the number of strata. With several groups, at least one is drawn.
         """
         firsts, members = _numbered(self.groups)
         sizes = np.bincount(members).astype(np.int32)
@@ -109,8 +109,9 @@ class Drawable:
         goal = 0.0
         for groups in by_stratum:
             goal += share * sizes[groups].sum()
-            at_least = 1.0 if gives_each else 0.0
-            drawn = _fill(groups, sizes, max(goal, at_least))
+            drawn = _fill(groups, sizes, goal)
+            if gives_each and not len(drawn) and len(groups) > 1 and sizes[groups[0]] <= share * len(self.groups):
+                drawn = groups[:1]
             chosen[drawn] = True
             goal -= sizes[drawn].sum()
         if not chosen.any() and len(sizes) > 1:
@@ -195,7 +196,10 @@ def _split(order: Numbers, strata: Numbers) -> list[Numbers]:
 
 
 def _fill(groups: Numbers, sizes: Numbers, goal: float) -> Numbers:
-    """The first groups with about `goal` records in all, but for one; a group that leads away from it is left out."""
+    """Groups, in the given order, with about `goal` records in all; at least one group is left over.
+
+    A group that would make the total further from the goal is skipped.
+    """
     drawn, num_records = array("i"), 0
     # Not as lists, whose numbers take ten times the memory.
     for group, size in zip(groups.data, sizes[groups].data, strict=True):

@@ -33,6 +33,7 @@ from dice_ray.data.sources import DataConfig, gather
 from dice_ray.data.split_files import FilesConfig
 from dice_ray.data.synthetic import SyntheticConfig
 from dice_ray.errors import DataError, shown
+from dice_ray.unspaced import words_of
 
 READERS: dict[type[Record], ReaderBranch] = {
     PairRecord: TablesConfig(quoting=False, columns=PairColumns()),
@@ -74,7 +75,7 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     """
     source = config.source
     reader: ReaderBranch
-    on_bad_row: OnBadRow = "error"
+    on_bad_row: OnBadRow = getattr(source, "on_bad_row", "error")
     file = next(iter(source.reader.files(path)), path) if isinstance(source, FilesConfig) else path
     if not file.is_file():
         raise DataError(f"there must be a file {file.absolute()}")
@@ -87,7 +88,7 @@ def read(config: DataConfig, path: Path, labels: Labels) -> tuple[tuple[Record, 
     elif isinstance(source, HubConfig):
         reader = JsonlConfig(columns=source.columns)
     else:
-        reader, on_bad_row = source.reader, source.on_bad_row
+        reader = source.reader
     records, report = gather(path, reader.read(path, labels), on_bad_row)
     if not records:
         raise DataError(
@@ -121,13 +122,14 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
     """A record of each line that is not blank, with the number of the line as its id.
 
     A line is a text, a pair of sentences (separated by a tab, or a tuple), or a sentence: it is split into words as the
-    texts of the data are, or at spaces if these hold words.
+    texts of the data are, or if these hold words, at spaces; without any space, a character of a script that puts no
+    spaces between words is a word.
 
     Raises:
         DataError: The data are of another kind, a line is no pair or no text in UTF-8, or there is no line.
     """
     numbered = [(str(number), line) for number, line in enumerate(lines, start=1) if "".join(line).strip()]
-    kind, split = config.yields(), WORD.findall if _has_spans(config) else str.split
+    kind, split = config.yields(), WORD.findall if _has_spans(config) else _words
     records: list[Record] = []
     for number, line in numbered:
         for text in [line] if isinstance(line, str) else line:
@@ -148,6 +150,11 @@ def read_lines(config: DataConfig, lines: Iterable[str | tuple[str, str]]) -> tu
     if not records:
         raise DataError("there must be a line to predict, got none")
     return tuple(records)
+
+
+def _words(line: str) -> list[str]:
+    words = line.split()
+    return words if len(words) > 1 else words_of(line)
 
 
 def _has_spans(config: DataConfig) -> bool:

@@ -33,7 +33,9 @@ ALTERNATIVE = "files are read by data.source.files, with reader parquet or jsonl
 
 
 class HubConfig(Branch):
-    """A data set by its id on the Hugging Face hub, or by a local folder, also of `save_to_disk`, which is preferred.
+    """A data set by its id on the Hugging Face hub, or by a local folder, also one that `save_to_disk` wrote.
+
+    If a local folder has this name, it is used, and the hub is not asked.
 
     Attributes:
         id: The id on the hub (`nyu-mll/glue`), or the folder; `~` and `$VARIABLES` are expanded.

@@ -36,7 +36,7 @@ from dice_ray.data.readers.base import (
     undecoded,
     unreadable,
 )
-from dice_ray.data.records import MALFORMED, Digest, LoadReport, ReadReport, Record, RowTally
+from dice_ray.data.records import MALFORMED, Digest, LoadReport, ReadReport, Record, RowTally, where
 from dice_ray.errors import DataError
 
 ItemT = TypeVar("ItemT")
@@ -112,7 +112,7 @@ class SplitReader:
         first = self._first_places[row.record.id]
         if first == row.place:
             return row
-        return Bad(row.place, REPEATED_ID, f"{row.record.id!r}, which already stands at {first}")
+        return Bad(row.place, REPEATED_ID, f"{row.record.id!r}, already the id of {where(first)}")
 
     @cached_property
     def _first_places(self) -> dict[str, RowPlace]:

@@ -172,6 +172,11 @@ def documents(records: Sequence[Record]) -> dict[str, str]:
     return known if any(known.values()) and len(set(known.values())) < len(known) else {}
 
 
+def where(place: int | str) -> str:
+    """The place of a row as it reads in a message: a number is a line."""
+    return f"line {place}" if isinstance(place, int) else place
+
+
 @dataclass(frozen=True)
 class RowTally:
     """How many rows were dropped or noted for one reason, and the places of the first few."""
@@ -180,8 +185,7 @@ class RowTally:
     first: list[int | str]
 
     def describe(self, reason: str) -> str:
-        places = ", ".join(f"line {place}" if isinstance(place, int) else place for place in self.first)
-        return f"{reason} ({places}{', ...' if self.count > len(self.first) else ''})"
+        return f"{reason} ({', '.join(map(where, self.first))}{', ...' if self.count > len(self.first) else ''})"
 
 
 MALFORMED: Final = "not "
@@ -263,6 +267,7 @@ class LoadReport:
         if not few:
             return None
         found = " and ".join(f"{split} has {rarest.count} of {rarest.label!r}" for split, rarest in few.items())
+        what = "items" if all(rarest.together for rarest in few.values()) else "items of the rarest class"
         *remedies, last = ["Label more of them"] + [
             f"draw a larger {split} split (data.{split}_share)"
             if split in self.drawn
@@ -270,7 +275,7 @@ class LoadReport:
             for split in few
         ]
         return (
-            f"Warning: too few items of the rarest class: {found}, and with fewer than {ENOUGH_ITEMS} a score depends "
+            f"Warning: too few {what}: {found}, and with fewer than {ENOUGH_ITEMS} a score depends "
             f"on chance. {', '.join(remedies)} or {last}."
         )
 

@@ -50,7 +50,13 @@ class WeightingBranch(Branch, ABC):
         if self.labels == "per_label" and not facts.labels:
             must = f"must be pooled: term {facts.name!r} has one label for each item"
             return [Problem(f"{path}.labels", must, self.labels)]
-        return self.problems_of(self._parts(facts), path)
+        parts = self._parts(facts)
+        if problems := self.problems_of(parts, path):
+            return problems
+        of_parts = (self.weights_of([max(count, 1) for count in part.counts], part.classes) for part in parts)
+        if not any(weight > 0 for weights in of_parts for weight in weights):
+            return [Problem(path, f"must give a class of term {facts.name!r} a weight above 0", "only weights of 0")]
+        return []
 
     def _parts(self, facts: TermFacts) -> tuple[TermFacts, ...]:
         return facts.by_label if self.labels == "per_label" else (facts,)
@@ -79,8 +85,8 @@ class LgConfig(WeightingBranch):
 
     Attributes:
         k: Added to the ratio of the other items to those of the class; a larger k makes the weights more alike.
-        strength: With r the ratio of the largest weight to the smallest at this k, a larger k is taken whose ratio is
-            r^strength. So a search tries as many strong as weak weights, whatever the counts are.
+        strength: Below 1, k is raised until the ratio of the largest to the smallest weight is r^strength, where r is
+            the ratio at the given k. So a search of it tries strong and weak weights alike, for any counts.
     """
 
     name: ClassVar[str] = "lg"

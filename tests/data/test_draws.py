@@ -56,6 +56,15 @@ def test_a_few_labels_are_all_in_the_drawn_split_and_many_are_not_forced_into_it
     assert len(drawn(many, 0.1)) == 100
 
 
+def test_a_rare_label_of_few_documents_is_in_the_drawn_split() -> None:
+    """No document of ten records was near enough to the one or two records that are the split's share of the label."""
+    records = texts([("rare",) if number in (3, 1500) else ("often",) for number in range(2000)])
+    documents = np.arange(2000) // 10 + 1
+    for seed in range(9):
+        splits = Drawable.of(records, documents, {"dev": 0.1}).draw(0.1, seed)
+        assert counts([records[number] for number in np.flatnonzero(splits)]) == {"rare": 1, "often": 199}
+
+
 def test_a_label_of_one_text_stays_in_train() -> None:
     records = texts([("once",), *[("often",)] * 9])
     assert all(counts(drawn(records, 0.5, seed))["once"] == 0 for seed in range(9))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from dice_ray.data import files
 from dice_ray.data.readers.columns import TextColumns
 from dice_ray.data.readers.conll import ConllConfig
 from dice_ray.data.readers.lists import SpanColumns
-from dice_ray.data.readers.rows import JsonlConfig
+from dice_ray.data.readers.rows import JsonlConfig, ParquetConfig
 from dice_ray.data.readers.spans import SpansConfig
 from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.records import PairRecord
@@ -41,6 +42,15 @@ def test_files_are_read_by_the_reader_of_the_data(tmp_path: Path) -> None:
     (record,), report = files.read(config, tmp_path / "new.txt", "read")
     assert record.content == ("Ann", "sat")
     assert [tally.count for tally in report.dropped.values()] == [1]
+
+
+def test_bad_rows_of_a_parquet_file_are_skipped_as_in_training(tmp_path: Path) -> None:
+    path = tmp_path / "new.parquet"
+    pd.DataFrame({"id": ["a", "b", "a"], "sentence": ["x", "y", "z"]}).to_parquet(path)
+    reader = ParquetConfig(columns=TextColumns(id="id"))
+    config = DataConfig(source=FilesConfig(train="gone.parquet", reader=reader, on_bad_row="skip"))
+    records, report = files.read(config, path, "ignored")
+    assert ([record.id for record in records], report.num_malformed) == (["a", "b"], 1)
 
 
 def test_a_list_of_a_document_is_read_by_its_key(tmp_path: Path) -> None:
@@ -95,8 +105,11 @@ def test_lines_are_split_into_words_as_the_texts_of_the_data_are() -> None:
     columns = DataConfig(source=FilesConfig(train="gone.jsonl", reader=JsonlConfig(columns=SpanColumns())))
     words = DataConfig(source=FilesConfig(train="gone.txt", reader=ConllConfig()))
     for data, expected in ((spans, "Berlin ,"), (columns, "Berlin ,"), (words, "Berlin,")):
-        (record,) = files.read_lines(data, ["in Berlin, not"])
+        record, chinese = files.read_lines(data, ["in Berlin, not", "\u6211\u7231"])
         assert record.content == ("in", *expected.split(), "not")
+        assert chinese.content == ("\u6211", "\u7231")
+    (spaced,) = files.read_lines(words, ["\u6211 \u5317\u4eac"])
+    assert spaced.content == ("\u6211", "\u5317\u4eac")
 
 
 def test_rows_for_a_run_on_nested_spans_have_words() -> None:

@@ -99,7 +99,7 @@ def test_a_repeated_id_is_found_in_any_chunk(second: int) -> None:
     ids = [str(line) for line in range(1, 11)]
     ids[second - 1] = "2"
     with pytest.raises(
-        DataError, match=f"line {second}: expected an id that no other row has, found '2', which already stands at 2"
+        DataError, match=f"line {second}: expected an id that no other row has, found '2', already the id of line 2"
     ):
         gather(Path("a"), iter(kept(ids)), "error")
     records, report = gather(Path("a"), iter(kept(ids)), "skip")

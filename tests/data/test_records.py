@@ -72,6 +72,8 @@ def test_too_few_items_of_the_rarest_class_are_the_first_line_with_a_remedy() ->
         "20 a score depends on chance. Label more of them, draw a larger dev split (data.dev_share) or give a larger "
         "test file."
     )
+    few = {"dev": Rarest("questions", 3, together=True)}
+    assert str(replace(CLEAN, rarest=few)).startswith("Warning: too few items: dev has 3 of 'questions', and with")
     enough = replace(CLEAN, rarest={"dev": Rarest("yes", ENOUGH_ITEMS)})
     assert (enough.few_items(), str(enough)) == (None, str(CLEAN))
     assert LoadReport.of(json.loads(enough.as_json())) == enough

@@ -174,7 +174,7 @@ def test_a_repeated_id_is_a_bad_row(tmp_path: Path) -> None:
     table(tmp_path, "a.tsv", ["a\tb\t1", "a\tc\t0"])
     config = files(tmp_path, train="a.tsv", **{"reader.tables.columns.pair.id": "sentence1"})
     with pytest.raises(
-        DataError, match="line 3: expected an id that no other row has, found 'a', which already stands at 2"
+        DataError, match="line 3: expected an id that no other row has, found 'a', already the id of line 2"
     ):
         load(config)
 

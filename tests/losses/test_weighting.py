@@ -69,6 +69,14 @@ def test_a_k_that_is_too_small_names_the_class_and_the_least() -> None:
     assert LgConfig(k=0.8888889).class_weights(FACTS)[0] == pytest.approx(0, abs=1e-6)
 
 
+def test_a_class_must_have_a_weight_above_0() -> None:
+    balanced = TermFacts("label", "softmax", ("a", "b"), (5, 5), 0)
+    for config in (LgConfig(k=0), GivenWeightsConfig(weights={"a": 0, "b": 0})):
+        (problem,) = config.problems(balanced, "weighting")
+        assert str(problem).startswith("weighting: must give a class of term 'label' a weight above 0")
+    assert not GivenWeightsConfig(weights={"a": 0}).problems(balanced, "weighting")
+
+
 def test_a_weight_of_an_unknown_class_names_the_nearest() -> None:
     (problem,) = GivenWeightsConfig(weights={"B-PRE": 2}).problems(FACTS, "weighting.given")
     assert (problem.got, problem.suggestion) == ("'B-PRE'", "B-PER")

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from dice_ray.data.readers import ReaderConfig
 from dice_ray.data.readers.base import UTF_8, Bad, Kept, NotJsonError, ReaderBranch, RowResult, lines, parse_json
-from dice_ray.data.records import Record
+from dice_ray.data.records import Record, where
 from dice_ray.errors import DataError
 from dice_ray.settings import Nested
 
@@ -90,8 +90,7 @@ def attempt_rows(path: Path, reader: Nested, rows: Iterable[RowResult]) -> Attem
         return Attempt(reader, (), tuple(bad), str(error).removeprefix(f"{path}, "))
     reason = ""
     if len(bad) > MAX_BAD_SHARE * (len(bad) + len(records)):
-        place = f"line {bad[0].place}" if isinstance(bad[0].place, int) else bad[0].place
-        reason = f"{place}: expected {bad[0].expected}, found {bad[0].actual}"
+        reason = f"{where(bad[0].place)}: expected {bad[0].expected}, found {bad[0].actual}"
     elif not records:
         reason = "no row with a label"
     return Attempt(reader, tuple(records), tuple(bad), reason, noted)

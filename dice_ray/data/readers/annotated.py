@@ -23,6 +23,7 @@ MISALIGNED: Final = "a span that begins or ends within a word, which is taken wh
 MISPLACED: Final = "a span whose text does not stand at its place"
 OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
 IN_PIECES: Final = "a span of several pieces, which is left out"
+_NOTES: Final = (IN_PIECES, OVERLAPPING, MISPLACED, MISALIGNED)
 Overlapping: TypeAlias = Literal["longest", "all"]
 Ends: TypeAlias = Literal["after", "last"]
 
@@ -73,16 +74,17 @@ class SpanSettings(Settings):
     ) -> RowResult:
         """The record of an annotated text."""
         text = found.text
-        words = [(word.start(), word.end()) for word in WORD.finditer(text)] if isinstance(text, str) else []
-        # Of spans of words, a word is a character.
-        words = words if isinstance(text, str) else [(number, number + 1) for number in range(len(text))]
-        written = tuple(text[start:end] for start, end in words) if isinstance(text, str) else text
+        if isinstance(text, str):
+            words = [(word.start(), word.end()) for word in WORD.finditer(text)]
+            written = tuple(text[start:end] for start, end in words)
+        else:  # places are those of words
+            words, written = [(number, number + 1) for number in range(len(text))], text
         if not written:
             return Drop(place, "no words")
         if not all(written):
             return Bad(place, "no empty word", shown(" ".join(written)))
-        kind = NestedRecord if self.overlapping == "all" else TaggedRecord
         if labels == "ignored":
+            kind = NestedRecord if self.overlapping == "all" else TaggedRecord
             return Kept(place, kind(id, written, (), document), document=document or None)
         after = 1 if self.ends == "last" else 0
         spans = None if found.spans is None else [span._replace(end=span.end + after) for span in found.spans]
@@ -95,7 +97,8 @@ class SpanSettings(Settings):
             tags, overlap = _tags(len(words), in_words)
             notes += [OVERLAPPING] if overlap else []
             record = TaggedRecord(id, written, tags, document)
-        return Kept(place, record, notes[0] if notes else None, document or None)
+        # One note a row: first those on spans that are left out.
+        return Kept(place, record, min(notes, key=_NOTES.index, default=None), document or None)
 
 
 def of_line(spans: Sequence[AnnotatedSpan], start: int, end: int) -> list[AnnotatedSpan]:

@@ -21,7 +21,7 @@ from typing import Annotated, Any, BinaryIO, ClassVar, Final, Literal, TypeAlias
 from pydantic import AfterValidator
 
 from dice_ray.data.readers.opened import binary_format, compression, opened
-from dice_ray.data.records import Record
+from dice_ray.data.records import Record, where
 from dice_ray.errors import DataError
 from dice_ray.settings import Branch
 
@@ -83,7 +83,7 @@ class ReaderBranch(Branch, ABC):
         return self.record_type
 
     def files(self, path: Path) -> list[Path]:
-        """All files that are read for this one, itself first; they may be missing."""
+        """The files that are read for this path: itself first, or of a folder those in it; they may be missing."""
         return [path]
 
     @abstractmethod
@@ -236,5 +236,4 @@ class BadRowError(DataError):
 
 def unreadable(path: Path, place: RowPlace, expected: str, actual: str, kind: type[DataError] = DataError) -> DataError:
     """The error of a file that cannot be read: file, place, what was expected, what was found."""
-    where = f"line {place}" if isinstance(place, int) else place
-    return kind(f"{path}, {where}: expected {expected}, found {actual}")
+    return kind(f"{path}, {where(place)}: expected {expected}, found {actual}")

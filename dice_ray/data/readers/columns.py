@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import json
+import math
 import re
 import warnings
 from abc import ABC, abstractmethod
@@ -11,8 +13,19 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import Bad, Kept, Labels, NotJsonError, RowResult, parse_json
+from dice_ray.data.readers.base import (
+    NO_TEXT,
+    UNLABELLED,
+    Bad,
+    Drop,
+    Kept,
+    Labels,
+    NotJsonError,
+    RowResult,
+    parse_json,
+)
 from dice_ray.data.records import PairRecord, Record, TextRecord
+from dice_ray.errors import shown
 from dice_ray.settings import Branch
 
 ID: Final = "id"
@@ -20,7 +33,6 @@ ID: Final = "id"
 ONE_HOT: Final = "one_hot "
 """The beginning of the use of a column of one label."""
 APPLIES: Final = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
-NO_GOLD_LABEL: Final = "-"
 ITEM: Final = re.compile(r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|\.\.\.|None|nan""")
 """A text in an array as NumPy writes it, or what stands for a missing one, or for those left out of a long array."""
 ARRAY: Final = re.compile(rf"\[(?:{ITEM.pattern})(?:\s+(?:{ITEM.pattern}))+\]")
@@ -67,6 +79,25 @@ class ColumnsBranch(Branch, ABC):
         """The type of the records."""
         return self.record_type
 
+    def row(self, line: int, values: Mapping[str, Any]) -> RowResult:
+        """The record of a row, or why there is none, from the values of its used columns; the label may be a list."""
+        values = self.with_label(values)
+        if "label" not in values:  # to predict, each row is kept
+            return self.record(line, values, [])
+        label = values["label"]
+        items = label if isinstance(label, list) else [] if label is None else [label]
+        # A string or a number, but not NaN, which Parquet can hold.
+        if not all(isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item)) for item in items):
+            return Bad(line, f"a label as {self.used().get('label', 'label')!r}", shown(label))
+        texts = [item.strip() if isinstance(item, str) else json.dumps(item) for item in items]
+        cells = [[text] if isinstance(label, list) else self.labels(text) for text in texts]
+        labels = [label for cell in cells for label in cell if label]
+        if not labels and (label is None or not self.holds_several(label)):
+            return Drop(line, UNLABELLED)
+        if not self.has_text(values):
+            return Drop(line, NO_TEXT)
+        return self.record(line, {use: value for use, value in values.items() if use != "label"}, labels)
+
     @abstractmethod
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         """The record of a row, from the values of its used columns and its labels, which are empty if ignored."""
@@ -78,7 +109,7 @@ class PairColumns(ColumnsBranch):
     Attributes:
         first: The column of the first sentence.
         second: The column of the second sentence.
-        label: The column of the label.
+        label: The column of the label. In one named `gold_label`, as in SNLI and MNLI, `-` is no label.
     """
 
     name = "pair"
@@ -90,8 +121,8 @@ class PairColumns(ColumnsBranch):
     label: Column = "label"
 
     def labels(self, cell: str) -> list[str]:
-        # SNLI and MNLI write - where the annotators did not agree on a label.
-        return [] if cell.strip() == NO_GOLD_LABEL else super().labels(cell)
+        # SNLI and MNLI write - where the annotators did not agree on a label; elsewhere it may be one, as in + and -.
+        return [] if self.label == "gold_label" and cell.strip() == "-" else super().labels(cell)
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         if len(labels) > 1:
@@ -129,6 +160,8 @@ class TextColumns(ColumnsBranch):
         return used
 
     def with_label(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        if self.lists and isinstance(cell := values.get("label"), str) and isinstance(found := literal(cell), list):
+            return {**values, "label": found}
         if not self.one_hot:
             return values
         cells = {use.removeprefix(ONE_HOT): cell for use, cell in values.items() if use.startswith(ONE_HOT)}
@@ -140,15 +173,11 @@ class TextColumns(ColumnsBranch):
         return others | {"label": None if None in applies.values() else [name for name, is_ in applies.items() if is_]}
 
     def labels(self, cell: str) -> list[str]:
-        if self.lists and isinstance(found := literal(cell), list):
-            cells = [str(label) for label in found]
-        else:
-            cells = cell.split(self.separator) if self.separator else [cell]
+        cells = cell.split(self.separator) if self.separator else [cell]
         return [label.strip() for label in cells if label.strip()]
 
     def holds_several(self, cell: object) -> bool:
-        is_list = isinstance(cell, list) or (self.lists and isinstance(cell, str) and literal(cell) == [])
-        return is_list or (self.separator is not None and cell is not None)
+        return isinstance(cell, list) or (self.separator is not None and cell is not None)
 
     def record(self, line: int, values: Mapping[str, str], labels: Sequence[str]) -> RowResult:
         return Kept(line, TextRecord(values.get("id", str(line)), values["text"], tuple(dict.fromkeys(labels))))

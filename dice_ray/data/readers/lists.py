@@ -11,7 +11,7 @@ from dice_ray.data.readers.annotated import SpanSettings
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult
 from dice_ray.data.readers.json_spans import annotated
 from dice_ray.data.readers.squad import Several, answered_question
-from dice_ray.data.readers.tags import TagKind, tagged_record
+from dice_ray.data.readers.tags import TagKind, named, tagged_record
 from dice_ray.data.records import QuestionRecord, Record, TaggedRecord
 from dice_ray.errors import shown
 from dice_ray.settings import Branch
@@ -51,7 +51,7 @@ class TaggedColumns(ListBranch):
         words: The column of the words: a list; in a table also a text with spaces between the words.
         tags: The column of the tags: a list of strings or numbers; in a table also a text with spaces between them.
         scheme: What the tags mark.
-        names: The tags that the numbers mean, 0 first; not needed for class labels, which store their names.
+        names: The tags that numbers mean, 0 first; must be empty for class labels, which store their names.
     """
 
     name = "tagged"
@@ -77,11 +77,8 @@ class TaggedColumns(ListBranch):
             return Bad(line, "as many tags as words", f"{len(tags)} tags for {len(words)} words")
         if not words:
             return Drop(line, "no words")
-        if unnamed := [tag for tag in tags if isinstance(tag, int) and not 0 <= tag < len(self.names)]:
-            expected = f"tags as texts, or numbers with a name each in `names`, which has {len(self.names)}"
-            return Bad(line, expected, str(unnamed[0]))
-        tags = [self.names[tag] if isinstance(tag, int) else tag for tag in tags]
-        return tagged_record(line, words, tags, self.scheme, values.get("id"))
+        found = named(line, tags, self.names)
+        return found if isinstance(found, Bad) else tagged_record(line, words, found, self.scheme, values.get("id"))
 
 
 class SpanColumns(SpanSettings, ListBranch):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -12,8 +10,6 @@ from typing import Annotated, Any, TypeAlias
 import pyarrow as pa
 
 from dice_ray.data.readers.base import (
-    NO_TEXT,
-    UNLABELLED,
     Bad,
     Drop,
     Labels,
@@ -38,10 +34,11 @@ RowColumnsConfig: TypeAlias = Annotated[
 BATCH_SIZE = 1000
 """Rows of a Parquet file in memory at once; an Arrow file has batches of its own."""
 LABELS = frozenset({"label", "tags", "spans", "answers", "start"})
+"""The uses of columns of labels: a row without one is dropped, and a row without another column is malformed."""
 TEXTS = frozenset({"text", "first", "second"})
 """The uses of columns whose null is an empty text, where labels are read; a question must have both of its texts."""
 LISTS = frozenset({"words"})
-"""The uses of columns whose values need not be strings. Only labels may be missing from a row."""
+"""The uses of columns whose values need not be strings."""
 
 
 class JsonlConfig(TextReaderBranch):
@@ -203,24 +200,4 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
         if not is_text and use not in LABELS | LISTS and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))
     values = {use: str(row[column]) if use == "id" else row[column] for use, column in used.items()}
-    return columns.record(line, values) if isinstance(columns, ListBranch) else _labelled(columns, line, values)
-
-
-def _labelled(columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> RowResult:
-    values = columns.with_label(values)
-    if "label" not in values:
-        return columns.record(line, values, [])
-    label = values["label"]
-    values_of_label = label if isinstance(label, list) else [] if label is None else [label]
-    # A string or a number, but not NaN, which Parquet can hold.
-    if not all(
-        isinstance(item, str | int) or (isinstance(item, float) and not math.isnan(item)) for item in values_of_label
-    ):
-        return Bad(line, f"a label as {columns.used().get('label', 'label')!r}", shown(label))
-    texts = [item.strip() if isinstance(item, str) else json.dumps(item) for item in values_of_label]
-    labels = [part for text in texts for part in ([text] if isinstance(label, list) else columns.labels(text)) if part]
-    if not labels and (label is None or not columns.holds_several(label)):
-        return Drop(line, UNLABELLED)
-    if not columns.has_text(values):
-        return Drop(line, NO_TEXT)
-    return columns.record(line, {use: value for use, value in values.items() if use != "label"}, labels)
+    return columns.record(line, values) if isinstance(columns, ListBranch) else columns.row(line, values)

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from dice_ray.data.readers.base import UNLABELLED, Bad, Drop, Kept, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.conll import words_of
-from dice_ray.data.readers.tags import TagKind, tagged_record
+from dice_ray.data.readers.tags import TagKind, named, tagged_record
 from dice_ray.data.records import Record, TaggedRecord, TextRecord
 from dice_ray.errors import shown
 
@@ -110,25 +110,16 @@ class ParallelConfig(TextReaderBranch):
         elif text and not label:
             yield Drop(line, UNLABELLED)
         elif text:
-            found = self._named(line, [label])
+            found = named(line, [label], self.names)
             yield found if isinstance(found, Bad) else Kept(line, TextRecord(str(line), text, tuple(found)))
 
     def _words(self, line: int, words: list[str], tags: list[str]) -> Iterator[RowResult]:
         if len(words) != len(tags):
             yield Bad(line, "as many tags as words", f"{len(tags)} tags for {len(words)} words")
-        elif isinstance(found := self._named(line, tags), Bad):
+        elif isinstance(found := named(line, tags, self.names), Bad):
             yield found
         elif words:
             yield tagged_record(line, words, found, self.tags)
-
-    def _named(self, line: int, tags: list[str]) -> list[str] | Bad:
-        """The names of tags that are numbers, or the tags themselves if there are no names."""
-        if not self.names:
-            return tags
-        known = {str(number): name for number, name in enumerate(self.names)}
-        if unnamed := [tag for tag in tags if tag not in known]:
-            return Bad(line, f"numbers with a name each in `names`, which has {len(known)}", shown(unnamed[0]))
-        return [known[tag] for tag in tags]
 
     def _tag_file(self, path: Path) -> Path:
         return path.with_name(self.tag_file.replace("*", stem_of(path.name, self.units)))

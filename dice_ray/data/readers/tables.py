@@ -12,17 +12,14 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import Field
 
 from dice_ray.data.readers.base import (
-    NO_TEXT,
-    UNLABELLED,
     Bad,
-    Drop,
     Kept,
     Labels,
     RowResult,
     TextReaderBranch,
     unreadable,
 )
-from dice_ray.data.readers.columns import ID, Column, ColumnsBranch, PairColumns, TextColumns, literal
+from dice_ray.data.readers.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.words import SpanRows, WordColumns
@@ -93,7 +90,7 @@ class TablesConfig(TextReaderBranch):
                     self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()}), values
                 )
             else:
-                yield self._record(self.columns, line, values)
+                yield _noted(self.columns.row(line, values), values)
 
     def _by_use(self, line: int, row: list[str] | Bad, width: int, indices: Mapping[str, int]) -> dict[str, str] | Bad:
         """The used cells of a row."""
@@ -103,17 +100,6 @@ class TablesConfig(TextReaderBranch):
             return Bad(line, f"{width} columns as in the first line", f"{len(row)}: {shown(self.delimiter.join(row))}")
         values = {use: row[index] for use, index in indices.items()}
         return values | ({SWALLOWED: ""} if self._looks_swallowed(row) else {})
-
-    def _record(self, columns: ColumnsBranch, line: int, values: Mapping[str, Any]) -> RowResult:
-        values = columns.with_label(values)
-        label = values.get("label")
-        labels = columns.labels(label) if isinstance(label, str) else label or []
-        if "label" in values and not labels and not columns.holds_several(label):
-            return Drop(line, UNLABELLED)
-        # To predict, each row is kept.
-        if "label" in values and not columns.has_text(values):
-            return Drop(line, NO_TEXT)
-        return _noted(columns.record(line, values, labels), values)
 
     def _looks_swallowed(self, row: list[str]) -> bool:
         """Whether a row of several lines has as many delimiters in each of them as a row has."""

@@ -85,9 +85,18 @@ def tagged_record(
         letters = [parsed(tag) for tag in firsts]
         if None in letters:
             unknown = firsts[letters.index(None)]
-            return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or `tags: plain`)", shown(unknown))
+            return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (other tags are `plain`)", shown(unknown))
         tags = iob2([letter for letter in letters if letter is not None])
     return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), note)
+
+
+def named(place: RowPlace, tags: Sequence[str | int], names: Sequence[str]) -> list[str] | Bad:
+    """The names of tags that are numbers, also as texts, 0 first; names stay, and without `names` all texts do."""
+    known = {name: name for name in names} | {str(number): name for number, name in enumerate(names)}
+    for tag in tags:
+        if str(tag) not in known and (names or not isinstance(tag, str)):
+            return Bad(place, f"numbers with a name each in `names`, which has {len(names)}", shown(tag))
+    return [known.get(str(tag), str(tag)) for tag in tags]
 
 
 def nested_record(place: RowPlace, words: Sequence[str], layers: Sequence[Sequence[str]], kind: TagKind) -> RowResult:

@@ -57,7 +57,9 @@ class TreesConfig(TextReaderBranch):
                     continue
                 class_ = BINARY[label] if self.classes == "binary" else label
                 name = str(line) if number == 0 else f"{line}.{number}"
-                yield Kept(line, TextRecord(name, " ".join(words), (class_,)))
+                # A drawn split must not have parts of the sentences in training.
+                document = line if self.units == "phrases" else None
+                yield Kept(line, TextRecord(name, " ".join(words), (class_,)), document=document)
 
 
 def _tagged(lines: Iterable[tuple[int, str]], labels: Labels) -> Iterator[RowResult]:

@@ -182,6 +182,7 @@ def test_trees_give_sentences_or_phrases_of_five_classes_or_two(tmp_path: Path) 
         ("3.1", "Bad"),
         ("3.2", "."),
     ]
+    assert [row.document for row in phrases if isinstance(row, Kept)] == [1] * 5 + [3] * 3, "kept whole in a draw"
 
 
 def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:

@@ -58,6 +58,8 @@ def test_numbers_are_tags_by_given_names_or_by_those_of_class_labels(tmp_path: P
     rows = [{"tokens": ["Anna", "Berg"], "tags": [1, 2]}, {"tokens": ["ran"], "tags": [0]}]
     found = [Kept(1, tagged("1", "Anna Berg", "B-PER I-PER")), Kept(2, tagged("2", "ran", "O"))]
     assert from_json(tmp_path, TaggedColumns(names=names), *rows) == found
+    as_texts = [{"tokens": ["Anna", "Berg"], "tags": ["1", "2"]}, {"tokens": ["ran"], "tags": ["O"]}]
+    assert from_json(tmp_path, TaggedColumns(names=names), *as_texts) == found
     features = datasets.Features(
         tokens=datasets.List(datasets.Value("string")), tags=datasets.List(datasets.ClassLabel(names=list(names)))
     )

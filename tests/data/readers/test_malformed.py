@@ -289,13 +289,13 @@ CORPUS = {
         JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": [1]}\n', ("line 2", "`names`, which has 0", "1"), 1
     ),
     "tagged: a number without a name": Malformed(
-        JsonlConfig(columns=TaggedColumns(names=("O",))),
+        JsonlConfig(columns=TaggedColumns(names=("O", "B-X"))),
         TAGGED + '{"tokens": ["a"], "tags": [-1]}\n',
-        ("line 2", "`names`, which has 1", "-1"),
+        ("line 2", "`names`, which has 2", "-1"),
         1,
     ),
     "tagged: no tags of spans": Malformed(
-        JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": ["NOUN"]}\n', ("line 2", "`tags: plain`", "'NOUN'"), 1
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": ["NOUN"]}\n', ("line 2", "are `plain`", "'NOUN'"), 1
     ),
     "tagged: no words": Malformed(JSONL_TAGGED, '{"words": [], "tags": []}\n', ("line 1", "a key 'tokens'"), kept=0),
     "tagged: parquet of texts": Malformed(

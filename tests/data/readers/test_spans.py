@@ -80,6 +80,7 @@ def test_each_form_gives_the_same_tags_and_is_recognised(form: str, is_document:
         ("Ada ran", [[0, 4, "PER"]], "B-PER O", None),  # a space at the end is not part of a word
         ("Ada  ran", [[3, 5, "PER"]], "O O", MISALIGNED),
         ("Uni Bonn ran", [[0, 3, "TYPE"], [4, 8, "LOC"], [0, 8, "ORG"]], "B-ORG I-ORG O", OVERLAPPING),
+        ("Parisians ran", [[0, 9, "ORG"], [0, 5, "LOC"]], "B-ORG O", OVERLAPPING),  # before MISALIGNED
         ("\u6771\u4eac\u3067\u3059", [[0, 2, "LOC"]], "B-LOC I-LOC O O", None),  # Japanese
         ("no spans", [], "O O", None),
     ],

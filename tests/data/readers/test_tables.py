@@ -233,9 +233,19 @@ def test_labels_in_a_list_have_no_space_around_them_and_empty_ones_are_none(tmp_
     path = written(tmp_path, '{"sentence": "t", "label": [" a", "a", "", "b "]}\n{"sentence": "t", "label": [""]}', "a")
     records = [row.record for row in JsonlConfig(columns=TextColumns()).read(path) if isinstance(row, Kept)]
     assert [record.labels for record in records if isinstance(record, TextRecord)] == [("a", "b"), ()]
-    path = written(tmp_path, "sentence\tlabel\nt\t[' a', 'a', '', 'b ']\n")
-    (row,) = TablesConfig(quoting=False, columns=TextColumns(lists=True)).read(path)
+    path = written(tmp_path, "sentence\tlabel\nt\t[' a', 'a', '', 'b ']\nu\t[]\nv\t['a' ... 'b']\n")
+    row, empty, cut = TablesConfig(quoting=False, columns=TextColumns(lists=True)).read(path)
     assert row == Kept(2, TextRecord("2", "t", ("a", "b")))
+    assert empty == Kept(3, TextRecord("3", "u", ()))
+    assert isinstance(cut, Bad), "some of its labels are missing"
+
+
+def test_a_dash_is_no_label_in_the_column_of_snli_and_a_label_elsewhere(tmp_path: Path) -> None:
+    rows = "a\tb\t+\na\tc\t-\n"
+    for label, kinds in (("gold_label", [Kept, Drop]), ("label", [Kept, Kept])):
+        path = written(tmp_path, f"sentence1\tsentence2\t{label}\n{rows}")
+        found = TablesConfig(quoting=False, columns=PairColumns(label=label)).read(path)
+        assert [type(row) for row in found] == kinds
 
 
 def test_arrays_as_numpy_writes_them_are_lists_of_their_texts(tmp_path: Path) -> None:
