@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-RELEASE_EVERY: Final = 50
+RELEASE_EVERY: Final = 20
 """Number of steps after which free memory is returned to the operating system."""
 
 

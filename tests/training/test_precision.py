@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -174,3 +178,23 @@ def test_half_precision_learns_like_fp32(tmp_path: Path, name: str) -> None:
     assert expected[-1] < 0.9 * expected[0]
     assert found == pytest.approx(expected, rel=0.03)
     assert found != expected
+
+
+def test_kernels_for_batches_of_many_lengths_take_little_memory() -> None:
+    """In a process of its own: torch reads the capacities of its caches once."""
+    code = """
+        import psutil, torch
+        from dice_ray.training import precision
+        torch.set_num_threads(1)
+        precision.resolve("bf16")
+        layer, before = torch.nn.Linear(64, 64), psutil.Process().memory_info().rss
+        for length in range(1, 401):
+            with torch.autocast("cpu", torch.bfloat16):
+                layer(torch.ones(length, 64, requires_grad=True)).sum().backward()
+        print((psutil.Process().memory_info().rss - before) // 2**20)
+    """
+    # Without the variables that a run in this process has set.
+    inherited = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
+    run = [sys.executable, "-c", textwrap.dedent(code)]
+    grown = int(subprocess.run(run, capture_output=True, text=True, check=True, env=inherited).stdout)
+    assert grown < 300, "713 MB with the default capacities"
