@@ -29,6 +29,16 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, list(known), n=1)), None)
 
 
+def meant(name: str, known: Iterable[str]) -> str:
+    """What a message adds for a misspelt name; empty if no known one is close.
+
+    >>> meant("focl", ["dice", "focal"])
+    "; did you mean 'focal'?"
+    """
+    close = nearest(name, known)
+    return f"; did you mean {close!r}?" if close else ""
+
+
 def counted(number: float, noun: str) -> str:
     """A number with its noun.
 
@@ -234,8 +244,7 @@ class UnknownNameError(DiceRayError, LookupError):
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.kind, self.name, self.known = kind, name, tuple(sorted(known))
         text = f"There is no {kind} named {name!r}"
-        close = nearest(name, self.known)
-        text += f"; did you mean {close!r}?" if close else "."
+        text += meant(name, self.known) or "."
         super().__init__(f"{text} Known: {', '.join(self.known) or 'none'}.")
 
     # See ConfigError: the message is no argument of the class.

@@ -21,7 +21,7 @@ from dice_ray.data.readers.columns import PairColumns
 from dice_ray.data.readers.rows import RowColumnsConfig, read_named_rows
 from dice_ray.data.reading import CHUNK, OnBadRow, SplitSource
 from dice_ray.data.records import Record
-from dice_ray.errors import DataError, first_line, nearest
+from dice_ray.errors import DataError, first_line, meant
 from dice_ray.settings import Branch, nested
 
 if TYPE_CHECKING:
@@ -201,9 +201,7 @@ def _quiet() -> Iterator[None]:
 
 def _missing(setting: str, what: str, name: str, known: Iterable[str]) -> DataError:
     names = list(known)
-    close = nearest(name, names)
-    hint = f"; did you mean {close!r}?" if close else "."
-    return DataError(f"{setting}: there must be {what}{hint} Known: {', '.join(names)}.")
+    return DataError(f"{setting}: there must be {what}{meant(name, names) or '.'} Known: {', '.join(names)}.")
 
 
 def _describe_error(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from dice_ray.data.readers.texts import FoldersConfig
 from dice_ray.data.reading import OnBadRow, SplitSource
 from dice_ray.data.records import Record
 from dice_ray.data.urls import fetched, version
-from dice_ray.errors import DataError, nearest
+from dice_ray.errors import DataError, meant
 from dice_ray.remote import holds_secret, is_url, joined, name_of
 from dice_ray.settings import Branch, nested
 
@@ -127,10 +127,9 @@ class FilesConfig(Branch):
             raise DataError(f"{setting}: there must be a file {file}, but there is no folder {folder}")
         others = islice((other for other in folder.rglob("*") if other.is_file()), 1000)
         known = sorted(str(other.relative_to(folder)) for other in others)
-        close = nearest(name, known)
-        hint = f"; did you mean {close!r}?" if close else "."
         raise DataError(
-            f"{setting}: there must be a file {file}{hint} The folder holds: {', '.join(known[:20]) or 'no files'}."
+            f"{setting}: there must be a file {file}{meant(name, known) or '.'} "
+            f"The folder holds: {', '.join(known[:20]) or 'no files'}."
         )
 
 

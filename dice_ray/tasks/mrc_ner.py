@@ -22,7 +22,7 @@ from pydantic import Field, StringConstraints, field_validator, model_validator
 from torch import Tensor, nn
 
 from dice_ray.data.records import NestedRecord, QueryRecord, TaggedRecord
-from dice_ray.errors import DataError, nearest
+from dice_ray.errors import DataError, meant
 from dice_ray.metrics.classification import Counts
 from dice_ray.metrics.spans import Span, span_counts, span_item, span_scores, sum_counts
 from dice_ray.models.heads import PlaceHead, SpanHead
@@ -99,8 +99,8 @@ class MrcNerConfig(WindowedBranch):
     @classmethod
     def _are_known(cls, queries: str | dict[str, str] | None) -> str | dict[str, str] | None:
         if isinstance(queries, str) and queries not in QUERIES:
-            meant = f"; did you mean {close}?" if (close := nearest(queries, QUERIES)) else ""
-            raise ValueError(f"must be a query for each type, or the name of shipped ones: {', '.join(QUERIES)}{meant}")
+            shipped = f"{', '.join(QUERIES)}{meant(queries, QUERIES)}"
+            raise ValueError(f"must be a query for each type, or the name of shipped ones: {shipped}")
         return queries
 
     @model_validator(mode="after")

@@ -307,7 +307,7 @@ def test_a_type_without_a_query_is_named() -> None:
         built(queries={"PER": "which people"})
     with pytest.raises(DataError, match=r"queries, wnut17\) must hold one .* but lack 'LOC'. Known: person, "):
         built(queries="wnut17")
-    with pytest.raises(ValidationError, match=r"or the name of shipped ones: conll03, .*; did you mean conll03\?"):
+    with pytest.raises(ValidationError, match=r"or the name of shipped ones: conll03, .*; did you mean 'conll03'\?"):
         MrcNerConfig.model_validate({"queries": "conl03"})
     with pytest.raises(ValidationError, match="at least 1 character"):
         MrcNerConfig.model_validate({"queries": {"PER": " "}})

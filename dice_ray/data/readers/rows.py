@@ -24,7 +24,7 @@ from dice_ray.data.readers.json_rows import flat, json_rows, parted
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.opened import binary_format
 from dice_ray.data.records import Record
-from dice_ray.errors import first_line, nearest, shown
+from dice_ray.errors import first_line, meant, shown
 from dice_ray.settings import Choice
 
 RowColumnsConfig: TypeAlias = Annotated[
@@ -193,9 +193,7 @@ def _record(columns: ColumnsBranch | ListBranch, used: dict[str, str], line: int
         if column not in row:
             if use in LABELS:
                 return Drop(line, f"no key {column!r} for the label")
-            close = nearest(column, row)
-            hint = f"; did you mean {close!r}?" if close else ""
-            return Bad(line, f"a key {column!r}", f"{', '.join(row)}{hint}")
+            return Bad(line, f"a key {column!r}", f"{', '.join(row)}{meant(column, row)}")
         is_text = isinstance(row[column], str) or (use == "id" and type(row[column]) is int)
         if not is_text and use not in LABELS | LISTS and not use.startswith(ONE_HOT):
             return Bad(line, f"a text as {column!r}", shown(row[column]))

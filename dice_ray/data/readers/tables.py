@@ -24,7 +24,7 @@ from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
 from dice_ray.data.readers.words import SpanRows, WordColumns
 from dice_ray.data.records import Record
-from dice_ray.errors import nearest, shown
+from dice_ray.errors import meant, shown
 from dice_ray.settings import Choice
 
 TableColumnsConfig: TypeAlias = Annotated[
@@ -117,9 +117,8 @@ class TablesConfig(TextReaderBranch):
             return first.index(column)
         if column in first:
             raise unreadable(path, line, f"one column named {column!r}", f"{first.count(column)}")
-        close = nearest(column, first)
-        hint = f"; did you mean {close!r}?" if close else ""
-        raise unreadable(path, line, f"a column named {column!r}", f"{', '.join(map(repr, first))}{hint}")
+        found = ", ".join(map(repr, first)) + meant(column, first)
+        raise unreadable(path, line, f"a column named {column!r}", found)
 
     def rows(self, path: Path) -> Iterator[tuple[int, list[str] | Bad]]:
         """The rows and the line on which each begins; empty lines are skipped."""
