@@ -151,7 +151,7 @@ def _sentences(of: Verdict) -> Iterator[str]:
     if of.outcome == "nothing":
         failed = sum(arm.failed or 0 for arm in comparison.arms if not arm.at_tuned_threshold)
         listed = f" The report lists {counted(failed, 'run')} without a score." if failed else ""
-        yield f"Nothing to compare: no arm has a score for a seed for which {baseline} has one.{listed}"
+        yield f"Nothing to compare: no other arm has a score for a seed for which {baseline} has one.{listed}"
     elif of.outcome == "all_collapsed":
         num = sum(arm.score.num for arm in comparison.arms if arm.name != CONSTANT and not arm.at_tuned_threshold)
         yield (

@@ -305,7 +305,7 @@ def test_all_collapsed_says_nothing() -> None:
 
 def test_only_the_baseline_has_a_score() -> None:
     made = of({"plain": around(0.7), "dice": [math.nan] * 10})
-    reason = "no arm has a score for a seed for which plain has one"
+    reason = "no other arm has a score for a seed for which plain has one"
     assert headline(made) == f"Nothing to compare: {reason}. The report lists 10 runs without a score."
     assert made.comparison.why_not == "no arm shares a seed with plain"
 
