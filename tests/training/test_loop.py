@@ -23,7 +23,7 @@ from dice_ray.errors import ConfigError, NonFiniteError, RunError
 from dice_ray.run import build, train, trained
 from dice_ray.tasks.base import Scores
 from dice_ray.tasks.sentence_pair import SentencePair
-from dice_ray.training import batches, precision
+from dice_ray.training import batches, loop, precision
 from dice_ray.training.loop import Evaluation, StepProgress
 from tests.training.test_step import run_workers
 
@@ -56,12 +56,15 @@ def test_evaluations_are_evenly_spaced_and_the_last_is_the_end(tmp_path: Path) -
     assert 0 < rates[-1] < rates[0] < 2e-3
 
 
-@pytest.mark.parametrize(("epochs", "last"), [(1, 12), (5, 20)], ids=["at an evaluation", "long before the next one"])
-def test_free_memory_is_returned_where_the_c_library_can(epochs: int, last: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("last", "seconds"), [(12, 60), (5, 0)], ids=["at an evaluation", "before one"])
+def test_free_memory_is_returned_where_the_c_library_can(
+    last: int, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "RELEASE_SECONDS", seconds)
     list(train.evaluations(small(training__evaluations=1, training__epochs=1), tmp_path / "first"))
     in_use = [torch.ones(2**14) for _ in range(6400)][::100]  # 4 MB of 400 MB
     before = psutil.Process().memory_info().rss
-    run = train.train(small(training__evaluations=1, training__epochs=epochs), tmp_path / "second")
+    run = train.train(small(training__evaluations=1, training__epochs=1), tmp_path / "second")
     assert [each.step for each in itertools.islice(run, last)][-1] == last
     given_back = before - psutil.Process().memory_info().rss
     assert given_back > 200 * 2**20 or not hasattr(ctypes.CDLL(None), "malloc_trim")
