@@ -112,8 +112,9 @@ class FilesConfig(Branch):
     def _urls(self) -> dict[str, list[str]]:
         """The URLs of the files that are read for each split."""
         folder = expanded(self.folder)
+        base = Path(folder)  # no folder of this machine: with the name alone, one in the working directory would be read
         return {
-            split: [joined(folder, path.as_posix()) for path in self.reader.files(Path(name))]
+            split: [joined(folder, path.relative_to(base).as_posix()) for path in self.reader.files(base / name)]
             for split, name in self._names().items()
         }
 

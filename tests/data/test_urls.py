@@ -91,6 +91,16 @@ def test_files_that_are_read_together_are_fetched_together(url: str) -> None:
     assert load(DataConfig.model_validate({"source": {"files": files}})).train[0].tags == ("B-PER", "O")
 
 
+def test_a_local_folder_of_the_same_name_is_not_read(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.jsonl").mkdir()
+    rows = [{"text": f"Ada ran {number}", "label": [[0, 3, "PER"]]} for number in range(20)]
+    put(url, "train.jsonl", "\n".join(map(json.dumps, rows)))
+    source = {"files": {"folder": url, "train": "train.jsonl", "reader": {"spans": {}}}}
+    splits = load(DataConfig.model_validate({"source": source, "dev_share": 0.2}))
+    assert (len(splits.train), len(splits.dev)) == (16, 4)
+
+
 def test_lists_of_one_document_are_splits(url: str) -> None:
     """Finds a key that is taken for a part of the name of the file at the URL."""
     rows = {split: [[f"Ann {split} {number}", "ab"[number % 2]] for number in range(4)] for split in ("train", "val")}
