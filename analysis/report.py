@@ -157,9 +157,9 @@ class Report:
     def write(self, folder: Path) -> list[Path]:
         """Write the report and return the paths written, the HTML page first.
 
-        Writes `report.html`, `report.md`, `report.tex` and `report.txt`, each table as CSV and LaTeX, all runs as CSV,
-        each figure as PNG and SVG, and each plan as YAML. Deletes files of the previous report that this one does not
-        write.
+        Writes `report.html`, `report.md`, `report.tex` and `report.txt`, each table as CSV and LaTeX, all trials or
+        cells as CSV, each figure as PNG and SVG, and each plan as YAML. Deletes files of the previous report that this
+        one does not write.
 
         Raises:
             InputError: A file would be replaced that no report has written, or that was changed since.

@@ -8,7 +8,7 @@ the merged layer is validated. Merging validated sections instead would turn the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from types import NoneType, UnionType
@@ -127,8 +127,6 @@ def merge(model: type[Settings], base: Nested, layer: Nested) -> Nested:
     for key, value in layer.items():
         field = model.model_fields.get(key)
         annotation = field.annotation if field else None
-        if value is None and _is_section(annotation):  # all of its keys are commented out
-            value = {}
         if branches := branches_of(annotation):
             merged[key] = _merged_choice(branches, base.get(key), value)
         elif _is_section(annotation) and isinstance(value, Mapping):
@@ -180,10 +178,10 @@ def paths(model: type[BaseModel], prefix: str = "") -> list[str]:
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """A pydantic error as problems: path, what must hold, what was given, the nearest name, the allowed ones."""
-    known = paths(model)
-    problems = []
+    known, several = paths(model), _of_several_types(model)
+    problems, of_several = list[Problem](), dict[str, list[Problem]]()
     for detail in error.errors():
-        path = _path(detail["loc"], known)
+        path, is_of_several = _path(detail["loc"], several)
         match detail["type"]:
             case "default_factory_not_called":  # the default depends on another value of the section, which is invalid
                 continue
@@ -205,37 +203,55 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]
                 got = detail["input"]
                 problem = Problem(path, must, shown(got), suggestion=nearest(str(got), known_values))
             case "string_type" if detail["loc"][-1] == "[key]" and isinstance(got := detail["input"], int | float):
-                problem = _not_a_text_as_key(_path(detail["loc"][:-2], known), got)
+                problem = _not_a_text_as_key(_path(detail["loc"][:-2], several)[0], got)
             case "string_type" if isinstance(got := detail["input"], int | float):
                 must = f"must be a text: write the number in quotes (after --set, \"{path}='{got}'\")"
                 problem = Problem(path, must, shown(got))
             case "model_type":
-                problem = Problem(path, "must be a section, with keys", shown(detail["input"]))
+                must = "must be a section with keys, or be left out"
+                problem = Problem(path, must, shown(detail["input"]))
             case _:
                 must = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
                 problem = Problem(path, must[:1].lower() + must[1:], shown(detail["input"]))
-        problems.append(problem)
-    return _one_a_path(problems)
+        (of_several.setdefault(is_of_several, []) if is_of_several else problems).append(problem)
+    return problems + [each for found in of_several.values() for each in _of_one_value(found)]
 
 
-def _path(place: Sequence[str | int], known: Sequence[str]) -> str:
-    """The path of a problem, without the names of types that pydantic adds to the path of a setting with several."""
-    parts = list[str]()
-    for part in map(str, place):
-        if not ((part in ("int", "str") or part.startswith("dict[")) and ".".join(parts) in known):
-            parts.append(part)
-    return ".".join(parts)
+def _path(place: Sequence[str | int], several: Collection[str]) -> tuple[str, str]:
+    """The path of a problem, and if it is of a setting with several types, that setting.
+
+    Pydantic puts the name of the type below such a setting, which is no part of its path.
+    """
+    parts = [str(part) for part in place]
+    for number in range(1, len(parts)):
+        if (path := ".".join(parts[:number])) in several:
+            return ".".join([*parts[:number], *parts[number + 1 :]]), path
+    return ".".join(parts), ""
 
 
-def _one_a_path(problems: Sequence[Problem]) -> list[Problem]:
-    """One problem a path: a setting with several types has one for each, and others for a wrong part of its value."""
-    found = dict[str, Problem]()
-    for problem in problems:
-        before = found.get(problem.path)
-        if before and problem.must.startswith("must be "):
-            problem = replace(problem, must=f"{before.must}, or {problem.must.removeprefix('must be ')}")
-        found[problem.path] = problem
-    return [each for path, each in found.items() if not any(other.startswith(f"{path}.") for other in found)]
+def _of_one_value(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems of a value that is none of the types of its setting: those within it, else one that names all."""
+    path = min((each.path for each in problems), key=len)
+    within = [each for each in problems if each.path != path or not each.must.startswith("must be ")]
+    if within:
+        return within
+    must = ", or ".join([problems[0].must, *(each.must.removeprefix("must be ") for each in problems[1:])])
+    return [replace(problems[0], must=must)]
+
+
+def _of_several_types(model: type[BaseModel], prefix: str = "") -> list[str]:
+    """The paths of settings that are of one of several types, such as a text or a mapping."""
+    found = []
+    for key, field in model.model_fields.items():
+        members = [member for member in _union_members(field.annotation) if member is not NoneType]
+        if branches := branches_of(field.annotation):
+            for name, branch in branches.items():
+                found += _of_several_types(branch, f"{prefix}{key}.{name}.")
+        elif len(members) > 1:
+            found.append(f"{prefix}{key}")
+        elif _is_section(field.annotation):
+            found += _of_several_types(field.annotation, f"{prefix}{key}.")
+    return found
 
 
 def _not_a_text_as_key(path: str, key: float) -> Problem:

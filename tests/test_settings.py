@@ -104,7 +104,7 @@ SECTIONS = "Known: loss, training, weights, sizes."
         ({"weights": {"a": True}}, f"weights: {BOOLEAN}, got {{'a': True}}"),
         ({"traning": {}}, f"traning: is not a key; did you mean training? {SECTIONS}"),
         ({"lr": 1}, f"lr: is not a key; did you mean training.lr? {SECTIONS}"),
-        ({"training": 5}, "training: must be a section, with keys, got 5"),
+        ({"training": None}, "training: must be a section with keys, or be left out, got None"),
     ],
 )
 def test_a_problem_names_the_path_the_value_and_the_alternatives(values: dict[str, Any], problem: str) -> None:
@@ -128,6 +128,7 @@ def test_a_number_for_a_text_is_told_how_to_be_quoted() -> None:
     [
         (None, "queries: must be a valid string, or a valid dictionary, got None"),
         ({"PER": None}, "queries.PER: must be a valid string, got None"),
+        ({"str": None}, "queries.str: must be a valid string, got None"),
     ],
 )
 def test_a_setting_of_several_types_has_one_problem_at_its_own_path(value: object, problem: str) -> None:

@@ -240,8 +240,8 @@ def _check_labels(config: RunConfig, splits: Splits) -> None:
         if unknown := [label for label in config.task.label_counts(records) if label not in known]:
             is_drawn = split in splits.report.drawn
             drawn = (
-                f" ({split} was drawn from train: give a {split} file of your own, or write the preset by hand with "
-                f"another data.split_seed or data.{split}_share)"
+                " (dev was drawn from train: give a dev file of your own, or write the preset by hand with another "
+                "data.split_seed or data.dev_share)"
             )
             raise DataError(
                 f"every label of {split} must occur in the training split, which has {', '.join(sorted(known)[:20])}; "

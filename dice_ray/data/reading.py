@@ -85,9 +85,9 @@ class SplitReader:
             for row in chunk:
                 row = self._bad_if_repeated(row) if isinstance(row, Kept) and next(seen) else row
                 match row:
-                    case Kept(place, _, note):
+                    case Kept(place, _, notes):
                         kept.append(row)
-                        if note:
+                        for note in notes:
                             _count(self._noted, note, place)
                     case Drop(place, reason):
                         _count(self._dropped, reason, place)

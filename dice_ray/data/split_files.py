@@ -112,10 +112,12 @@ class FilesConfig(Branch):
     def _urls(self) -> dict[str, list[str]]:
         """The URLs of the files that are read for each split."""
         folder = expanded(self.folder)
-        base = Path(folder)  # no folder of this machine: with the name alone, one in the working directory would be read
+        # No folder of this machine: with the name alone, one in the working directory would be read.
+        base = Path(folder)
+        paths = {split: self.reader.files(base / name.lstrip("/")) for split, name in self._names().items()}
         return {
-            split: [joined(folder, path.relative_to(base).as_posix()) for path in self.reader.files(base / name)]
-            for split, name in self._names().items()
+            split: [joined(folder, path.relative_to(base).as_posix()) for path in files]
+            for split, files in paths.items()
         }
 
     def _existing(self, folder: Path, name: str, setting: str) -> Path:

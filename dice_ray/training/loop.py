@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 RELEASE_SECONDS = 10.0
-"""Free memory is returned to the operating system so often: it takes less than 1 % of the time, .1 s with 2 GB."""
+"""Free memory is returned to the operating system so often: it takes at most 1 % of the time, .1 s with 2 GB."""
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def test_of_several_errors_the_first_in_the_file_is_raised() -> None:
 
 def test_drops_and_notes_are_counted_over_all_chunks() -> None:
     rows: list[RowResult] = [Drop(line, "no label") for line in range(1, 8)]
-    rows += [Kept(line, TextRecord(str(line), "a", ()), "odd") for line in range(8, 11)]
+    rows += [Kept(line, TextRecord(str(line), "a", ()), ("odd",)) for line in range(8, 11)]
     reader = SplitReader(SplitSource("a", Path("a"), lambda: rows))
     assert [len(chunk) for chunk in reader.chunks()] == [2, 1]
     report = reader.report()

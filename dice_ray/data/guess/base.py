@@ -83,7 +83,7 @@ def attempt_rows(path: Path, reader: Nested, rows: Iterable[RowResult]) -> Attem
         for row in islice(rows, NUM_ROWS):
             if isinstance(row, Kept):
                 records.append(row.record)
-                noted.update([row.note] if row.note else [])
+                noted.update(row.notes)
             elif isinstance(row, Bad):
                 bad.append(row)
     except DataError as error:

@@ -23,7 +23,6 @@ MISALIGNED: Final = "a span that begins or ends within a word, which is taken wh
 MISPLACED: Final = "a span whose text does not stand at its place"
 OVERLAPPING: Final = "spans that overlap, of which the longest are kept"
 IN_PIECES: Final = "a span of several pieces, which is left out"
-_NOTES: Final = (IN_PIECES, OVERLAPPING, MISPLACED, MISALIGNED)
 Overlapping: TypeAlias = Literal["longest", "all"]
 Ends: TypeAlias = Literal["after", "last"]
 
@@ -97,8 +96,7 @@ class SpanSettings(Settings):
             tags, overlap = _tags(len(words), in_words)
             notes += [OVERLAPPING] if overlap else []
             record = TaggedRecord(id, written, tags, document)
-        # One note a row: first those on spans that are left out.
-        return Kept(place, record, min(notes, key=_NOTES.index, default=None), document or None)
+        return Kept(place, record, tuple(dict.fromkeys(notes)), document or None)
 
 
 def of_line(spans: Sequence[AnnotatedSpan], start: int, end: int) -> list[AnnotatedSpan]:

@@ -39,13 +39,13 @@ class Kept:
     """A record, and the place where it begins.
 
     Attributes:
-        note: An oddity that does not prevent its use; notes are counted.
+        notes: Oddities that do not prevent its use; they are counted.
         document: The document that the record belongs to, where the file marks documents; drawn splits keep it whole.
     """
 
     place: RowPlace
     record: Record
-    note: str | None = None
+    notes: tuple[str, ...] = ()
     document: RowPlace | None = None
 
 

@@ -76,7 +76,7 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
     """The question with its answers: a drop if it has none although it is not impossible, bad if one is malformed."""
     if not answers and not question.impossible:
         return Drop(place, UNLABELLED)
-    spans, note = [], None
+    spans, notes = [], set[str]()
     for answer in answers:
         found = {"text": answer} if isinstance(answer, str) else answer
         if not isinstance(found, dict) or not isinstance(found.get("text"), str) or not found["text"]:
@@ -89,10 +89,11 @@ def answered_question(place: RowPlace, question: QuestionRecord, answers: list[A
         is_there = start >= 0 and question.context.startswith(text, start)
         spans.append(AnswerSpan(text, start if is_there else -1))
         if "answer_start" not in found and question.context.count(text) > 1:
-            note = SEVERAL_PLACES
-    note = MISPLACED if any(span.start < 0 for span in spans) else note
+            notes.add(SEVERAL_PLACES)
+    if any(span.start < 0 for span in spans):
+        notes.add(MISPLACED)
     grouped = (tuple(spans),) if several == "spans" and spans else tuple((span,) for span in spans)
-    return Kept(place, replace(question, answers=grouped), note)
+    return Kept(place, replace(question, answers=grouped), tuple(sorted(notes)))
 
 
 def _paragraphs(place: str, row: Any) -> Iterator[tuple[str, Any]]:

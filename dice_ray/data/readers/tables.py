@@ -159,7 +159,8 @@ class TablesConfig(TextReaderBranch):
 
 def _noted(result: RowResult, values: Mapping[str, str]) -> RowResult:
     """A result with a note if a quoted cell of its row looks like several rows."""
-    return replace(result, note=SWALLOWED) if isinstance(result, Kept) and SWALLOWED in values else result
+    is_swallowed = isinstance(result, Kept) and SWALLOWED in values
+    return replace(result, notes=(*result.notes, SWALLOWED)) if is_swallowed else result
 
 
 def _parsed(use: str, cell: str) -> Any:

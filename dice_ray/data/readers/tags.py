@@ -72,7 +72,7 @@ def tagged_record(
         return Kept(place, record) if all(words) else Bad(place, "no empty word", shown(" ".join(words)))
     if not all(words) or not all(tags):
         return Bad(place, "a word and a tag, neither of them empty", shown(" ".join(words)))
-    note = None
+    notes: tuple[str, ...] = ()
     if kind == "types":
         tags = iob2([("O", "") if tag in ("O", "o") else ("I", tag) for tag in tags])
     elif kind == "brackets":
@@ -81,17 +81,19 @@ def tagged_record(
         tags = iob2(unbracketed)
     elif kind == "spans":
         firsts = [_first_of_several(tag) for tag in tags]
-        note = SEVERAL_TYPES if firsts != list(tags) else None
+        notes = (SEVERAL_TYPES,) if firsts != list(tags) else ()
         letters = [parsed(tag) for tag in firsts]
         if None in letters:
             unknown = firsts[letters.index(None)]
             return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (other tags are `plain`)", shown(unknown))
         tags = iob2([letter for letter in letters if letter is not None])
-    return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), note)
+    return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), notes)
 
 
 def named(place: RowPlace, tags: Sequence[str | int], names: Sequence[str]) -> list[str] | Bad:
-    """The names of tags that are numbers, also as texts, 0 first; names stay, and without `names` all texts do."""
+    """The names of tags that are numbers, also as texts, 0 first; without `names`, and of names, texts stay."""
+    if set(tags) <= set(names):
+        return list(map(str, tags))
     known = {name: name for name in names} | {str(number): name for number, name in enumerate(names)}
     for tag in tags:
         if str(tag) not in known and (names or not isinstance(tag, str)):
@@ -101,14 +103,14 @@ def named(place: RowPlace, tags: Sequence[str | int], names: Sequence[str]) -> l
 
 def nested_record(place: RowPlace, words: Sequence[str], layers: Sequence[Sequence[str]], kind: TagKind) -> RowResult:
     """The record of a sentence with several layers of tags, whose spans may nest; a bad row if a layer makes one."""
-    spans, note = set[WordSpan](), None
+    spans, notes = set[WordSpan](), set[str]()
     for tags in layers:
         row = tagged_record(place, words, tags, kind)
         if not isinstance(row, Kept) or not isinstance(row.record, TaggedRecord):
             return row
         spans.update(word_spans(row.record.tags))
-        note = note or row.note
-    return Kept(place, NestedRecord(str(place), tuple(words), in_order(spans)), note)
+        notes.update(row.notes)
+    return Kept(place, NestedRecord(str(place), tuple(words), in_order(spans)), tuple(notes))
 
 
 def in_order(spans: Iterable[WordSpan]) -> tuple[WordSpan, ...]:

@@ -25,7 +25,8 @@ class TreesConfig(TextReaderBranch):
 
     Attributes:
         units: The sentence of each tree, or each phrase in it, with its label; or with `words` the words with their
-            parts of speech, from trees of the Penn Treebank (`.mrg`) over any number of lines, without traces.
+            parts of speech, from trees of the Penn Treebank (`.mrg`) over any number of lines, without traces. A split
+            that is drawn from phrases has parts of the sentences in training: give files for dev and test.
         classes: `five` as labelled; `binary` merges 0 with 1 and 3 with 4, and drops the neutral 2.
     """
 
@@ -57,9 +58,7 @@ class TreesConfig(TextReaderBranch):
                     continue
                 class_ = BINARY[label] if self.classes == "binary" else label
                 name = str(line) if number == 0 else f"{line}.{number}"
-                # A drawn split must not have parts of the sentences in training.
-                document = line if self.units == "phrases" else None
-                yield Kept(line, TextRecord(name, " ".join(words), (class_,)), document=document)
+                yield Kept(line, TextRecord(name, " ".join(words), (class_,)))
 
 
 def _tagged(lines: Iterable[tuple[int, str]], labels: Labels) -> Iterator[RowResult]:

@@ -182,7 +182,6 @@ def test_trees_give_sentences_or_phrases_of_five_classes_or_two(tmp_path: Path) 
         ("3.1", "Bad"),
         ("3.2", "."),
     ]
-    assert [row.document for row in phrases if isinstance(row, Kept)] == [1] * 5 + [3] * 3, "kept whole in a draw"
 
 
 def test_json_lines_and_parquet_give_texts_and_pairs(tmp_path: Path) -> None:
@@ -245,7 +244,7 @@ def test_squad_tells_alternatives_spans_impossible_and_unlabelled_questions_apar
         Kept(f"{place}.qas[0]", question(1, ((spans[0],), (spans[1],))), document="data[0]"),
         Kept(f"{place}.qas[1]", question(2, (), impossible=True), document="data[0]"),
         Drop(f"{place}.qas[2]", "no label"),
-        Kept(f"{place}.qas[3]", misplaced, MISPLACED, document="data[0]"),
+        Kept(f"{place}.qas[3]", misplaced, (MISPLACED,), document="data[0]"),
     ]
     wanted = read(SquadConfig(several="spans"), tmp_path, content)
     assert wanted[:3] == [Kept(f"{place}.qas[0]", question(1, (spans,)), document="data[0]"), *results[1:3]]

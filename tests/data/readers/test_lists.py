@@ -140,8 +140,8 @@ def test_questions_are_the_records_of_the_squad_reader(tmp_path: Path, several: 
         from_json(tmp_path, columns, *on_hub),
         from_parquet(tmp_path, columns, on_hub),
     ):
-        assert [(content(row), note(row)) for row in found] == [(content(row), note(row)) for row in expected]
-        assert [note(row) for row in found] == [None, MISPLACED, None]
+        assert [(content(row), notes(row)) for row in found] == [(content(row), notes(row)) for row in expected]
+        assert [notes(row) for row in found] == [(), (MISPLACED,), ()]
 
 
 def test_no_answers_are_unlabelled_and_contexts_are_groups(tmp_path: Path) -> None:
@@ -160,6 +160,6 @@ def content(row: RowResult) -> tuple[Any, ...]:
     return tuple(getattr(row.record, name) for name in ("id", "question", "context", "answers", "impossible"))
 
 
-def note(row: RowResult) -> str | None:
+def notes(row: RowResult) -> tuple[str, ...]:
     assert isinstance(row, Kept)
-    return row.note
+    return row.notes

@@ -80,7 +80,6 @@ def test_each_form_gives_the_same_tags_and_is_recognised(form: str, is_document:
         ("Ada ran", [[0, 4, "PER"]], "B-PER O", None),  # a space at the end is not part of a word
         ("Ada  ran", [[3, 5, "PER"]], "O O", MISALIGNED),
         ("Uni Bonn ran", [[0, 3, "TYPE"], [4, 8, "LOC"], [0, 8, "ORG"]], "B-ORG I-ORG O", OVERLAPPING),
-        ("Parisians ran", [[0, 9, "ORG"], [0, 5, "LOC"]], "B-ORG O", OVERLAPPING),  # before MISALIGNED
         ("\u6771\u4eac\u3067\u3059", [[0, 2, "LOC"]], "B-LOC I-LOC O O", None),  # Japanese
         ("no spans", [], "O O", None),
     ],
@@ -91,7 +90,14 @@ def test_spans_that_do_not_fit_the_words_are_counted(
     (found,) = read(tmp_path / "a.jsonl", {"text": text, "label": spans})
     assert isinstance(found, Kept)
     assert isinstance(found.record, TaggedRecord)
-    assert (" ".join(found.record.tags), found.note) == (tags, note)
+    assert (" ".join(found.record.tags), found.notes) == (tags, (note,) if note else ())
+
+
+def test_each_oddity_of_a_text_is_counted(tmp_path: Path) -> None:
+    """A span that was taken whole hid that another one was left out."""
+    (found,) = read(tmp_path / "a.jsonl", {"text": "Parisians ran", "label": [[0, 9, "ORG"], [0, 5, "LOC"]]})
+    assert isinstance(found, Kept)
+    assert set(found.notes) == {MISALIGNED, OVERLAPPING}
 
 
 def test_malformed_rows_are_bad_and_rejected_texts_are_dropped(tmp_path: Path) -> None:
@@ -150,7 +156,7 @@ def test_ends_can_be_last_places(row: Any, tags: str, note: str | None, tmp_path
     (found,) = SpansConfig(ends="last").read(tmp_path / "a.json")
     assert isinstance(found, Kept)
     assert isinstance(found.record, TaggedRecord)
-    assert (" ".join(found.record.tags), found.note) == (tags, note)
+    assert (" ".join(found.record.tags), found.notes) == (tags, (note,) if note else ())
 
 
 @pytest.mark.parametrize(
@@ -194,7 +200,7 @@ def test_texts_of_brat_are_read_line_by_line(tmp_path: Path) -> None:
         ("O", "O"),
     ]
     assert {record.document for record in records if isinstance(record, TaggedRecord)} == {"a"}
-    assert [row.note for row in found if isinstance(row, Kept)] == [None, IN_PIECES, IN_PIECES]
+    assert [row.notes for row in found if isinstance(row, Kept)] == [(), (IN_PIECES,), (IN_PIECES,)]
     assert isinstance(found[-1], Drop)
     assert len(list(SpansConfig().read(tmp_path, "ignored"))) == 4
     (tmp_path / "a.ann").write_text("T1\tPER 8 12\tAda")  # from the line break on
@@ -230,12 +236,12 @@ def test_titles_and_abstracts_of_pubtator_are_records_of_one_document(tmp_path: 
     path = tmp_path / "a.txt"
     path.write_text("\n".join(content))
     first, second, third, bad, without_type, last = SpansConfig().read(path)
-    assert first == Kept(1, TaggedRecord("7.t", ("Ada", "ran", "."), ("B-PER", "O", "O"), "7"), IN_PIECES, "7")
+    assert first == Kept(1, TaggedRecord("7.t", ("Ada", "ran", "."), ("B-PER", "O", "O"), "7"), (IN_PIECES,), "7")
     words = ("In", "Paris", ",", "5", "|", "6", ".")
-    assert second == Kept(2, TaggedRecord("7.a", words, ("O", "B-LOC", *"OOOOO"), "7"), None, "7")
+    assert second == Kept(2, TaggedRecord("7.a", words, ("O", "B-LOC", *"OOOOO"), "7"), (), "7")
     assert isinstance(bad, Bad)
     assert (bad.place, bad.expected) == (10, "an annotation of the article 8")
-    assert third == Kept(8, TaggedRecord("8.t", ("Bob", "sat", "."), ("O", "O", "O"), "8"), None, "8")
+    assert third == Kept(8, TaggedRecord("8.t", ("Bob", "sat", "."), ("O", "O", "O"), "8"), (), "8")
     assert isinstance(last, Bad)
     assert isinstance(without_type, Bad)
     assert without_type.place == 11

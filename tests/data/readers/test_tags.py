@@ -80,6 +80,6 @@ def test_bare_types_are_spans_of_neighbouring_words() -> None:
 def test_of_several_types_the_first_is_read_and_that_is_noted() -> None:
     """`B-person,B-group` was a type of its own, `person,B-group`."""
     found = tagged_record(1, ["a", "b"], ["B-person,B-group", "I-person,I-group"], "spans")
-    assert found == Kept(1, TaggedRecord("1", ("a", "b"), ("B-person", "I-person")), SEVERAL_TYPES)
+    assert found == Kept(1, TaggedRecord("1", ("a", "b"), ("B-person", "I-person")), (SEVERAL_TYPES,))
     other = tagged_record(1, ["a"], ["B-LOC,GPE"], "spans")
     assert other == Kept(1, TaggedRecord("1", ("a",), ("B-LOC,GPE",)))
