@@ -159,8 +159,9 @@ class TablesConfig(TextReaderBranch):
 
 def _noted(result: RowResult, values: Mapping[str, str]) -> RowResult:
     """A result with a note if a quoted cell of its row looks like several rows."""
-    is_swallowed = isinstance(result, Kept) and SWALLOWED in values
-    return replace(result, notes=(*result.notes, SWALLOWED)) if is_swallowed else result
+    if isinstance(result, Kept) and SWALLOWED in values:
+        return replace(result, notes=(*result.notes, SWALLOWED))
+    return result
 
 
 def _parsed(use: str, cell: str) -> Any:
