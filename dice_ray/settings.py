@@ -163,22 +163,26 @@ def non_defaults(config: Settings) -> Flat:
     return dict(_flat_items(config, "", with_defaults=False))
 
 
-def paths(model: type[BaseModel], prefix: str = "") -> list[str]:
+def paths(model: type[BaseModel]) -> list[str]:
     """Every path of the model, including those inside all branches."""
-    known = []
+    return [path for path, _ in _annotations(model)]
+
+
+def _annotations(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every path of the model, with the annotation of its value."""
     for key, field in model.model_fields.items():
         path = f"{prefix}{key}"
-        known.append(path)
+        yield path, field.annotation
         for name, branch in branches_of(field.annotation).items():
-            known += paths(branch, f"{path}.{name}.")
+            yield from _annotations(branch, f"{path}.{name}.")
         if _is_section(field.annotation):
-            known += paths(field.annotation, f"{path}.")
-    return known
+            yield from _annotations(field.annotation, f"{path}.")
 
 
 def problems_of(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
     """A pydantic error as problems: path, what must hold, what was given, the nearest name, the allowed ones."""
-    known, several = paths(model), _of_several_types(model)
+    known = paths(model)
+    several = {path for path, annotation in _annotations(model) if _has_several_types(annotation)}
     problems, of_several = list[Problem](), dict[str, list[Problem]]()
     for detail in error.errors():
         path, is_of_several = _path(detail["loc"], several)
@@ -239,19 +243,10 @@ def _of_one_value(problems: Sequence[Problem]) -> list[Problem]:
     return [replace(problems[0], must=must)]
 
 
-def _of_several_types(model: type[BaseModel], prefix: str = "") -> list[str]:
-    """The paths of settings that are of one of several types, such as a text or a mapping."""
-    found = []
-    for key, field in model.model_fields.items():
-        members = [member for member in _union_members(field.annotation) if member is not NoneType]
-        if branches := branches_of(field.annotation):
-            for name, branch in branches.items():
-                found += _of_several_types(branch, f"{prefix}{key}.{name}.")
-        elif len(members) > 1:
-            found.append(f"{prefix}{key}")
-        elif _is_section(field.annotation):
-            found += _of_several_types(field.annotation, f"{prefix}{key}.")
-    return found
+def _has_several_types(annotation: Any) -> bool:
+    """Whether a value is of one of several types, such as a text or a mapping; a choice has one."""
+    members = [member for member in _union_members(annotation) if member is not NoneType]
+    return len(members) > 1 and not branches_of(annotation)
 
 
 def _not_a_text_as_key(path: str, key: float) -> Problem:

@@ -93,8 +93,9 @@ class Drawable:
     def draw(self, share: float, seed: int) -> NDArray[np.bool_]:
         """Draw a share of the records in whole groups; returns for each record whether it is drawn.
 
-        At least one group of each stratum is left. At least one is drawn from each stratum that has several, if the
-        number of groups to draw is at least twice the number of strata. With several groups, at least one is drawn.
+        At least one group of each stratum is left. If the number of groups to draw is at least twice the number of
+        strata, one is drawn from each stratum that has several, unless that group alone is larger than the share. With
+        several groups, at least one is drawn.
         """
         firsts, members = _numbered(self.groups)
         sizes = np.bincount(members).astype(np.int32)

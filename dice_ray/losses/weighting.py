@@ -37,7 +37,16 @@ class WeightingBranch(Branch, ABC):
         """
         if problems := self.problems(facts, self.name):
             raise ConfigError(problems)
-        return tuple(weight for part in self._parts(facts) for weight in self._weights(part))
+        parts = self._parts(facts)
+        for part in parts:
+            absent = [name for name, count in zip(part.classes, part.counts, strict=True) if count == 0]
+            if absent and not isinstance(self, GivenWeightsConfig):
+                warnings.warn(
+                    f"The training split has no {', '.join(absent)} for term {part.name!r}: weighted as if it had one "
+                    "item each",
+                    stacklevel=2,
+                )
+        return tuple(weight for part in parts for weight in self._weights(part))
 
     def range_of(self, facts: TermFacts) -> str:
         """The smallest and the largest weight, with their classes: `0.174 (no) to 0.484 (yes)`."""
@@ -53,8 +62,7 @@ class WeightingBranch(Branch, ABC):
         parts = self._parts(facts)
         if problems := self.problems_of(parts, path):
             return problems
-        of_parts = (self.weights_of([max(count, 1) for count in part.counts], part.classes) for part in parts)
-        if not any(weight > 0 for weights in of_parts for weight in weights):
+        if not any(weight > 0 for part in parts for weight in self._weights(part)):
             return [Problem(path, f"must give a class of term {facts.name!r} a weight above 0", "only weights of 0")]
         return []
 
@@ -62,13 +70,6 @@ class WeightingBranch(Branch, ABC):
         return facts.by_label if self.labels == "per_label" else (facts,)
 
     def _weights(self, facts: TermFacts) -> tuple[float, ...]:
-        absent = [name for name, count in zip(facts.classes, facts.counts, strict=True) if count == 0]
-        if absent and not isinstance(self, GivenWeightsConfig):
-            names = ", ".join(absent)
-            warnings.warn(
-                f"The training split has no {names} for term {facts.name!r}: weighted as if it had one item each",
-                stacklevel=2,
-            )
         return self.weights_of([max(count, 1) for count in facts.counts], facts.classes)
 
     @abstractmethod

@@ -57,7 +57,10 @@ class Numerics:
 
 
 def resolve(written: Literal["auto"] | Precision) -> Numerics:
-    """The written precision; for `auto` bf16 if it is faster, fp16 on older GPUs if it is, else fp32."""
+    """The written precision; for `auto` bf16 if it is faster, fp16 on older GPUs if it is, else fp32.
+
+    Limits torch's caches of kernels, as long as this process has not used them.
+    """
     for name, capacity in _CAPACITIES.items():
         os.environ.setdefault(name, capacity)
     has_gpu = torch.cuda.is_available()

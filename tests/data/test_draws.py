@@ -63,6 +63,11 @@ def test_a_rare_label_of_few_documents_is_in_the_drawn_split() -> None:
     for seed in range(9):
         splits = Drawable.of(records, documents, {"dev": 0.1}).draw(0.1, seed)
         assert counts([records[number] for number in np.flatnonzero(splits)]) == {"rare": 1, "often": 199}
+    documents[[*range(300), *range(1500, 1800)]] = [1] * 300 + [2] * 300  # the two with the rare label
+    splits = Drawable.of(records, documents, {"dev": 0.1}).draw(0.1, 0)
+    assert counts([records[number] for number in np.flatnonzero(splits)]) == {"often": 200}, (
+        "no split of twice the size"
+    )
 
 
 def test_a_label_of_one_text_stays_in_train() -> None:

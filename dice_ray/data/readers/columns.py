@@ -91,7 +91,7 @@ class ColumnsBranch(Branch, ABC):
             return Bad(line, f"a label as {self.used().get('label', 'label')!r}", shown(label))
         texts = [item.strip() if isinstance(item, str) else json.dumps(item) for item in items]
         cells = [[text] if isinstance(label, list) else self.labels(text) for text in texts]
-        labels = [label for cell in cells for label in cell if label]
+        labels = [part for cell in cells for part in cell if part]
         if not labels and (label is None or not self.holds_several(label)):
             return Drop(line, UNLABELLED)
         if not self.has_text(values):

@@ -9,15 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import pyarrow as pa
 
-from dice_ray.data.readers.base import (
-    Bad,
-    Drop,
-    Labels,
-    ReaderBranch,
-    RowResult,
-    TextReaderBranch,
-    unreadable,
-)
+from dice_ray.data.readers.base import Bad, Drop, Labels, ReaderBranch, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.classes import ClassNames, class_names_in_metadata, to_class_names
 from dice_ray.data.readers.columns import ID, ONE_HOT, ColumnsBranch, PairColumns, TextColumns
 from dice_ray.data.readers.json_rows import flat, json_rows, parted

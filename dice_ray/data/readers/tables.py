@@ -11,14 +11,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field
 
-from dice_ray.data.readers.base import (
-    Bad,
-    Kept,
-    Labels,
-    RowResult,
-    TextReaderBranch,
-    unreadable,
-)
+from dice_ray.data.readers.base import Bad, Kept, Labels, RowResult, TextReaderBranch, unreadable
 from dice_ray.data.readers.columns import ID, Column, PairColumns, TextColumns, literal
 from dice_ray.data.readers.conll import words_of
 from dice_ray.data.readers.lists import ListBranch, QuestionColumns, SpanColumns, TaggedColumns
@@ -85,12 +78,14 @@ class TablesConfig(TextReaderBranch):
         for line, values in by_use:
             if isinstance(values, Bad):
                 yield values
-            elif isinstance(self.columns, ListBranch):
-                yield _noted(
-                    self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()}), values
-                )
+                continue
+            if isinstance(self.columns, ListBranch):
+                result = self.columns.record(line, {use: _parsed(use, cell) for use, cell in values.items()})
             else:
-                yield _noted(self.columns.row(line, values), values)
+                result = self.columns.row(line, values)
+            if SWALLOWED in values and isinstance(result, Kept):
+                result = replace(result, notes=(*result.notes, SWALLOWED))
+            yield result
 
     def _by_use(self, line: int, row: list[str] | Bad, width: int, indices: Mapping[str, int]) -> dict[str, str] | Bad:
         """The used cells of a row."""
@@ -155,13 +150,6 @@ class TablesConfig(TextReaderBranch):
                 yield line, Bad(line, "fields quoted as CSV (or `quoting: false`)", problem)
             elif row:
                 yield line, row
-
-
-def _noted(result: RowResult, values: Mapping[str, str]) -> RowResult:
-    """A result with a note if a quoted cell of its row looks like several rows."""
-    if isinstance(result, Kept) and SWALLOWED in values:
-        return replace(result, notes=(*result.notes, SWALLOWED))
-    return result
 
 
 def _parsed(use: str, cell: str) -> Any:

@@ -85,7 +85,7 @@ def tagged_record(
         letters = [parsed(tag) for tag in firsts]
         if None in letters:
             unknown = firsts[letters.index(None)]
-            return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (other tags are `plain`)", shown(unknown))
+            return Bad(place, "tags of spans as O, B-TYPE, I-TYPE (or choose `plain` tags)", shown(unknown))
         tags = iob2([letter for letter in letters if letter is not None])
     return Kept(place, TaggedRecord(str(place) if id is None else id, tuple(words), tuple(tags)), notes)
 
@@ -110,7 +110,7 @@ def nested_record(place: RowPlace, words: Sequence[str], layers: Sequence[Sequen
             return row
         spans.update(word_spans(row.record.tags))
         notes.update(row.notes)
-    return Kept(place, NestedRecord(str(place), tuple(words), in_order(spans)), tuple(notes))
+    return Kept(place, NestedRecord(str(place), tuple(words), in_order(spans)), tuple(sorted(notes)))
 
 
 def in_order(spans: Iterable[WordSpan]) -> tuple[WordSpan, ...]:

@@ -295,7 +295,7 @@ CORPUS = {
         1,
     ),
     "tagged: no tags of spans": Malformed(
-        JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": ["NOUN"]}\n', ("line 2", "are `plain`", "'NOUN'"), 1
+        JSONL_TAGGED, TAGGED + '{"tokens": ["a"], "tags": ["NOUN"]}\n', ("line 2", "`plain` tags", "'NOUN'"), 1
     ),
     "tagged: no words": Malformed(JSONL_TAGGED, '{"words": [], "tags": []}\n', ("line 1", "a key 'tokens'"), kept=0),
     "tagged: parquet of texts": Malformed(
