@@ -48,7 +48,7 @@ def build(config: RunConfig) -> Parts:
     numerics = choose_numerics(config)
     model = build_model(config, prepared, numerics)
     # Mining wraps a loss, since it selects the items that the loss is formed over.
-    losses = {term.name: config.mining.wrap(config.loss.build(term)) for term in prepared.facts}
+    losses = {term.name: config.mining.wrap(config.loss.build(term)).to(numerics.device) for term in prepared.facts}
     optimizer = build_optimizer(model, config.training)
     return Parts(
         task=prepared.task,

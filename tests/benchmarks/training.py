@@ -32,16 +32,17 @@ from dice_ray.run import build
 from dice_ray.training import loop, step
 from dice_ray.training.checkpoint import Checkpoints
 from dice_ray.training.evaluate import EncodedSplit
-from tests.benchmarks.trainer import CLOCK, MODES, Theirs
+from tests.benchmarks.trainer import MODES, Theirs, clock
 
 DATA = {"MRPC": "mrpc", "UD POS": "ud_ewt", "SQuAD windows": "squad2_dev"}
 """Presets: their batch sizes and lengths are those of both sides."""
 SIZES: dict[str, dict[str, Any]] = {
+    "BERT-base": {},
     "MiniLM": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128},
 }
-STEPS = {"default": 8, "best": 16}
-"""Of an epoch: enough where both sides group by length, which they do among many steps."""
+STEPS = {mode: steps * (8 if torch.cuda.is_available() else 1) for mode, steps in {"default": 8, "best": 16}.items()}
+"""Of an epoch: enough where both sides group by length, which they do among many steps, and for a GPU's short steps."""
 OF_ONE_LENGTH = "SQuAD windows"
 """Nothing is grouped there, and a step takes ten times as long: half of the steps will do."""
 
@@ -108,16 +109,16 @@ class Cell:
 
 
 def ours(parts: loop.Parts, config: RunConfig) -> float:
-    """Seconds of this process in an epoch, without scoring and checkpoints: there are none in the Trainer's."""
+    """Seconds of an epoch, without scoring and checkpoints: there are none in the Trainer's."""
     scores = {parts.objective: 0.0}, dict[str, float]()
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         stack.enter_context(mock.patch.object(loop, "_dev_scores", return_value=scores))
         for name in ("save_best", "save_last"):
             stack.enter_context(mock.patch.object(Checkpoints, name))
-        begin = CLOCK()
+        begin = clock()
         list(loop.fit(parts, config.training, Checkpoints(Path(folder))))
-        return CLOCK() - begin
+        return clock() - begin
 
 
 def speed(cells: list[Cell], rounds: int) -> dict[str, float]:
@@ -148,7 +149,7 @@ def memory(cells: list[Cell], rounds: int) -> dict[str, float]:
 
 
 def _peak(cell: Cell, side: str) -> float:
-    """The memory that training takes in a process of its own, in MB."""
+    """The memory that training takes in a process of its own, or on its GPU, in MB."""
     command = [sys.executable, "-m", "tests.benchmarks.training", "--alone", side, str(cell.folder)]
     command += ["--data", cell.data, "--size", cell.size, "--mode", cell.mode]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
@@ -159,12 +160,17 @@ def alone(cell: Cell, side: str) -> None:
     """One side in this process: what it took at most over what it had at its start."""
     parts = cell.parts()
     theirs = cell.theirs(parts) if side == "theirs" else None
-    before = psutil.Process().memory_info().rss
+    if theirs:
+        theirs.model.to(parts.numerics.device)
+    before, before_on_gpu = psutil.Process().memory_info().rss, torch.cuda.memory_allocated()
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins here: what made the rows does not count
     if theirs:
         theirs(cell.folder)
     else:
         ours(parts, cell.config())
+    if torch.cuda.is_available():
+        print((torch.cuda.max_memory_allocated() - before_on_gpu) / 1e6)
+        return
     (peak,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
     print((int(peak.split()[1]) * 1024 - before) / 1e6)
 
@@ -175,9 +181,9 @@ def clocked(seconds: list[float]) -> Iterator[None]:
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
-            begin = CLOCK()
+            begin = clock()
             found = function(*arguments, **named)
-            seconds.append(CLOCK() - begin)
+            seconds.append(clock() - begin)
             return found
 
         return call
@@ -276,7 +282,8 @@ def main() -> None:
             return
         for cell in cells:
             cell.save_encoder()
-        print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; 1 thread", flush=True)
+        gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+        print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs; 1 thread{gpu}", flush=True)
         figures: dict[str, float] = {}
         for name in chosen.measure:
             figures |= MEASURES[name](cells[:1] if name == "scaling" else cells, chosen.rounds)

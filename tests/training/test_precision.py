@@ -162,6 +162,21 @@ def test_a_trained_model_predicts_on_any_machine(
     assert with_fallback(Numerics(CPU, written), family).precision == found
 
 
+@pytest.mark.parametrize("values", [{}, {"mining.ratio": 3}], ids=["plain", "mined"])
+def test_weights_of_model_and_losses_are_on_the_device_of_the_run(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, float]
+) -> None:
+    """With torch's meta device, since GPUs are rare: class weights stayed on the CPU, so that no GPU could use them."""
+    monkeypatch.setattr(build, "choose_numerics", lambda _: Numerics(torch.device("meta"), "fp32"))
+    parts = build.build(small(loss="weighted_cross_entropy", **values))
+    modules = {"model": parts.model, **parts.losses}
+    devices = {
+        name: {tensor.device.type for tensor in (*module.parameters(), *module.buffers())}
+        for name, module in modules.items()
+    }
+    assert devices == {"model": {"meta"}, "label": {"meta"}}
+
+
 def test_a_gpu_uses_fused_attention() -> None:
     assert Numerics(GPU, "bf16").attention == "sdpa"
 
