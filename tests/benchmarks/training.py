@@ -37,7 +37,7 @@ from tests.benchmarks.trainer import MODES, Theirs, clock
 DATA = {"MRPC": "mrpc", "UD POS": "ud_ewt", "SQuAD windows": "squad2_dev"}
 """Presets: their batch sizes and lengths are those of both sides."""
 SIZES: dict[str, dict[str, Any]] = {
-    "BERT-base": {},
+    "BERT-base": {},  # the defaults of BertConfig
     "MiniLM": {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536},
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 128},
 }
