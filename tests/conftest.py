@@ -29,6 +29,7 @@ os.environ |= {
     "HF_HUB_OFFLINE": "1",
     "DO_NOT_TRACK": "1",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "CUDA_VISIBLE_DEVICES": "",  # the tests are those of a CPU, also on a machine with a GPU
     "RAY_worker_niceness": "0",  # Ray gives its workers 15: beside a busy second process of pytest they would starve
 }
 

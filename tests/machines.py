@@ -118,14 +118,17 @@ def machines(folder: Path) -> Iterator[Machines]:
 def machine_apart(
     two: Machines, folder: Path, hidden: Sequence[Path], *, num_gpus: int = 0, **environment: str
 ) -> Iterator[None]:
-    """A third machine, which has empty disks of its own at the paths `hidden`; its log is in `folder`."""
+    """A third machine, which has empty disks of its own at the paths `hidden`; its log is in `folder`.
+
+    Its GPUs are declared, and none is used: "-1" is the number of one for Ray, and of none for torch.
+    """
     disks = "".join(f"mount -t tmpfs tmpfs {shlex.quote(str(path))} && " for path in hidden)
     join = shlex.join([sys.executable, "-c", APART, two.address, str(num_gpus)])
     with (folder / "apart.log").open("w") as log:
         process = subprocess.Popen(
             ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", f"{disks}exec {join}"],
             cwd=folder,
-            env={**os.environ, **LOOPBACK, **two.environment, **environment},
+            env={**os.environ, **LOOPBACK, **two.environment, "CUDA_VISIBLE_DEVICES": "-1", **environment},
             stdout=log,
             stderr=log,
         )

@@ -33,7 +33,7 @@ import sys
 import torch
 
 sys.path.append({root!r})
-loss = torch.load(io.BytesIO(base64.b64decode({saved!r})), weights_only=False)
+loss = torch.load(io.BytesIO(base64.b64decode({saved!r})), map_location="cpu", weights_only=False)
 '''
 
 

@@ -48,7 +48,6 @@ def submit(
     """
     from dice_ray.run import jobs
     from dice_ray.run.folder import stored_config
-    from dice_ray.run.train import uses_ray_train
 
     runs = runs or runs_folder()
     if not runs.is_absolute():
@@ -67,7 +66,7 @@ def submit(
     # A resumed run has its own; this machine may not see the folder, where no CPUs and GPUs are reserved.
     config = configs[0] if kind == "train" else stored_config(runs / run) if kind == "resume" else None
     num_cpus, num_gpus = 0, 0.0
-    if config and not uses_ray_train(config):  # its own process trains: Ray finds a machine for it
+    if config and not config.launch.uses_ray_train:  # its own process trains: Ray finds a machine for it
         launch = config.launch
         if launch.gpus == "auto":
             raise InputError(

@@ -61,7 +61,7 @@ def with_automatic(layers: Sequence[Layer], name: str, data_name: str, variant: 
     before = stored.base(variant) if stored is not None and (variant is None or variant in stored.digests) else None
     chosen: dict[str, str | None] = {}
     if config.training.precision == "auto":
-        chosen["training.precision"] = (before or fix_precision(config)).training.precision
+        chosen["training.precision"] = (before or fix_precision(config, is_of_trials=True)).training.precision
     named = config.with_data_name(before.tracking.data if before is not None else data_name)
     if named.tracking.data != config.tracking.data:
         chosen["tracking.data"] = named.tracking.data

@@ -78,8 +78,9 @@ class LaunchConfig(Settings):
         threads: CPU threads for each worker. By default, runs at the same time share the cores: a single run has all
             cores of the machine (or OMP_NUM_THREADS), a trial its share of them.
         gpus: GPUs for each worker; less than one lets trials of one worker share a GPU, and its memory. `auto` runs the
-            first steps of trials, and lets as many share a GPU as its memory holds; without GPUs it is 0. A run that is
-            trained alone does not share its GPU.
+            first steps of trials, and lets as many share a GPU as its memory holds; without GPUs it is 0. Trials and
+            workers that ask for none are trained on CPUs. A run that one process trains alone takes a GPU if there is
+            one, and does not share it.
         accelerator_type: The kind of GPU that workers are placed on, where a cluster has several kinds.
         max_failures: How often Ray Train restarts the workers after one dies; they resume from the last checkpoint.
     """
@@ -95,6 +96,11 @@ class LaunchConfig(Settings):
     def num_gpus(self, auto: float) -> float:
         """GPUs for each worker, with the number that `auto` stands for."""
         return auto if self.gpus == "auto" else self.gpus
+
+    @property
+    def uses_ray_train(self) -> bool:
+        """Whether a run trains on Ray Train's workers; else it trains in the calling process."""
+        return self.workers > 1 or self.how == "ray_train"
 
     @property
     def least_workers(self) -> int:

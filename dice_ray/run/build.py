@@ -132,7 +132,7 @@ def _prepare(written: str, key: str) -> PreparedData:
     return PreparedData(encoded.task, encoded.tokenizer, splits, train, dev, encoded.facts, encoded)
 
 
-def fix_precision(config: RunConfig) -> RunConfig:
+def fix_precision(config: RunConfig, *, is_of_trials: bool = False) -> RunConfig:
     """Replace the precision `auto` by the best one for this machine: a whole run, sweep or study shares it."""
     if config.launch.threads is not None:
         torch.set_num_threads(config.launch.threads)  # the fastest precision depends on their number
@@ -141,7 +141,13 @@ def fix_precision(config: RunConfig) -> RunConfig:
     encoder = config.model.encoder
     # Half precision saves a tiny encoder no time and costs it accuracy; DeBERTa supports fp32 alone.
     needs_fp32 = encoder == TINY or family(encoder) in precision.ONLY_FP32
-    return config.with_precision(precision.resolve("fp32" if needs_fp32 else "auto").precision)
+    on_gpu = _may_use_gpu(config, on_ray=is_of_trials or config.launch.uses_ray_train)
+    return config.with_precision(precision.resolve("fp32" if needs_fp32 else "auto", on_gpu=on_gpu).precision)
+
+
+def _may_use_gpu(config: RunConfig, *, on_ray: bool) -> bool:
+    """Trials and workers use the GPUs that they ask for; a process that trains a run alone takes one if it can."""
+    return not on_ray or config.launch.num_gpus(auto=1) > 0
 
 
 def choose_numerics(config: RunConfig) -> Numerics:
@@ -150,7 +156,8 @@ def choose_numerics(config: RunConfig) -> Numerics:
     Raises:
         RunError: The machine does not support the precision.
     """
-    numerics = precision.resolve(fix_precision(config).training.precision)
+    on_gpu = _may_use_gpu(config, on_ray=config.launch.uses_ray_train)
+    numerics = precision.resolve(fix_precision(config).training.precision, on_gpu=on_gpu)
     precision.check(numerics)
     return numerics
 

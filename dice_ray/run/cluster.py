@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dice_ray.errors import InputError, RunError, first_line
+from dice_ray.errors import InputError, RunError, counted, first_line
 from dice_ray.remote import store_url
 from dice_ray.run.output import redirected
 from dice_ray.run.stopping import postponed
@@ -288,6 +288,12 @@ def enter(surroundings: Mapping[str, str]) -> None:
     os.chdir(surroundings[FOLDER])
 
 
+def hide_unasked_gpus(asked: float | str) -> None:
+    """Hide the GPUs of this machine from work that asks for none: Ray itself hides only those of others (2.60)."""
+    if asked == 0:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 def _check_own_address(address: str) -> None:
     """Raises a RunError where nothing answers at the address that Ray uses in place of one on loopback.
 
@@ -323,6 +329,12 @@ def check_accelerator(nodes: Sequence[Node], kind: str | None) -> None:
     if kind and not any(kind in node.accelerators for node in nodes):
         found = ", ".join(sorted({each for node in nodes for each in node.accelerators})) or "none"
         raise RunError(f"a machine must have a GPU {kind} (launch.accelerator_type), got {found}")
+
+
+def unused_gpus(asked: float | str, nodes: Sequence[Node]) -> str:
+    """Says that work on Ray, which asks for so many GPUs, leaves those of the machines unused; empty if it does not."""
+    found = sum(node.gpus for node in nodes)
+    return f"launch.gpus=0 leaves {counted(found, 'GPU')} unused" if found and asked == 0 else ""
 
 
 def node_of(entry: Mapping[str, Any]) -> Node:

@@ -91,6 +91,8 @@ def peak_memory() -> int:
 def rehearse(config: RunConfig) -> Rehearsal:
     """Run the first steps and a part of dev in this process."""
     called = time.monotonic()
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()  # a notebook may have trained before
     training = config.training
     share = math.ceil(training.batch_size / config.launch.workers)
     # Evaluations and their checkpoints are timed by themselves.

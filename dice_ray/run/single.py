@@ -19,7 +19,7 @@ from dice_ray.run.driver import Driver
 from dice_ray.run.folder import LOG, check_config, check_digest, holds_run, lock, store_config, stored_digest
 from dice_ray.run.here import check_gpus, check_machine
 from dice_ray.run.output import redirected
-from dice_ray.run.train import train, uses_ray_train
+from dice_ray.run.train import train
 from dice_ray.settings import flat, nested
 from dice_ray.tracking import environment, reader, schema
 from dice_ray.tracking.run_record import RunRecord
@@ -42,7 +42,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
     prepared = prepare(config)
     loaded = prepared.report(prepared.train, prepared.dev)
     # What is refused must not take the run's name. Ray Train's workers build the model on other machines.
-    if uses_ray_train(config):
+    if config.launch.uses_ray_train:
         check_fits(config, prepared)
     else:
         check_machine(config)
@@ -76,7 +76,7 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
         ended: dict[str, str] = {}
         try:
             ended |= class_weights(config)
-            if uses_ray_train(config):
+            if config.launch.uses_ray_train:
                 launch = config.launch
                 threads = launch.threads or max(1, torch.get_num_threads() // launch.workers)
                 config = config.with_threads(threads)
@@ -90,6 +90,8 @@ def train_alone(config: RunConfig, folder: Path, experiment: str, driver: Driver
                 if launch.min_workers:
                     elastic.start_coordinator()
                 check_gpus(launch.least_workers * launch.num_gpus(auto=0), ray.gpus)
+                if screen and (unused := cluster.unused_gpus(launch.gpus, ray.nodes)):
+                    screen.show(f"{unused}; --gpus-per-worker 1 gives each worker one")
             for event in train(config, folder, driver.is_stopped):
                 if screen:
                     screen.show(event)

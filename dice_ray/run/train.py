@@ -17,11 +17,6 @@ from dice_ray.training.evaluate import never
 from dice_ray.training.loop import Evaluation
 
 
-def uses_ray_train(config: RunConfig) -> bool:
-    """Whether the run trains on Ray Train's workers; else it trains in the calling process."""
-    return config.launch.workers > 1 or config.launch.how == "ray_train"
-
-
 def train(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = never) -> Events:
     """Train a run, yielding progress after each step and evaluations; a run that was interrupted is resumed.
 
@@ -32,12 +27,12 @@ def train(config: RunConfig, folder: Path, is_stopped: Callable[[], bool] = neve
         RunError: The run is one of several workers, and its folder is a URL.
     """
     config = fix_precision(config)
-    if uses_ray_train(config) and (url := store_url()):
+    if config.launch.uses_ray_train and (url := store_url()):
         raise RunError(
             "DICE_RAY_RUNS must be a folder that all machines see for a run on several workers (launch.workers), got "
             f"{without_password(url)}"
         )
-    start = train_on_ray if uses_ray_train(config) else train_here
+    start = train_on_ray if config.launch.uses_ray_train else train_here
     return start(config, folder, is_stopped)
 
 

@@ -2,9 +2,10 @@
 
 Resuming. A checkpoint holds everything that a step depends on: weights, optimizer and scaler, the step's number, the
 tally, each worker's random state, and the evaluations so far. The rows and the learning rate of a step are functions of
-its number. So a run that was killed anywhere and resumed yields the same evaluations, bit for bit, as one that was not
-(with `train/seconds` and `train/tokens_per_second` apart). A checkpoint is written before its evaluation is yielded:
-an evaluation that was yielded survives a crash. A resumed run yields its stored evaluations again first.
+its number. So a run that was killed anywhere and resumed yields the same evaluations as one that was not (with
+`train/seconds` and `train/tokens_per_second` apart): bit for bit on a CPU; a GPU adds some numbers up in an order that
+varies, and rounds differently. A checkpoint is written before its evaluation is yielded: an evaluation that was yielded
+survives a crash. A resumed run yields its stored evaluations again first.
 
 Stopping. A run that is asked to stop writes a checkpoint after the step it is in. In an evaluation it stops between two
 micro-batches: the checkpoint is that of the step before, and the resumed run begins with the evaluation.

@@ -11,8 +11,10 @@ import torch
 
 ResultT = TypeVar("ResultT")
 
-_CPU_MESSAGE = "can't allocate memory"
-"""How torch's plain RuntimeError for a CPU out of memory reads; only other devices have an exception class."""
+_MESSAGES = ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
+"""In torch's plain RuntimeError where a CPU, or cuBLAS on a GPU, is out of memory; torch's allocators for other devices
+have an exception class.
+"""
 
 
 def attempted(stage: Callable[[], ResultT]) -> ResultT | None:
@@ -20,9 +22,16 @@ def attempted(stage: Callable[[], ResultT]) -> ResultT | None:
     try:
         return stage()
     except RuntimeError as error:
-        if not isinstance(error, torch.OutOfMemoryError) and _CPU_MESSAGE not in str(error):
+        if not is_out_of_memory(error):
             raise
     return None
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether an error says that a device has too little memory."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(message in str(error) for message in _MESSAGES)
 
 
 def release_free_memory() -> None:

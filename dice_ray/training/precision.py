@@ -56,15 +56,16 @@ class Numerics:
         return "eager" if self.device.type == "cpu" and self.precision != "fp32" else "sdpa"
 
 
-def resolve(written: Literal["auto"] | Precision) -> Numerics:
-    """The written precision; for `auto` bf16 if it is faster, fp16 on older GPUs if it is, else fp32.
+def resolve(written: Literal["auto"] | Precision, *, on_gpu: bool = True) -> Numerics:
+    """The written precision, on a GPU if it may and there is one; for `auto` bf16 if it is faster, fp16 on older GPUs
+    if it is, else fp32.
 
     Limits torch's caches of kernels, as long as this process has not used them.
     """
     for name, capacity in _CAPACITIES.items():
         os.environ.setdefault(name, capacity)
-    has_gpu = torch.cuda.is_available()
-    device = torch.device("cuda", torch.cuda.current_device()) if has_gpu else torch.device("cpu")
+    on_gpu = on_gpu and torch.cuda.is_available()
+    device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
     return Numerics(device, _fastest(device, torch.get_num_threads()) if written == "auto" else written)
 
 
@@ -112,14 +113,16 @@ def with_fallback(numerics: Numerics, family: str) -> Numerics:
 def _fastest(device: torch.device, threads: int) -> Precision:
     """`threads` is part of the cache key: the times depend on it."""
     base = _seconds("fp32", device)
-    if base > _MIN_SPEEDUP * _seconds("bf16", device):
-        return "bf16"
-    return "fp16" if device.type == "cuda" and base > _MIN_SPEEDUP * _seconds("fp16", device) else "fp32"
+    halves: tuple[Precision, ...] = ("bf16", "fp16")
+    supported = [each for each in halves if each in supported_by(device)]
+    return next((half for half in supported if base > _MIN_SPEEDUP * _seconds(half, device)), "fp32")
 
 
 def _seconds(precision: Precision, device: torch.device) -> float:
     """The shortest time of a matrix product of the size of an encoder layer's."""
-    left, right = (torch.ones(512, 768, dtype=_TYPES[precision], device=device) for _ in "ab")
+    # A GPU would compute the product of a CPU's size in less time than it takes to start it.
+    num_tokens = 512 if device.type == "cpu" else 8192
+    left, right = (torch.ones(rows, 768, dtype=_TYPES[precision], device=device) for rows in (num_tokens, 512))
     times = []
     for _ in range(8):
         begin = time.perf_counter()

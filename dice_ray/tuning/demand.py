@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from dice_ray.config.schema import RunConfig
 from dice_ray.errors import RunError, counted
 from dice_ray.run.cluster import ACCELERATOR, Node, check_accelerator
-from dice_ray.run.train import uses_ray_train
 
 
 @dataclass(frozen=True)
@@ -142,6 +141,6 @@ def demand(config: RunConfig, threads: int, auto_gpus: float = 0) -> Demand:
     launch = config.with_threads(threads).launch
     assert launch.threads is not None
     gpus, kind = launch.num_gpus(auto_gpus), launch.accelerator_type or ""
-    if not uses_ray_train(config):
+    if not launch.uses_ray_train:
         return Demand(launch.threads, gpus, accelerator=kind)
     return Demand(launch.threads, gpus, launch.workers, launch.least_workers, kind)

@@ -66,6 +66,7 @@ class Rehearsed:
 
 def _rehearsed(config: RunConfig, surroundings: Mapping[str, str]) -> Rehearsed:
     cluster.enter(surroundings)
+    cluster.hide_unasked_gpus(config.launch.gpus)
     return Rehearsed(time.time(), rehearse(config))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from dice_ray.errors import RunError
-from dice_ray.run.cluster import Node
+from dice_ray.run.cluster import Node, unused_gpus
 from dice_ray.run.rehearsal import Rehearsal
 from dice_ray.tuning.demand import demand, shared, unmeasured
 from dice_ray.tuning.first_steps import configurations, rehearse_all
@@ -53,6 +53,8 @@ def measured(plan: SweepPlan | StudyPlan, folder: Path, nodes: Sequence[Node], s
     """
     base = plan.base()
     if base.launch.gpus != "auto":
+        if unused := unused_gpus(base.launch.gpus, nodes):
+            show(f"{unused}; launch.gpus=auto lets trials share them")
         return 0
     if not unmeasured(base, nodes):
         show("launch.gpus=auto: no machine has a GPU, so trials run on CPUs")

@@ -31,6 +31,7 @@ from dice_ray.run.build import class_weights, objective, prepare
 from dice_ray.run.folder import GIVEN_UP, TRIALS, write_atomically
 from dice_ray.run.ray_train import remove_leftover_group
 from dice_ray.tracking import environment
+from dice_ray.training.memory import is_out_of_memory
 from dice_ray.tuning.ledger import TrialSpec
 from dice_ray.tuning.plan import SweepPlan, targets_of
 from dice_ray.tuning.study_plan import StudyPlan
@@ -73,6 +74,7 @@ class TrialActor(tune.Trainable):
         self._work, self._unready = work, arrivals.problem(work.admission, work.surroundings, work.folder)
         if not self._unready:
             cluster.enter(work.surroundings)
+            cluster.hide_unasked_gpus(work.plan.base().launch.gpus)
         torch.set_num_interop_threads(1)
         self._results = self._begun(config)
 
@@ -115,7 +117,7 @@ def _results(work: Work, trial: TrialSpec) -> Generator[TrialResult, None, None]
                     result["test"] = train.score(config, folder, "test")
                 yield {**result, "tags": tags, "finished": evaluation.finished, "done": evaluation.finished}
     except Exception as error:
-        if isinstance(error, RayError | torch.AcceleratorError | OSError):
+        if isinstance(error, RayError | torch.AcceleratorError | OSError) or is_out_of_memory(error):
             is_sent = not isinstance(error, OSError)  # one of the store, which may lack the last checkpoint
             raise  # the machine may be the reason: Ray tries the trial again
         if not isinstance(error, DiceRayError):

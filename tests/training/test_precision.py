@@ -39,21 +39,47 @@ def _time_anew() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("device", "seconds", "best"),
+    ("device", "seconds", "has_bf16", "best"),
     [
-        (CPU, {"fp32": 10, "bf16": 3.5, "fp16": 11}, "bf16"),  # avx512_bf16
-        (CPU, {"fp32": 10, "bf16": 140, "fp16": 9}, "fp32"),  # AVX2
-        (CPU, {"fp32": 10, "bf16": 9, "fp16": 2}, "fp32"),  # no scaling where fp16 is not known to pay
-        (GPU, {"fp32": 10, "bf16": 2, "fp16": 2}, "bf16"),  # A100
-        (GPU, {"fp32": 10, "bf16": 12, "fp16": 2}, "fp16"),  # V100
-        (GPU, {"fp32": 10, "bf16": 12, "fp16": 9}, "fp32"),  # GTX 1080
+        (CPU, {"fp32": 10, "bf16": 3.5, "fp16": 11}, True, "bf16"),  # avx512_bf16
+        (CPU, {"fp32": 10, "bf16": 140, "fp16": 9}, True, "fp32"),  # AVX2
+        (CPU, {"fp32": 10, "bf16": 9, "fp16": 2}, True, "fp32"),  # no scaling where fp16 is not known to pay
+        (GPU, {"fp32": 10, "bf16": 2, "fp16": 2}, True, "bf16"),  # A100
+        (GPU, {"fp32": 10, "bf16": 12, "fp16": 2}, False, "fp16"),  # V100
+        (GPU, {"fp32": 10, "bf16": 5, "fp16": 2}, False, "fp16"),  # emulated, and faster all the same
+        (GPU, {"fp32": 10, "bf16": 12, "fp16": 9}, False, "fp32"),  # GTX 1080
     ],
 )
-def test_fastest_is_taken(
-    monkeypatch: pytest.MonkeyPatch, device: torch.device, seconds: dict[str, float], best: str
+def test_fastest_that_the_device_supports_is_taken(
+    monkeypatch: pytest.MonkeyPatch, device: torch.device, seconds: dict[str, float], has_bf16: bool, best: str
 ) -> None:
     monkeypatch.setattr(precision, "_seconds", lambda name, _: seconds[name])
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda *, including_emulation: has_bf16)
     assert precision._fastest(device, 1) == best
+
+
+@pytest.mark.parametrize(
+    ("launch", "is_of_trials", "device"),
+    [
+        ({}, False, "cuda"),
+        ({}, True, "cpu"),
+        ({"gpus": 0.5}, True, "cuda"),
+        ({"gpus": "auto"}, True, "cuda"),
+        ({"workers": 2}, False, "cpu"),
+        ({"workers": 2, "gpus": 1}, False, "cuda"),
+    ],
+)
+def test_auto_is_timed_on_the_device_that_is_trained_on(
+    monkeypatch: pytest.MonkeyPatch, launch: dict[str, object], is_of_trials: bool, device: str
+) -> None:
+    """Finds a driver that times its GPU for trials or workers that ask for none."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(precision, "_fastest", lambda device, _: {"cuda": "fp16", "cpu": "bf16"}[device.type])
+    written = {"training.precision": "auto", "model.encoder": "minilm"}
+    config = small(**written, **{f"launch.{name}": value for name, value in launch.items()})
+    found = build.fix_precision(config, is_of_trials=is_of_trials)
+    assert found.training.precision == {"cuda": "fp16", "cpu": "bf16"}[device]
 
 
 def test_the_precision_is_timed_on_this_machine() -> None:

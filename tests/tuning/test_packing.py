@@ -79,6 +79,9 @@ def test_auto_is_no_gpu_where_there_is_none(layers: tuple[Layer, ...], tmp_path:
     said: list[str] = []
     assert packing.measured(sweep(layers, gpus="auto"), tmp_path, [Node(4, 0)], said.append) == 0
     assert said == ["launch.gpus=auto: no machine has a GPU, so trials run on CPUs"]
+    assert packing.measured(sweep(layers), tmp_path, [Node(4, 0)], said.append) == 0
+    assert packing.measured(sweep(layers), tmp_path, [Node(4, 2), Node(4, 0)], said.append) == 0
+    assert said[1:] == ["launch.gpus=0 leaves 2 GPUs unused; launch.gpus=auto lets trials share them"]
     assert shared(sweep(layers, gpus="auto").base(), [Node(4, 0)], 4) == Demand(1)
 
 
@@ -101,8 +104,10 @@ def test_kinds_of_gpu_are_those_that_ray_knows(layers: tuple[Layer, ...]) -> Non
 
 
 SWEEPS = """
+import os
 import ray
 ray.init(num_cpus=2, num_gpus=1, resources={"accelerator_type:A100": 1}, include_dashboard=False)
+os.environ["IS_DRIVER"] = "yes"
 import dice_ray
 
 def taken(event):
@@ -110,20 +115,42 @@ def taken(event):
     print("taken", gpus, 1 - free.get("GPU", 0), f'{1 - free["accelerator_type:A100"]:.3f}')
 
 small = {"data.source.synthetic.size": 200, "training.epochs": 8, "launch.accelerator_type": "A100"}
-for gpus in (0.5, "auto"):
+small["loss.custom.target"] = "seen.py:build"
+for gpus in (0.5, "auto", 0):
     settings = small | {"launch.gpus": gpus, "launch.threads": 2}
-    dice_ray.tune("synthetic_pairs", settings, trials=1, name=f"search{gpus}", callbacks=[taken])
+    options = {"space": "optimizer_tuning", "trials": 1, "name": f"search{gpus}", "callbacks": [taken]}
+    dice_ray.tune("synthetic_pairs", settings, **options)
+"""
+
+SEEN = """
+import os
+from pathlib import Path
+
+import ray
+
+from dice_ray.losses.cross_entropy import CrossEntropyLoss
+
+def build(facts):
+    if "IS_DRIVER" not in os.environ:
+        given = ray.get_runtime_context().get_assigned_resources().get("GPU", 0)
+        Path(f"{given:g} {os.environ['CUDA_VISIBLE_DEVICES']}.seen").touch()
+    return CrossEntropyLoss(facts.link)
 """
 
 
 @pytest.mark.ray
 @pytest.mark.slow
-def test_ray_is_asked_for_the_gpu_and_its_kind(tmp_path: Path) -> None:
-    """Finds trials, or the first steps that are measured, that ask for neither. The GPU is declared, and none is here.
+def test_ray_is_asked_for_the_gpu_and_its_kind_and_a_trial_that_asks_for_none_sees_none() -> None:
+    """Finds trials, or the first steps that are measured, that ask for neither, and trials that use one unasked.
 
-    So torch takes nothing of it in the first steps, and trials ask for none.
+    The GPU is declared, and none is here: torch takes nothing of it in the first steps, so that `auto` is 0.
     """
-    environment = of_driver(LOOPBACK) | {"PYTHONPATH": os.pathsep.join(sys.path), "DICE_RAY_VERBOSE": "1"}
+    Path("seen.py").write_text(SEEN)
+    environment = of_driver(LOOPBACK) | {
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "DICE_RAY_VERBOSE": "1",
+        "CUDA_VISIBLE_DEVICES": "-1",  # the number of a GPU for Ray, and of none for torch
+    }
     done = subprocess.run(
         [sys.executable, "-c", SWEEPS], env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -136,3 +163,4 @@ def test_ray_is_asked_for_the_gpu_and_its_kind(tmp_path: Path) -> None:
         "0.5": "0.001",
         "auto": "0.001",
     }
+    assert {file.stem for file in Path().glob("*.seen")} == {"0.5 -1", "1 -1", "0 -1", "0 "}
