@@ -486,6 +486,15 @@ def test_the_page_of_a_report_is_opened(trained_here: Trained, run: Run, monkeyp
     assert Path("opened").read_text() == Path("dice_ray_runs/train/report/report.html").resolve().as_uri()
 
 
+@pytest.mark.usefixtures("trained_here")
+def test_a_report_is_written_even_if_nobody_reads_what_it_prints() -> None:
+    """`dice-ray report train | head -1` left no files."""
+    with subprocess.Popen([DICE_RAY, "report", "train", "--out", "found"], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.close()
+    assert Path("found/report.html").exists()
+
+
 # Runs
 
 
