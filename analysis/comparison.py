@@ -79,7 +79,7 @@ class Control:
     Attributes:
         arm: The arm whose settings it has, except those of the loss.
         score: The mean over its seeds.
-        difference: To the baseline; its p is not corrected, so that a control fails rather too often than too seldom.
+        difference: To the baseline; its p is not corrected: better that a control fails too often than too seldom.
     """
 
     arm: str

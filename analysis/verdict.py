@@ -161,7 +161,7 @@ def _why_no_winner(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[s
         return "no two compared arms share a seed", False
     leader = next(arm for arm in comparison.arms if arm.name == best.name)
     rivals = [arm for arm in (*rows_of_baseline(comparison), *compared) if arm.arm != leader.arm]
-    highest = _highest(rivals)
+    highest = max(rivals, key=lambda arm: arm.score.mean)
     if highest.score.mean > leader.score.mean + NO_SPREAD:
         return f"{best.name} leads on the shared seeds, but {highest.name} has a higher mean over its own", False
     in_table = _in_table(best, comparison, compared)
@@ -220,10 +220,6 @@ def _more_seeds(comparison: Comparison, compared: tuple[Arm, ...]) -> tuple[More
         return None, shows if len(by_seed) > 1 and np.ptp(by_seed) >= NO_SPREAD else ""
     names = dict.fromkeys(name.removesuffix(TUNED) for name in (comparison.baseline, *rows))
     return MoreSeeds(int(num), tuple(names), shows), ""
-
-
-def _highest(rows: Sequence[Arm]) -> Arm:
-    return max(rows, key=lambda arm: arm.score.mean)
 
 
 def rows_of_baseline(comparison: Comparison) -> list[Arm]:

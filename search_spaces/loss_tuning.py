@@ -18,7 +18,7 @@ def cross_entropy(trial: Trial) -> None:
 
 def weighted_cross_entropy(trial: Trial) -> None:
     _fix(trial, "weighted_cross_entropy")
-    # This searches k. Of k itself most values give nearly equal weights: from 5 on where a third is positive.
+    # The strength sets k. Most values of k itself give nearly equal weights: from 5 on where a third is positive.
     trial.suggest_categorical("loss.weighted_cross_entropy.weighting", ["lg"])
     trial.suggest_float("loss.weighted_cross_entropy.weighting.lg.strength", 0.05, 1)
     _head_bias(trial)

@@ -76,7 +76,7 @@ class PrecisionRecallCurves(Figure):
 
     @property
     def alt(self) -> str:
-        areas = (f"{curve.arm} {_percent(curve.pr_auc)}" for curve in self.curves)
+        areas = (f"{curve.arm} {PERCENT.show(curve.pr_auc)}" for curve in self.curves)
         return f"{self.title}, PR-AUC in %: {', '.join(areas)}."
 
     def draw(self, canvas: Canvas) -> None:
@@ -85,12 +85,12 @@ class PrecisionRecallCurves(Figure):
         for curve in self.curves:
             look: dict[str, Any] = {"color": QUIET, "lw": 0.6, "alpha": 0.6}
             if curve in self.coloured:
-                area = f"{curve.arm} ({_percent(curve.pr_auc)})"
+                area = f"{curve.arm} ({PERCENT.show(curve.pr_auc)})"
                 look = {**looks[curve.arm]._asdict(), "zorder": 3, "label": area}
             # The curve is drawn from point to point of RECALLS, and marked at the nearest one.
             mark = [round(curve.recall * (len(RECALLS) - 1))]
             (drawn,) = axes.plot(RECALLS, curve.precision, markevery=mark, clip_on=False, **look)
-            on_hover(drawn, f"{curve.arm}, PR-AUC {_percent(curve.pr_auc)} %")
+            on_hover(drawn, f"{curve.arm}, PR-AUC {PERCENT.show(curve.pr_auc)} %")
         axes.axhline(self.positives, color=QUIET, lw=0.8, ls=":")
         axes.set(xlim=(0, 1), ylim=(0, 1.02))
         label_score(axes.xaxis, "recall", [1.0])
@@ -153,7 +153,3 @@ def interpolated_precision(
     needed_R = np.ceil(RECALLS * tp_T[-1] - 1e-9)
     precision_R: NDArray[np.floating] = best_T[np.searchsorted(tp_T, needed_R)]
     return precision_R
-
-
-def _percent(value: float) -> str:
-    return PERCENT.show(value)

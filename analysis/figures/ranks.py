@@ -33,7 +33,7 @@ class Ranks(Figure):
         num_data_sets: Over how many data sets the ranks are means.
         ranks: The mean rank of each arm, 1 if it is the best on all data sets.
         critical: Two arms are told apart if their mean ranks differ by at least this.
-        missing: The arms without a score on some data set, encoder or variant, which are not ranked.
+        missing: The arms without a score in some study, or on some data set, encoder or variant, which are not ranked.
         at_threshold: `at_threshold_of_score` of `Comparison`, if it is the same on all data sets.
     """
 
@@ -57,7 +57,7 @@ class Ranks(Figure):
     @property
     def caption(self) -> str:
         missing = (
-            f" Without a score on all data sets, encoders and variants, and not ranked: {', '.join(self.missing)}."
+            f" Not ranked, without a score in every study, data set, encoder and variant: {', '.join(self.missing)}."
             if self.missing
             else ""
         )
@@ -114,25 +114,25 @@ def ranks_of(compared: Sequence[Comparison]) -> list[Figure]:
         return []
     means = pd.DataFrame(
         [
-            {"place": each.place, "arm": arm.name, "mean": arm.score.mean}
-            for each in compared
+            {"comparison": number, "arm": arm.name, "mean": arm.score.mean}
+            for number, each in enumerate(compared)
             for arm in each.arms
             if arm.name != CONSTANT and not arm.at_tuned_threshold
         ],
-        columns=["place", "arm", "mean"],
+        columns=["comparison", "arm", "mean"],
     )
-    by_place = means.pivot_table("mean", "place", "arm", sort=False, dropna=False).dropna(how="all")
-    if by_place.empty:
+    by_comparison = means.pivot_table("mean", "comparison", "arm", sort=False, dropna=False).dropna(how="all")
+    if by_comparison.empty:
         return []
     # Without its score on a hard variant, an arm would have the mean of the easy ones. Variants on which every arm
     # failed are left out for all arms.
-    data = {each.place: place_of(each.cells, "data").iloc[0] for each in compared}
-    by_data = by_place.dropna(axis="columns").groupby(by_place.index.map(data), sort=False).mean()
+    data = {number: place_of(each.cells, "data").iloc[0] for number, each in enumerate(compared)}
+    by_data = by_comparison.dropna(axis="columns").groupby(by_comparison.index.map(data), sort=False).mean()
     ranked = by_data.rank(axis="columns", ascending=False).mean().sort_values(kind="stable")
     critical = critical_difference(len(ranked), len(by_data))
     if not critical <= len(ranked) - 1:
         return []
-    missing = tuple(str(arm) for arm in by_place if arm not in ranked)
+    missing = tuple(str(arm) for arm in by_comparison if arm not in ranked)
     pairs = tuple((str(arm), float(mean)) for arm, mean in ranked.items())
     first, *others = {each.at_threshold_of_score for each in compared}
     at_threshold = "" if others else first

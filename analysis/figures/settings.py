@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from analysis.columns import parent_tag
+from analysis.columns import has_objectives, parent_tag
 from analysis.figures.base import Figure
 from analysis.figures.sweep import ScoredTrial, scored_trials
 from analysis.score_format import ScoreFormat
@@ -68,8 +68,11 @@ class SettingsFigure(Figure):
 
 
 def settings_figures(findings: Findings, kind: type[SettingsFigure], name: str, title: str) -> list[Figure]:
-    """The figure of this kind for a sweep with at least two scored trials and a setting of several values."""
-    if len(findings.ranked) < 2:
+    """The figure of this kind for a sweep with at least two scored trials and a setting of several values.
+
+    None for a search for several objectives: no trial is the best one.
+    """
+    if len(findings.ranked) < 2 or has_objectives(findings.frame):
         return []
     trials = findings.frame[findings.frame["kind"] == "trial"]
     metric = parent_tag(findings.frame, "metric")

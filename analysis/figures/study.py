@@ -170,9 +170,12 @@ def tversky_alpha(findings: Findings) -> list[Figure]:
     figures: list[Figure] = []
     for name, compared in named("tversky_alpha", comparisons(findings)):
         cells, score = compared.cells[column(compared.cells, ALPHA).notna()], compared.metric
+        sums = column(cells, ALPHA) + column(cells, "params.loss.tversky.beta")
+        cells = cells[sums.isna() | ((sums - 1).abs() < 1e-9)]  # where beta is another one, alpha alone says little
         panels = []
         for scope, group in cells.groupby(column(cells, "params.loss.tversky.scope").astype("str")):
-            if group[ALPHA].nunique() > 2:
+            # Two arms of one alpha differ in something else, so that their mean belongs to neither.
+            if group[ALPHA].nunique() > 2 and not group.duplicated([ALPHA, "seed"]).any():
                 metrics = {"precision": "test/precision", "recall": "test/recall", score.partition("/")[2]: score}
                 lines = [_by_alpha(label, group, metric) for label, metric in metrics.items()]
                 panels.append(AlphaPanel(f"scope: {scope}", tuple(line for line in lines if line.x)))

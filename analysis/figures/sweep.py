@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from analysis.columns import constant, drawn_losses, has_objectives, parent_tag, scores, states
 from analysis.comparison import CONSTANT
-from analysis.figures.base import COLORS, QUIET, Figure, label_score, looks_of
+from analysis.figures.base import COLORS, INK, QUIET, Figure, label_score, looks_of
 from analysis.importance import LEAST_TRIALS, LossImportance, importances
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Importance(Figure):
             rows = range(len(branch.parameters))
             colors = [COLORS[0] if each.importance > each.by_chance else QUIET for each in branch.parameters]
             axes.barh(rows, [each.importance for each in branch.parameters], 0.6, color=colors)
-            axes.scatter([each.by_chance for each in branch.parameters], rows, marker="|", s=60, color="black", lw=1)
+            axes.scatter([each.by_chance for each in branch.parameters], rows, marker="|", s=60, color=INK, lw=1)
             axes.set_yticks(rows, [each.path for each in branch.parameters])
             axes.set_title(f"{branch.loss}, {branch.num_trials} trials", loc="left")
             axes.invert_yaxis()

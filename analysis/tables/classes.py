@@ -40,7 +40,7 @@ def _table(
             f1.setdefault(arm, {}).setdefault(str(label), []).append(float(value))
     ratio = compared.test_per_train
     intervals = {arm: {label: t_interval(values, ratio) for label, values in of.items()} for arm, of in f1.items()}
-    num_items = single_label(of_cells, [items[id_] for id_ in scored["id"] if id_ in items])
+    num_items = single_label([of for _, of in of_cells], [items[id_] for id_ in scored["id"] if id_ in items])
     chosen = [arm.name for arm in compared.arms if arm.name in intervals]
     rows = [
         {"class": label, "support": int(support[label]), "arm": arm}
@@ -90,9 +90,9 @@ def _heading(arm: str) -> str:
     return f"arm {arm}" if arm in ("class", "support") else arm
 
 
-def single_label(of_cells: Sequence[tuple[str, pd.DataFrame]], items: Sequence[pd.DataFrame]) -> int:
+def single_label(of_cells: Sequence[pd.DataFrame], items: Sequence[pd.DataFrame]) -> int:
     """The number of items if each has exactly one of these classes, as a constant predictor needs; else 0."""
     # With one label for each item, every false positive of a class is the false negative of another one.
     num_items = len(items[0]) if items else 0
-    is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for _, of in of_cells)
+    is_single = all(of["support"].sum() == num_items and of["fp"].sum() == of["fn"].sum() for of in of_cells)
     return num_items if is_single else 0

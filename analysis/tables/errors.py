@@ -33,7 +33,7 @@ def confusion(findings: Findings) -> list[ReportTable]:
 def _confusion(name: str, compared: Comparison, findings: Findings) -> ReportTable:
     of_cells = [(arm, id_, findings.classes[id_]) for arm, id_ in _scored(compared, findings.classes)]
     items = [findings.items[id_] for _, id_, _ in of_cells if id_ in findings.items]
-    num_items = single_label([(arm, of) for arm, _, of in of_cells], items)
+    num_items = single_label([of for _, _, of in of_cells], items)
     counts = pd.concat([of.assign(arm=arm) for arm, _, of in of_cells]).rename_axis("class").reset_index()
     if num_items:
         counts["tn"] = num_items - counts[["tp", "fp", "fn"]].sum(axis=1)

@@ -62,6 +62,14 @@ def test_studies_side_by_side_are_ranked_together() -> None:
     made = side_by_side({data: study(on(data)) for data in "abcdef"})
     assert made.figures[0].name == "ranks"
     assert made.figures[0].alt == "Mean ranks over data sets: dice 1.00; focal 2.00; plain 3.00."
+    apart = [
+        {data: study(cells(data, plain=0.44, dice=0.5)), f"{data} again": study(cells(data, plain=0.53, focal=0.52))}
+        for data in "abcdef"
+    ]
+    names = {
+        figure.name for figure in side_by_side({name: each for pair in apart for name, each in pair.items()}).figures
+    }
+    assert "ranks" not in names, "dice and focal are in no study together: the baseline's mean was that of both studies"
     by_mcc = [{name.replace("f1", "mcc"): value for name, value in cell.items()} for cell in on("a")]
     studies = {data: study(on(data)) for data in "abcdef"} | {"again": study(by_mcc, metric="test/mcc")}
     assert "ranks" not in {figure.name for figure in side_by_side(studies).figures}, "F1 and MCC have no mean"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,6 +79,13 @@ def test_a_line_goes_through_the_values_of_its_trial_from_low_to_high() -> None:
     best = next(line for line in axes.lines if (line.get_gid() or "").startswith("hover: trial 3,"))
     assert best.get_xdata()[1] == NOT_SEARCHED  # type: ignore[index]
     assert best.get_linewidth() > first.get_linewidth()
+
+
+def test_a_search_for_several_objectives_has_no_best_trial_to_draw() -> None:
+    found = conditional()
+    objectives = found.frame["kind"].map({"sweep": "dev/recall -train/seconds"})
+    several = replace(found, frame=found.frame.assign(**{"tags.objectives": objectives}))
+    assert slices(several) == parallel_coordinates(several) == []
 
 
 def test_a_trial_whose_loss_was_deleted_in_mlflow_is_drawn() -> None:

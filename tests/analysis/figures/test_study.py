@@ -86,6 +86,11 @@ def test_precision_and_recall_by_alpha_a_panel_a_scope() -> None:
     cells = [tversky(alpha, seed, "batch", alpha + seed / 100) for alpha in (0.1, 0.5, 0.9) for seed in (1, 2, 3)]
     few = [tversky(alpha, 1, "example", 0.5) for alpha in (0.1, 0.9)]
     (figure,) = tversky_alpha(study([*cells, *few, cell("plain", 1, 0.5)]))
+    twins = [each | {"arm": f"{each['arm']} again", "metrics.test/precision": 0.9} for each in cells]
+    assert tversky_alpha(study([*cells, *twins])) == [], "two arms of one alpha: the second replaced the first"
+    beta = "params.loss.tversky.beta"
+    of_paper = [each | {beta: 1 - each[ALPHA]} for each in cells]
+    assert tversky_alpha(study([*of_paper, *(each | {beta: 0.2} for each in twins)])) == [figure]
     assert isinstance(figure, TverskyAlpha)
     (panel,) = figure.panels
     assert panel.name == "scope: batch"
